@@ -1,0 +1,24 @@
+"""The base of every frozen document that passes between stages, and its canonical form."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from pydantic import BaseModel, ConfigDict
+
+
+class FrozenModel(BaseModel):
+    """A pydantic model that refuses unknown fields and can't be changed once made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def canonical_json(document: BaseModel) -> str:
+    """Write a document as JSON with sorted keys and no spaces: equal documents give equal bytes."""
+    return json.dumps(document.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(text: str) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 of a text: enough to tell plans apart, short to read."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
