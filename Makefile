@@ -1,0 +1,51 @@
+# Two commands do everything: `make demo` and `make test`. Each installs what it needs into .venv and node_modules.
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV_VERSION := 0.13.8
+USER_STAMP := $(VENV)/.seatrial-user
+DEV_STAMP := $(VENV)/.seatrial-dev
+LOCKS := pyproject.toml uv.lock package.json package-lock.json scripts/cdk.sh scripts/install.sh
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help install demo test check lint bench lock clean
+
+help: ## Show this text.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+install: $(USER_STAMP) ## Make .venv with everything a user needs: seatrial, node, npx, cdk.
+
+$(USER_STAMP): $(LOCKS)
+	@sh scripts/install.sh "$(PYTHON)" "$(VENV)" "$(UV_VERSION)" --no-dev
+	@touch $@
+
+$(DEV_STAMP): $(LOCKS)
+	@sh scripts/install.sh "$(PYTHON)" "$(VENV)" "$(UV_VERSION)"
+	@touch $(USER_STAMP) $@
+
+demo: $(USER_STAMP) ## Plan, deploy, try, roll back and destroy an endpoint on this machine (VERBOSE=1 shows all output).
+	@$(BIN)/seatrial demo $(if $(VERBOSE),--verbose)
+
+test: $(DEV_STAMP) ## Run the test suite.
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+lint: $(DEV_STAMP) ## Format, lint, types and layers.
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+check: lint test ## Everything that a change must pass.
+
+bench: $(DEV_STAMP) ## Measure speed and memory (benchmarks/).
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+lock: $(DEV_STAMP) ## Resolve the dependencies anew and export requirements.txt.
+	@$(BIN)/uv lock
+	@$(BIN)/uv export --quiet --frozen --no-dev --extra local --no-hashes --no-annotate --no-header --output-file requirements.txt
+
+clean: ## Stop the embedded AWS and remove everything that was made.
+	@if [ -x $(BIN)/seatrial ]; then $(BIN)/seatrial local down --quiet || true; fi
+	@rm -rf $(VENV) node_modules cdk.out .seatrial .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Installs into a virtual environment and node_modules: install.sh PYTHON VENV UV_VERSION [uv sync options…]
+set -eu
+python=$1 venv=$2 uv_version=$3
+shift 3
+
+say() { printf '  %s\n' "$*" >&2; }
+
+began=$(date +%s)
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    say "Seatrial needs Python 3.11 or newer; '$python' is $("$python" --version 2>&1 || echo missing)."
+    say "Name another: make PYTHON=python3.12 …"
+    exit 1
+fi
+if [ ! -x "$venv/bin/python" ]; then
+    say "making $venv with $("$python" --version)"
+    if ! "$python" -m venv "$venv"; then
+        rm -rf "$venv"
+        say "python can't make virtual environments here; on Debian and Ubuntu: apt install python3-venv"
+        exit 1
+    fi
+fi
+if [ "$("$venv/bin/uv" --version 2>/dev/null | cut -d' ' -f2)" != "$uv_version" ]; then
+    say "installing uv $uv_version"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "uv==$uv_version"
+fi
+say "installing the locked Python packages"
+UV_PROJECT_ENVIRONMENT="$venv" "$venv/bin/uv" sync --quiet --locked --inexact --extra local "$@"
+if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
+    say "installing the CDK CLI"
+    PATH="$PWD/$venv/bin:$PATH" "$venv/bin/npm" ci --silent --no-audit --no-fund
+    touch node_modules/.package-lock.json
+fi
+install -m 755 scripts/cdk.sh "$venv/bin/cdk"
+say "installed in $(($(date +%s) - began)) s"

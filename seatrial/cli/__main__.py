@@ -1,0 +1,5 @@
+"""`python -m seatrial.cli`."""
+
+from seatrial.cli import main
+
+main()

@@ -1,0 +1,42 @@
+"""The commands and their order in the help."""
+
+from __future__ import annotations
+
+import typer
+
+from seatrial import __version__
+from seatrial.cli.bench import bench
+from seatrial.cli.demo import demo
+from seatrial.cli.local import local
+from seatrial.cli.plan import plan
+from seatrial.cli.render import render
+from seatrial.cli.report import report
+from seatrial.cli.rules import rules
+from seatrial.cli.schema import schema
+from seatrial.cli.validate import validate
+
+app = typer.Typer(
+    name="seatrial",
+    help="Infrastructure as code for LLM endpoints on Amazon SageMaker.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+for command in (validate, schema, plan, render, bench, report, demo, rules):
+    app.command()(command)
+app.add_typer(local, name="local")
+
+
+def _version(*, show: bool) -> None:
+    if show:
+        typer.echo(f"seatrial {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *, version: bool = typer.Option(default=False, callback=lambda value: _version(show=value), is_eager=True)
+) -> None:
+    """Plan, render, deploy and try LLM endpoints."""
+    del version

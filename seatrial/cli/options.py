@@ -1,0 +1,22 @@
+"""The arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The endpoint's YAML file.", show_default=False)]
+EnvironmentName = Annotated[
+    str, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.", show_default=False)
+]
+EnvironmentsFolder = Annotated[
+    Path | None,
+    typer.Option("--environments", metavar="DIR", help="Folder of environments; `environments` beside the specs'."),
+]
+
+
+def environments_folder(given: Path | None, spec: Path) -> Path:
+    """Return the folder of environments: as given, else `environments` beside the folder of the spec."""
+    return given if given is not None else spec.parent.parent / "environments"

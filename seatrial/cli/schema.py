@@ -1,0 +1,40 @@
+"""`seatrial schema`: the JSON schemas of the documents that users write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from seatrial.errors import SpecError
+
+FOLDER = Path("docs/schema")
+
+
+def schema(
+    document: Annotated[Literal["endpoint", "environment"], typer.Argument(help="Which document.")] = "endpoint",
+    *,
+    write: Annotated[bool, typer.Option("--write", help=f"Write both schemas to {FOLDER}.")] = False,
+    check: Annotated[bool, typer.Option("--check", help=f"Fail unless both schemas in {FOLDER} are current.")] = False,
+) -> None:
+    """Print a document's JSON schema, for editors that check and complete YAML."""
+    from seatrial.spec.schema import schema_texts
+
+    texts = schema_texts()
+    if write:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (FOLDER / f"{name}.schema.json").write_text(text, encoding="utf-8")
+    elif check:
+        _check(texts)
+    else:
+        typer.echo(texts[document], nl=False)
+
+
+def _check(texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        file = FOLDER / f"{name}.schema.json"
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            hint = "seatrial schema --write"
+            raise SpecError.of("SEA101", "the schema is not current", where=file.as_posix(), hint=hint)

@@ -1,0 +1,39 @@
+"""`seatrial validate`: every problem of every spec, in every environment, at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seatrial.cli.options import EnvironmentsFolder, environments_folder
+from seatrial.errors import Problem, SpecError
+
+
+def validate(
+    specs: Annotated[list[Path], typer.Argument(metavar="SPEC…", help="YAML files of endpoints.", show_default=False)],
+    environment: Annotated[
+        list[str] | None, typer.Option("--environment", "-e", metavar="ENV", help="Only in these; all by default.")
+    ] = None,
+    environments: EnvironmentsFolder = None,
+) -> None:
+    """Check specs in every environment and list every problem; exit 2 when there is one."""
+    from seatrial.spec.load import environment_names, load_spec
+
+    problems: list[Problem] = []
+    for spec in specs:
+        folder = environments_folder(environments, spec)
+        names = environment or environment_names(folder)
+        if not names:
+            hint = "name the folder: --environments DIR"
+            problems.append(Problem(folder.as_posix(), "", "SEA109", "there is no environment (*.yaml)", hint))
+        for name in names:
+            try:
+                load_spec(spec, name, environments=folder)
+            except SpecError as error:
+                problems += error.problems
+    if problems:
+        raise SpecError(dict.fromkeys(problems))
+    for spec in specs:
+        typer.echo(f"{spec.as_posix()}: valid")

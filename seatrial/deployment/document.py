@@ -1,0 +1,44 @@
+"""One endpoint in one environment, ready for synthesis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seatrial.plan.document import Plan
+    from seatrial.serving.document import ServingConfig
+    from seatrial.spec.endpoint import EndpointSpec
+    from seatrial.spec.environment import EnvironmentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Everything that a stack needs; nothing in it is a CDK token.
+
+    Attributes:
+        endpoint: The spec with the environment's overrides merged.
+        environment: The environment.
+        plan: The locked plan.
+        serving: The rendered serving configuration.
+        trial_request: The trial's request document as JSON, without `target` and `expected`, which only the stack
+            knows; `seatrial.bench.request.TrialRequest` reads it once they are filled in.
+        has_local_nvme: The instance type has local NVMe, so the service refuses a volume size and a volume key for it.
+    """
+
+    endpoint: EndpointSpec
+    environment: EnvironmentSpec
+    plan: Plan
+    serving: ServingConfig
+    trial_request: str
+    has_local_nvme: bool
+
+    @property
+    def endpoint_name(self) -> str:
+        """The endpoint's name on SageMaker: environment first, so that environments can share an account."""
+        return f"{self.environment.name}-{self.endpoint.name}"
+
+    @property
+    def stack_name(self) -> str:
+        """The stack's name."""
+        return f"seatrial-{self.endpoint_name}"

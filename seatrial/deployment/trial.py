@@ -1,0 +1,98 @@
+"""The trial that a deployment is put through, from its spec and plan."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from seatrial.bench.request import Expected, Load, Objective, Target, TrialRequest, Workload
+from seatrial.units import S_PER_MINUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.bench.request import Metric, Statistic
+    from seatrial.plan.document import Plan
+    from seatrial.serving.document import ServingConfig
+    from seatrial.spec.endpoint import Percentiles, Slo
+    from seatrial.spec.load import LoadedSpec
+
+ONLY_THE_STACK_KNOWS = ("target", "expected")
+
+
+def trial_request(
+    loaded: LoadedSpec, plan: Plan, serving: ServingConfig, target: Target, expected: Expected | None
+) -> TrialRequest:
+    """Return the trial of one deployment.
+
+    Args:
+        loaded: What was asked for.
+        plan: What was decided.
+        serving: What the container was told, for the schema it speaks.
+        target: The endpoint to load.
+        expected: What the live endpoint must consist of; `None` when nothing is to be proven.
+    """
+    endpoint = loaded.endpoint
+    return TrialRequest(
+        endpoint=endpoint.name,
+        environment=loaded.environment.name,
+        plan_digest=plan.digest,
+        target=target,
+        expected=expected,
+        workload=Workload(
+            input_tokens=endpoint.workload.input_tokens,
+            output_tokens=endpoint.workload.output_tokens,
+            schema=serving.payload_schema,
+        ),
+        load=_load(loaded, plan),
+        objectives=tuple(slo_objectives(endpoint.slo)),
+        gate_concurrency=plan.gate_concurrency_per_copy.value,
+        copy_count=plan.copy_count.value,
+        mode=endpoint.trial.mode,
+        usd_per_hour_per_copy=plan.cost.usd_per_hour_per_copy,
+        fallback_target_concurrency=plan.target_concurrency_per_copy.value,
+        target_utilization=endpoint.scaling.target_utilization,
+    )
+
+
+def request_template(loaded: LoadedSpec, plan: Plan, serving: ServingConfig) -> str:
+    """Return the trial's request as JSON, without what only the stack knows: target and expected."""
+    nowhere = Target(endpoint_name="", inference_component=None, region=loaded.environment.region)
+    fields = json.loads(trial_request(loaded, plan, serving, nowhere, None).to_json())
+    return json.dumps({key: value for key, value in fields.items() if key not in ONLY_THE_STACK_KNOWS}, sort_keys=True)
+
+
+def slo_objectives(slo: Slo) -> Iterator[Objective]:
+    """Yield every bound of an SLO as an objective of the trial."""
+    for metric, percentiles in _latencies(slo):
+        for statistic, bound in _bounds(percentiles):
+            yield Objective(metric=metric, statistic=statistic, bound=bound, sense="at_most")
+    if slo.error_rate is not None:
+        yield Objective(metric="error_rate", statistic="value", bound=slo.error_rate, sense="at_most")
+    if slo.output_tok_s is not None:
+        yield Objective(metric="output_tok_s", statistic="value", bound=slo.output_tok_s, sense="at_least")
+
+
+def _latencies(slo: Slo) -> tuple[tuple[Metric, Percentiles], ...]:
+    return ("ttft_ms", slo.ttft_ms), ("tpot_ms", slo.tpot_ms), ("e2e_latency_ms", slo.e2e_latency_ms)
+
+
+def _bounds(percentiles: Percentiles) -> Iterator[tuple[Statistic, float]]:
+    every: tuple[tuple[Statistic, float | None], ...] = (
+        ("p50", percentiles.p50),
+        ("p90", percentiles.p90),
+        ("p95", percentiles.p95),
+        ("p99", percentiles.p99),
+    )
+    return ((statistic, bound) for statistic, bound in every if bound is not None)
+
+
+def _load(loaded: LoadedSpec, plan: Plan) -> Load:
+    trial = loaded.endpoint.trial
+    return Load(
+        concurrency_levels=plan.concurrency_levels.value,
+        requests_per_concurrency=trial.requests_per_concurrency,
+        warmup_requests=trial.warmup_requests,
+        budget_s=trial.budget_minutes * S_PER_MINUTE,
+        request_timeout_s=trial.request_timeout_s,
+    )

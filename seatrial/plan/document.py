@@ -1,0 +1,153 @@
+"""The plan: every decision with its reason, the predicted curve, the cost. JSON in, JSON out, no behaviour."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from pydantic import Field
+
+from seatrial.model import FrozenModel, canonical_json, digest
+
+PLAN_SCHEMA = "1"
+
+Value = TypeVar("Value")
+
+
+class Decision(FrozenModel, Generic[Value]):
+    """One value with the reason it was chosen, a full sentence for people."""
+
+    value: Value
+    because: str
+
+
+class CurvePoint(FrozenModel):
+    """What one copy is predicted to do at one concurrency.
+
+    Attributes:
+        concurrency: Requests in flight on the copy.
+        limit: What bounds it there: `memory`, `compute`, `host`, `link`, `kv`, `batch limit` or `admission`.
+    """
+
+    concurrency: int
+    output_tok_s: float
+    ttft_ms: float
+    tpot_ms: float
+    e2e_latency_ms: float
+    ms_per_token: float
+    limit: str
+
+
+class MemoryFit(FrozenModel):
+    """How the memory of one accelerator is used, in bytes.
+
+    Attributes:
+        kv_bytes_per_token: KV cache of one token on one accelerator.
+        kv_limited_batch: Sequences of the workload's length that the KV room holds.
+    """
+
+    accelerator_memory_bytes: int
+    weights_bytes: int
+    reserve_bytes: int
+    kv_room_bytes: int
+    kv_bytes_per_token: int
+    kv_limited_batch: int
+
+
+class Cost(FrozenModel):
+    """What the planned size costs; `None` where no price is known, and why is among the plan's warnings.
+
+    Attributes:
+        usd_per_hour: All planned instances.
+        usd_per_hour_per_copy: One copy's share of its instance.
+        usd_per_million_output_tokens: At the planned load.
+        blended_usd_per_million_tokens: At three input tokens to one output token (design.md, blended price).
+        price_source: Where the price was read.
+        price_date: When it was valid.
+    """
+
+    usd_per_hour: float | None
+    usd_per_hour_per_copy: float | None
+    usd_per_million_output_tokens: float | None
+    blended_usd_per_million_tokens: float | None
+    price_source: str | None
+    price_date: str | None
+
+
+class Rejected(FrozenModel):
+    """A deployment that was considered and lost."""
+
+    instance_type: str
+    tensor_parallel_degree: int
+    usd_per_hour: float | None
+    output_tok_s: float | None
+    because: str
+
+
+class Image(FrozenModel):
+    """The container image: `account.dkr.ecr.region.suffix/repository:tag`."""
+
+    uri: str
+    repository: str
+    tag: str
+
+
+class Plan(FrozenModel):
+    """What will be deployed for one endpoint in one environment, and why.
+
+    Attributes:
+        spec_digest: Digest of the spec and environment that it was made from.
+        model_name: The model as it is shown and addressed.
+        architecture: Catalog id, or the file, that the architecture was read from.
+        copy_count: Copies that run from the start.
+        max_num_seqs: Sequences that one copy batches at once.
+        max_num_batched_tokens: Tokens of one engine iteration (prefill limit).
+        max_queued_requests: Requests that wait at one copy before one is refused.
+        memory_min_mb: Host memory reserved for one copy, in MiB (the API's `…InMb`).
+        target_concurrency_per_copy: Autoscaling target until a trial has measured the knee.
+        gate_concurrency_per_copy: Load at which the SLO must hold.
+        concurrency_levels: Levels of the trial, per copy.
+        curve: Prediction for one copy, with `uncertainty` as a share of each value.
+    """
+
+    schema_version: str = PLAN_SCHEMA
+    endpoint: str
+    environment: str
+    spec_digest: str
+    model_name: str
+    architecture: str
+    engine: Decision[str]
+    engine_version: Decision[str]
+    image: Decision[Image]
+    inference_ami_version: Decision[str | None]
+    instance_type: Decision[str]
+    accelerators_per_instance: int
+    instance_count: Decision[int]
+    tensor_parallel_degree: Decision[int]
+    copies_per_instance: Decision[int]
+    copy_count: Decision[int]
+    max_copies: int
+    max_instances: int
+    max_model_len: Decision[int]
+    max_num_seqs: Decision[int]
+    max_num_batched_tokens: Decision[int]
+    max_queued_requests: Decision[int]
+    dtype: Decision[str]
+    quantization: str | None
+    cpu_cores_per_copy: float
+    memory_min_mb: Decision[int]
+    startup_timeout_s: Decision[int]
+    download_timeout_s: Decision[int]
+    target_concurrency_per_copy: Decision[float]
+    gate_concurrency_per_copy: Decision[int]
+    concurrency_levels: Decision[tuple[int, ...]]
+    memory: MemoryFit
+    curve: tuple[CurvePoint, ...]
+    uncertainty: float = Field(ge=0)
+    cost: Cost
+    rejected: tuple[Rejected, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Digest of the whole plan: the trial runs again exactly when it changes."""
+        return digest(canonical_json(self))

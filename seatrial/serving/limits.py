@@ -1,0 +1,85 @@
+"""The service's limits on a container's environment, and the options that the plan alone may set."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from seatrial.errors import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.spec.load import LoadedSpec
+
+MAX_ENTRIES = 100  # SageMaker API, CreateModel, Environment map
+MAX_CHARS = 1024  # of a name, and of a value (same map)
+MAX_TOTAL_BYTES = 32 * 1024  # SageMaker developer guide, container environment
+
+_OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+# Options that the plan or the renderer writes; vLLM's own names of them make the LMI container refuse to start.
+DECIDED_BY_PLAN = {
+    "lmi": {
+        "model_id": "model",
+        "revision": "model.revision",
+        "trust_remote_code": "model.trust_remote_code",
+        "async_mode": "serving.engine",
+        "rolling_batch": "serving.engine",
+        "entrypoint": "serving.engine",
+        "tensor_parallel_degree": "serving.overrides.tensor_parallel_degree",
+        "tensor_parallel_size": "serving.overrides.tensor_parallel_degree",
+        "dtype": "serving.overrides.dtype",
+        "quantize": "serving.overrides.quantization",
+        "quantization": "serving.overrides.quantization",
+        "max_model_len": "serving.overrides.max_model_len",
+        "max_rolling_batch_size": "serving.overrides.max_num_seqs",
+        "max_num_seqs": "serving.overrides.max_num_seqs",
+        "max_rolling_batch_prefill_tokens": "serving.overrides.max_num_batched_tokens",
+        "max_num_batched_tokens": "serving.overrides.max_num_batched_tokens",
+        "hf_token": "model.hub_token_secret",
+    },
+    "tgi": {
+        "hf_model_id": "model.hub_id",
+        "model_id": "model.hub_id",
+        "hf_model_revision": "model.revision",
+        "hf_model_trust_remote_code": "model.trust_remote_code",
+        "sm_num_gpus": "serving.overrides.tensor_parallel_degree",
+        "dtype": "serving.overrides.dtype",
+        "hf_model_quantize": "serving.overrides.quantization",
+        "max_input_tokens": "workload.output_tokens and serving.overrides.max_model_len",
+        "max_input_length": "workload.output_tokens and serving.overrides.max_model_len",
+        "max_total_tokens": "serving.overrides.max_model_len",
+        "max_batch_size": "serving.overrides.max_num_seqs",
+        "max_batch_prefill_tokens": "serving.overrides.max_num_batched_tokens",
+        "max_concurrent_requests": "serving.overrides.max_queued_requests",
+        "hf_token": "model.hub_token_secret",
+        "hugging_face_hub_token": "model.hub_token_secret",
+    },
+}
+
+
+def extra_option_problems(loaded: LoadedSpec, engine: str) -> Iterator[Problem]:
+    """Yield the extra options that contradict a decision of the plan, or can't be names of options."""
+    for name in loaded.endpoint.serving.overrides.extra:
+        path = ("serving", "overrides", "extra", name)
+        decided = DECIDED_BY_PLAN[engine].get(name.lower())
+        if decided:
+            yield loaded.problem(path, "SEA304", f"{name} is decided by the plan", f"set {decided} instead")
+        elif not _OPTION_NAME.fullmatch(name):
+            message = f"{name!r} is no name of an option"
+            yield loaded.problem(path, "SEA304", message, "letters, digits and underscores, without `option.`")
+
+
+def env_problems(env: Mapping[str, str], where: str) -> Iterator[Problem]:
+    """Yield every limit on a container's environment that is broken."""
+    if len(env) > MAX_ENTRIES:
+        yield Problem(where, "", "SEA302", f"{len(env)} environment variables exceed {MAX_ENTRIES}")
+    for name, value in env.items():
+        for what, size in (("name", len(name)), ("value", len(value))):
+            if size > MAX_CHARS:
+                message = f"the {what} has {size} characters, which exceeds {MAX_CHARS}"
+                yield Problem(where, name[:40], "SEA302", message, "move the option to serving.properties")
+    total = sum(len(name.encode()) + len(value.encode()) for name, value in env.items())
+    if total > MAX_TOTAL_BYTES:
+        yield Problem(where, "", "SEA302", f"the environment's {total} bytes exceed {MAX_TOTAL_BYTES}")

@@ -1,0 +1,46 @@
+"""Writes a rendered configuration to a folder, whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.errors import RenderError
+from seatrial.serving.properties import write_env
+
+if TYPE_CHECKING:
+    from seatrial.serving.document import ServingConfig
+
+
+def rendered_files(config: ServingConfig) -> dict[str, str]:
+    """Return the text of every rendered file by name; secrets are shown as references."""
+    files = dict(config.files)
+    secrets = {name: f"(from Secrets Manager: {secret})" for name, secret in config.secret_env.items()}
+    if config.container_env or secrets:
+        files["container.env"] = write_env(config.container_env | secrets)
+    return files
+
+
+def write_config(config: ServingConfig, folder: Path) -> tuple[Path, ...]:
+    """Write the rendered files to a new or empty folder and return their paths.
+
+    Raises:
+        RenderError: SEA301 when the folder holds something already or can't be written.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RenderError.of("SEA301", "the folder is not empty", where=folder.as_posix(), hint="name a new folder")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            whole = Path(scratch) / "whole"
+            whole.mkdir()
+            for name, text in rendered_files(config).items():
+                (whole / name).write_text(text, encoding="utf-8")
+            if folder.exists():
+                folder.rmdir()
+            shutil.move(whole, folder)
+    except OSError as error:
+        raise RenderError.of("SEA301", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
+    return tuple(folder / name for name in sorted(rendered_files(config)))

@@ -1,0 +1,43 @@
+"""The environment spec: where an endpoint is deployed, and the guard rails there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints
+
+from seatrial.model import FrozenModel
+from seatrial.spec.endpoint import InstanceType
+
+Account = Annotated[str, StringConstraints(pattern=r"^[0-9]{12}$")]
+Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,}(-[a-z]+)+-[0-9]$")]
+EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=16)]
+
+
+class GuardRails(FrozenModel):
+    """What no endpoint of this environment may exceed."""
+
+    instance_types: tuple[InstanceType, ...] | None = Field(None, description="Only these instance types.")
+    usd_per_hour: PositiveFloat | None = Field(None, description="At most this cost of one endpoint per hour.")
+    max_copies: PositiveInt | None = Field(None, description="At most this many copies.")
+
+
+class Network(FrozenModel):
+    """The VPC of the containers; with no subnets they run in the service's own network."""
+
+    subnet_ids: tuple[str, ...] = Field((), description="Subnets of the containers.")
+    security_group_ids: tuple[str, ...] = Field((), description="Security groups of the containers.")
+    isolated: bool = Field(default=False, description="No outbound connection; the weights must lie in S3.")
+
+
+class EnvironmentSpec(FrozenModel):
+    """One environment: account, region, guard rails, network, keys."""
+
+    name: EnvironmentName = Field(description="The name by which specs and commands mean it.")
+    account: Account | None = Field(None, description="AWS account; left out, that of the caller's credentials.")
+    region: Region = Field(description="AWS region.")
+    guard_rails: GuardRails = GuardRails()
+    network: Network = Network()
+    kms_key_arn: str | None = Field(None, description="KMS key of volumes and results; left out, one is made.")
+    removal: Literal["destroy", "retain"] = Field("retain", description="What becomes of results on deletion.")
+    tags: dict[str, str] = Field({}, description="Tags of every resource.")

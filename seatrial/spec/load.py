@@ -1,0 +1,142 @@
+"""Loads specs and environments: everything that is wrong with all the files, in one error."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import ValidationError
+
+from seatrial.errors import Problem, SpecError
+from seatrial.model import FrozenModel, canonical_json, digest
+from seatrial.spec.contradictions import contradictions
+from seatrial.spec.endpoint import EndpointSpec
+from seatrial.spec.environment import EnvironmentSpec
+from seatrial.spec.guard_rails import guard_rail_problems
+from seatrial.spec.merge import OVERRIDES, Document, merge_environment
+from seatrial.spec.problems import validation_problems
+from seatrial.spec.source import Source, read_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Spec = TypeVar("Spec", bound=FrozenModel)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSpec:
+    """What is asked for, in one environment.
+
+    Attributes:
+        path: The endpoint's file.
+        endpoint: Its spec with the environment's overrides merged.
+        environment: The environment.
+        document: The merged document, which knows the file and line of every field.
+    """
+
+    path: Path
+    endpoint: EndpointSpec
+    environment: EnvironmentSpec
+    document: Document
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything that the plan is made from; a lock made from another digest is stale."""
+        return digest(canonical_json(self.endpoint) + canonical_json(self.environment))
+
+    def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Problem:
+        """Return a problem placed where the user wrote the field."""
+        return Problem(self.document.where(path), self.document.field(path), rule, message, hint)
+
+
+def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec:
+    """Load an endpoint's spec for one environment.
+
+    Args:
+        path: The endpoint's YAML file.
+        environment: The environment's name.
+        environments: The folder of `NAME.yaml` files.
+
+    Raises:
+        SpecError: With every problem of both files.
+    """
+    source = read_source(path)
+    problems = list(source.problems)
+    problems += _unknown_overrides(source, environments)
+    place, found = _read_environment(environments, environment)
+    problems += found
+    document = merge_environment(source, environment)
+    endpoint, wrong = _validate(EndpointSpec, document) if source.data else (None, [])
+    problems += wrong
+    problems += contradictions(document) if source.data else []
+    if endpoint is not None and place is not None:
+        problems += guard_rail_problems(endpoint, place, document)
+    if problems or endpoint is None or place is None:
+        raise SpecError(_ordered(problems))
+    return LoadedSpec(path, endpoint, place, document)
+
+
+def load_environment(environments: Path, name: str) -> EnvironmentSpec:
+    """Load one environment of a folder.
+
+    Raises:
+        SpecError: With every problem of its file.
+    """
+    spec, problems = _read_environment(environments, name)
+    if problems or spec is None:
+        raise SpecError(_ordered(problems))
+    return spec
+
+
+def environment_names(environments: Path) -> tuple[str, ...]:
+    """Return the names of a folder's environments, sorted."""
+    return tuple(sorted(file.stem for file in environments.glob("*.yaml")))
+
+
+def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
+    file = environments / f"{name}.yaml"
+    if not file.is_file():
+        known = ", ".join(environment_names(environments)) or "none"
+        hint = f"known in {environments.as_posix()}: {known}"
+        return None, [Problem(file.as_posix(), "", "SEA109", f"there is no environment {name}", hint)]
+    source = read_source(file)
+    document = merge_environment(source, None)
+    spec, problems = _validate(EnvironmentSpec, document) if source.data else (None, [])
+    if spec is not None and spec.name != name:
+        message = f"the name {spec.name} differs from the file's, {name}"
+        problems.append(Problem(document.where(("name",)), "name", "SEA108", message, f"write `name: {name}`"))
+    return spec, [*source.problems, *problems]
+
+
+def _validate(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
+    try:
+        text = json.dumps(document.data, default=str)  # as JSON, lists may be tuples and yet `yes` is no number
+        return model.model_validate_json(text, strict=True), []
+    except ValidationError as error:
+        return None, list(validation_problems(error, model, document))
+
+
+def _unknown_overrides(source: Source, environments: Path) -> Iterator[Problem]:
+    overrides = source.data.get(OVERRIDES)
+    if overrides is not None and not isinstance(overrides, dict):
+        where = f"{source.path}:{source.lines[(OVERRIDES,)]}"
+        yield Problem(where, OVERRIDES, "SEA105", "must be a mapping of environments", "write `dev:` below it")
+        return
+    known = environment_names(environments)
+    for name, fields in (overrides or {}).items():
+        where = f"{source.path}:{source.lines[(OVERRIDES, name)]}"
+        if name not in known:
+            hint = f"known in {environments.as_posix()}: {', '.join(known) or 'none'}"
+            yield Problem(where, f"{OVERRIDES}.{name}", "SEA109", f"there is no environment {name}", hint)
+        if fields is not None and not isinstance(fields, dict):
+            yield Problem(where, f"{OVERRIDES}.{name}", "SEA105", "must be a mapping of fields", "")
+
+
+def _ordered(problems: list[Problem]) -> list[Problem]:
+    def place(problem: Problem) -> tuple[str, int, str]:
+        file, _, line = problem.where.rpartition(":")
+        return (file, int(line), problem.rule) if line.isdigit() else (problem.where, 0, problem.rule)
+
+    return sorted(dict.fromkeys(problems), key=place)

@@ -1,0 +1,31 @@
+"""JSON schemas of the spec documents, for editors."""
+
+from __future__ import annotations
+
+import json
+
+from seatrial.spec.endpoint import EndpointSpec
+from seatrial.spec.environment import EnvironmentSpec
+from seatrial.spec.merge import OVERRIDES
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema_texts() -> dict[str, str]:
+    """Return the schema of each document as JSON text, by the document's name."""
+    return {"endpoint": _text(_endpoint_schema()), "environment": _text(EnvironmentSpec.model_json_schema())}
+
+
+def _endpoint_schema() -> dict[str, object]:
+    schema = EndpointSpec.model_json_schema()
+    partial = {"type": ["object", "null"], "description": "Fields that differ in this environment; null removes one."}
+    schema["properties"][OVERRIDES] = {
+        "type": "object",
+        "description": "Overrides by environment, merged before anything is checked.",
+        "additionalProperties": partial,
+    }
+    return schema
+
+
+def _text(schema: dict[str, object]) -> str:
+    return json.dumps({"$schema": _DRAFT, **schema}, indent=2, ensure_ascii=False) + "\n"

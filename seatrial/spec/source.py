@@ -1,0 +1,130 @@
+"""YAML text that remembers where each value stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import yaml
+
+from seatrial.errors import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FieldPath = tuple[str | int, ...]
+Yaml = None | bool | int | float | str | list["Yaml"] | dict[str, "Yaml"]
+
+_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The content of one YAML file.
+
+    Attributes:
+        path: The file as the user named it.
+        data: The mapping at the top; empty when the file holds problems only.
+        lines: The 1-based line of every field, by its path.
+        problems: What is wrong with the text itself.
+    """
+
+    path: str
+    data: dict[str, Yaml]
+    lines: dict[FieldPath, int]
+    problems: tuple[Problem, ...] = ()
+
+
+def read_source(path: Path) -> Source:
+    """Read one YAML file; what is wrong with it is returned, not raised."""
+    name = path.as_posix()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return _broken(name, "SEA101", "the file does not exist", "check the path")
+    except (OSError, UnicodeDecodeError) as error:
+        return _broken(name, "SEA101", f"the file can't be read: {error}", "it must be readable UTF-8 text")
+    return parse_source(text, name)
+
+
+def parse_source(text: str, name: str) -> Source:
+    """Parse YAML text under the name of its file; what is wrong with it is returned, not raised."""
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+        if not isinstance(root, yaml.MappingNode):
+            return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
+        strange = tuple(_non_string_keys(root, name))
+        if strange:
+            return Source(name, {}, {}, strange)
+        lines = dict(_walk(root, ()))
+        problems = tuple(_duplicates(root, name))
+        data: dict[str, Yaml] = loader.construct_document(root)
+    except (yaml.YAMLError, RecursionError) as error:
+        return _broken_yaml(name, error)
+    finally:
+        loader.dispose()
+    return Source(name, data, lines, problems)
+
+
+def _broken(name: str, rule: str, message: str, hint: str) -> Source:
+    return Source(name, {}, {}, (Problem(name, "", rule, message, hint),))
+
+
+def _broken_yaml(name: str, error: yaml.YAMLError | RecursionError) -> Source:
+    mark = getattr(error, "problem_mark", None)
+    where = f"{name}:{mark.line + 1}" if mark else name
+    what = getattr(error, "problem", None) or "the text can't be parsed"
+    return Source(name, {}, {}, (Problem(where, "", "SEA102", str(what), "mend the YAML syntax at this line"),))
+
+
+def _walk(node: yaml.Node, path: FieldPath) -> Iterator[tuple[FieldPath, int]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield (*path, key.value), key.start_mark.line + 1
+            yield from _walk(value, (*path, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield (*path, index), value.start_mark.line + 1
+            yield from _walk(value, (*path, index))
+
+
+def _mappings(root: yaml.Node, path: FieldPath = ()) -> Iterator[tuple[FieldPath, yaml.MappingNode]]:
+    if isinstance(root, yaml.MappingNode):
+        yield path, root
+        for key, value in root.value:
+            yield from _mappings(value, (*path, str(key.value)))
+    elif isinstance(root, yaml.SequenceNode):
+        for index, value in enumerate(root.value):
+            yield from _mappings(value, (*path, index))
+
+
+def _duplicates(root: yaml.Node, name: str) -> Iterator[Problem]:
+    for path, mapping in _mappings(root):
+        first: dict[str, int] = {}
+        for key, _ in mapping.value:
+            line = key.start_mark.line + 1
+            if key.value in first:
+                message = f"written a second time (first on line {first[key.value]})"
+                yield Problem(f"{name}:{line}", dotted((*path, key.value)), "SEA103", message, "keep one of them")
+            first.setdefault(key.value, line)
+
+
+def _non_string_keys(root: yaml.Node, name: str) -> Iterator[Problem]:
+    for path, mapping in _mappings(root):
+        for key, _ in mapping.value:
+            if not isinstance(key, yaml.ScalarNode):
+                where = f"{name}:{key.start_mark.line + 1}"
+                yield Problem(where, dotted(path), "SEA105", "a key is a list or a mapping", "write `name: value`")
+            elif key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
+                where = f"{name}:{key.start_mark.line + 1}"
+                yield Problem(where, dotted(path), "SEA105", f"the key {key.value!r} is not a string", "quote it")
+
+
+def dotted(path: FieldPath) -> str:
+    """Write a path as users read it: `serving.instance_types[0]`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text

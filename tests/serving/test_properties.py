@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.errors import RenderError
+from seatrial.serving.properties import escape_property, parse_env, parse_properties, write_env
+from seatrial.serving.templates import fill
+
+NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True)
+VALUES = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@given(VALUES)
+def test_every_value_reads_back(value: str) -> None:
+    assert parse_properties(f"option.x={escape_property(value)}\n") == {"option.x": value}
+
+
+@given(st.dictionaries(NAMES, st.text(st.characters(categories=["L", "N", "P", "Zs"]), max_size=20)))
+def test_every_environment_reads_back(env: dict[str, str]) -> None:
+    assert parse_env(write_env(env)) == env
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read(text: str) -> None:
+    assert isinstance(parse_properties(text), dict)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1\na=2\n", {"a": "2"}),
+        ("# c\n! d\n\n a = b c \n", {"a": "b c "}),
+        ("a=b\\\n   c\n", {"a": "bc"}),
+        ("a=\\u00e9\\\\\n", {"a": "é\\"}),
+        ("a\n", {"a": ""}),
+    ],
+)
+def test_java_s_rules(text: str, expected: dict[str, str]) -> None:
+    assert parse_properties(text) == expected
+
+
+def test_an_undefined_hole_is_an_error_and_not_nothing() -> None:
+    with pytest.raises(RenderError, match="SEA301: UndefinedError: 'endpoint' is undefined"):
+        fill("lmi/serving.properties.j2", {})
+
+
+def test_an_unknown_template_is_named() -> None:
+    with pytest.raises(RenderError, match="serving_templates/none: SEA301: TemplateNotFound: "):
+        fill("none", {})

@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from seatrial.errors import SpecError
+from seatrial.spec.load import environment_names, load_environment, load_spec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Write(Protocol):
+    def __call__(self, text: str, name: str = ...) -> Path: ...
+
+
+def messages(error: SpecError, folder: Path) -> list[str]:
+    return [str(problem).replace(f"{folder.as_posix()}/", "") for problem in error.problems]
+
+
+def problems_of(text: str, write: Write, environments: Path, environment: str = "dev") -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        load_spec(write(text), environment, environments=environments)
+    return messages(caught.value, environments.parent)
+
+
+def test_a_minimal_spec_gets_the_documented_defaults(write: Write, environments: Path, endpoint_text: str) -> None:
+    endpoint = load_spec(write(endpoint_text), "dev", environments=environments).endpoint
+    assert endpoint.objective == "cost"
+    assert endpoint.serving.engine == "auto"
+    assert endpoint.scaling.max_copies == 1
+    assert endpoint.trial.mode == "rollback"
+
+
+def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environments: Path) -> None:
+    text = """\
+        name: chat
+        model:
+          hub_id: org/model
+          s3_uri: s3://bucket/model/
+          config_file: config.json
+        workload:
+          input_tokens: many
+          output_tokens: 128
+          concurency: 8
+        """
+    assert problems_of(text, write, environments) == [
+        "endpoints/chat.yaml:4: model.s3_uri: SEA108: hub_id and s3_uri exclude each other\n"
+        "  hint: keep the source that is meant",
+        "endpoints/chat.yaml:5: model.config_file: SEA101: the file config.json does not exist\n"
+        "  hint: the path is relative to the spec",
+        "endpoints/chat.yaml:6: workload: SEA106: the workload has no traffic\n"
+        "  hint: give concurrency or requests_per_second",
+        "endpoints/chat.yaml:7: workload.input_tokens: SEA105: should be a valid integer, not 'many'\n"
+        "  hint: write the number without quotes and units",
+        "endpoints/chat.yaml:9: workload.concurency: SEA104: the field is unknown\n  hint: did you mean `concurrency`?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(
+            ("name: chat", "name: -chat"),
+            "endpoints/chat.yaml:1: name: SEA107: should match pattern '^[a-zA-Z0-9](-*[a-zA-Z0-9])*$', not '-chat'",
+            id="bad-name",
+        ),
+        pytest.param(
+            ("concurrency: 8", "concurrency: 0"),
+            "endpoints/chat.yaml:7: workload.concurrency: SEA107: should be greater than 0, not 0",
+            id="zero",
+        ),
+        pytest.param(
+            ("concurrency: 8", "concurrency: yes"),
+            "endpoints/chat.yaml:7: workload.concurrency: SEA105: should be a valid integer, not True\n"
+            "  hint: YAML reads yes, no, on and off as true and false: quote the text",
+            id="yaml-yes",
+        ),
+        pytest.param(
+            ("concurrency: 8", "concurrency: 8\n  requests_per_second: 2"),
+            "endpoints/chat.yaml:8: workload.requests_per_second: SEA108: "
+            "concurrency and requests_per_second exclude each other\n"
+            "  hint: keep one; the other follows by Little's law",
+            id="two-kinds-of-traffic",
+        ),
+        pytest.param(
+            ("hub_id: org/model", "revision: abc\n  s3_uri: s3://bucket/model/"),
+            "endpoints/chat.yaml:3: model.revision: SEA108: a revision belongs to a hub_id, and there is none\n"
+            "  hint: remove it, or give the hub_id",
+            id="revision-without-hub",
+        ),
+        pytest.param(
+            ("hub_id: org/model", "s3_uri: s3://bucket/model"),
+            "endpoints/chat.yaml:3: model.s3_uri: SEA107: should match pattern "
+            "'^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$', not 's3://bucket/model'",
+            id="s3-without-final-slash",
+        ),
+        pytest.param(
+            ("hub_id: org/model", "jumpstart_id: meta-textgeneration-llama-2-7b"),
+            "endpoints/chat.yaml:2: model: SEA112: the licence of meta-textgeneration-llama-2-7b has not been accepted"
+            "\n  hint: read it, then write `accept_eula: true`",
+            id="eula",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\ndescription: hf_abcdefghijklmnopqrstuvwx"),
+            "endpoints/chat.yaml:2: description: SEA113: this looks like a credential in plain text\n"
+            "  hint: store it in Secrets Manager and give model.hub_token_secret; revoke this one",
+            id="token",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nname: talk"),
+            "endpoints/chat.yaml:2: name: SEA103: written a second time (first on line 1)\n  hint: keep one of them",
+            id="duplicate-key",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nscaling: {min_copies: 2}"),
+            "endpoints/chat.yaml:2: scaling.min_copies: SEA108: min_copies 2 exceeds max_copies 1\n"
+            "  hint: set max_copies to at least 2",
+            id="min-above-max",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nserving: {overrides: {max_model_len: 383}}"),
+            "endpoints/chat.yaml:2: serving.overrides.max_model_len: SEA108: "
+            "max_model_len 383 is below the workload's 256 + 128 tokens\n  hint: set it to at least 384",
+            id="context-one-too-short",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nenvironments: {stage: {}}"),
+            "endpoints/chat.yaml:2: environments.stage: SEA109: there is no environment stage\n"
+            "  hint: known in environments: dev, prod",
+            id="override-of-unknown-environment",
+        ),
+    ],
+)
+def test_one_mistake_gives_one_whole_message(
+    change: tuple[str, str], expected: str, write: Write, environments: Path, endpoint_text: str
+) -> None:
+    assert problems_of(endpoint_text.replace(*change), write, environments) == [expected]
+
+
+def test_a_context_that_just_fits_is_accepted(write: Write, environments: Path, endpoint_text: str) -> None:
+    spec = write(f"{endpoint_text}serving: {{overrides: {{max_model_len: 384}}}}\n")
+    assert load_spec(spec, "dev", environments=environments).endpoint.serving.overrides.max_model_len == 384
+
+
+def test_jumpstart_with_its_artifact_and_licence_is_accepted(write: Write, environments: Path) -> None:
+    text = """\
+        name: chat
+        model: {jumpstart_id: meta-llama, s3_uri: "s3://bucket/artifact/", accept_eula: true}
+        workload: {input_tokens: 1, output_tokens: 1, requests_per_second: 0.5}
+        """
+    assert load_spec(write(text), "dev", environments=environments).endpoint.model.jumpstart_id == "meta-llama"
+
+
+class TestEnvironments:
+    def test_overrides_are_merged_before_validation(self, write: Write, environments: Path, endpoint_text: str) -> None:
+        text = f"{endpoint_text}environments:\n  prod:\n    workload: {{concurrency: 99}}\n"
+        spec = write(text)
+        assert load_spec(spec, "dev", environments=environments).endpoint.workload.concurrency == 8
+        prod = load_spec(spec, "prod", environments=environments).endpoint
+        assert (prod.workload.concurrency, prod.workload.input_tokens) == (99, 256)
+
+    def test_null_in_an_override_removes_the_value(self, write: Write, environments: Path, endpoint_text: str) -> None:
+        override = "environments:\n  prod:\n    workload: {concurrency: null, requests_per_second: 3}\n"
+        workload = load_spec(write(endpoint_text + override), "prod", environments=environments).endpoint.workload
+        assert (workload.concurrency, workload.requests_per_second) == (None, 3.0)
+
+    def test_a_mistake_in_an_override_is_placed_there(
+        self, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        text = f"{endpoint_text}environments:\n  prod:\n    workload:\n      concurrency: -1\n"
+        assert problems_of(text, write, environments, "prod") == [
+            "endpoints/chat.yaml:11: environments.prod.workload.concurrency: SEA107: should be greater than 0, not -1"
+        ]
+
+    def test_the_overrides_must_be_mappings(self, write: Write, environments: Path, endpoint_text: str) -> None:
+        assert problems_of(f"{endpoint_text}environments: [dev]\n", write, environments) == [
+            "endpoints/chat.yaml:8: environments: SEA105: must be a mapping of environments\n"
+            "  hint: write `dev:` below it"
+        ]
+        assert problems_of(f"{endpoint_text}environments: {{dev: 3}}\n", write, environments) == [
+            "endpoints/chat.yaml:8: environments.dev: SEA105: must be a mapping of fields"
+        ]
+
+    def test_an_unknown_environment_names_the_known(self, write: Write, environments: Path, endpoint_text: str) -> None:
+        (problem,) = problems_of(endpoint_text, write, environments, "stage")
+        assert problem.startswith("environments/stage.yaml: SEA109: there is no environment stage\n  hint: known in ")
+        assert problem.endswith(": dev, prod")
+
+    def test_the_name_must_be_the_file_s(self, environments: Path) -> None:
+        (environments / "qa.yaml").write_text("name: dev\nregion: eu-west-1\n")
+        with pytest.raises(SpecError, match="the name dev differs from the file's, qa"):
+            load_environment(environments, "qa")
+
+    def test_names_are_sorted(self, environments: Path) -> None:
+        assert environment_names(environments) == ("dev", "prod")
+
+    def test_a_guard_rail_on_copies_names_its_bound(self, write: Write, environments: Path, endpoint_text: str) -> None:
+        (environments / "dev.yaml").write_text("name: dev\nregion: us-east-1\nguard_rails: {max_copies: 2}\n")
+        text = f"{endpoint_text}scaling: {{max_copies: 3}}\n"
+        assert problems_of(text, write, environments) == [
+            "endpoints/chat.yaml:8: scaling.max_copies: SEA111: max_copies 3 exceeds dev's guard rail 2\n"
+            "  hint: at most 2"
+        ]
+        spec = write(text.replace("3}", "2}"))
+        assert load_spec(spec, "dev", environments=environments).endpoint.scaling.max_copies == 2
+
+    def test_an_isolated_environment_refuses_a_hub_model(
+        self, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        (environments / "dev.yaml").write_text("name: dev\nregion: us-east-1\nnetwork: {isolated: true}\n")
+        (problem,) = problems_of(endpoint_text, write, environments)
+        assert "SEA111: dev is isolated, so the weights can't come from a hub" in problem
+
+
+class TestUnreadableFiles:
+    def test_a_missing_file(self, environments: Path, tmp_path: Path) -> None:
+        with pytest.raises(SpecError, match=r"none\.yaml: SEA101: the file does not exist\n  hint: check the path"):
+            load_spec(tmp_path / "none.yaml", "dev", environments=environments)
+
+    @pytest.mark.parametrize("text", ["", "- a\n", "just text\n", "{", "a: [", "\t: x", "&a [*a]", "? {a: b}\n: c\n"])
+    def test_text_that_is_no_mapping(self, text: str, write: Write, environments: Path) -> None:
+        assert all("SEA10" in problem for problem in problems_of(text, write, environments))
+
+    def test_bytes_that_are_no_text(self, write: Write, environments: Path) -> None:
+        spec = write("")
+        spec.write_bytes(b"\xff\xfe\x00")
+        with pytest.raises(SpecError, match="SEA101: the file can't be read"):
+            load_spec(spec, "dev", environments=environments)
+
+    def test_a_recursive_alias_is_refused(self, write: Write, environments: Path) -> None:
+        assert problems_of("name: &a\n  b: *a\n", write, environments)
+
+
+class TestDigest:
+    def test_it_depends_on_what_is_asked_only(self, write: Write, environments: Path, endpoint_text: str) -> None:
+        first = load_spec(write(endpoint_text), "dev", environments=environments).digest
+        commented = load_spec(write(f"# hello\n{endpoint_text}"), "dev", environments=environments).digest
+        changed = load_spec(write(endpoint_text.replace("8", "9")), "dev", environments=environments).digest
+        assert first == commented != changed
+
+    def test_an_override_elsewhere_does_not_change_it(
+        self, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        first = load_spec(write(endpoint_text), "dev", environments=environments).digest
+        spec = write(f"{endpoint_text}environments: {{prod: {{objective: latency}}}}\n")
+        assert load_spec(spec, "dev", environments=environments).digest == first
