@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from seatrial.bench.request import Expected, Load, Objective, Target, TrialRequest, Workload
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.bench.request import Metric, Statistic
+    from seatrial.deployment.document import Deployment
+    from seatrial.deployment.live_stack import LiveStack
     from seatrial.plan.document import Plan
     from seatrial.serving.document import ServingConfig
     from seatrial.spec.endpoint import Percentiles, Slo
@@ -67,8 +70,7 @@ def slo_objectives(slo: Slo) -> Iterator[Objective]:
     for metric, percentiles in _latencies(slo):
         for statistic, bound in _bounds(percentiles):
             yield Objective(metric=metric, statistic=statistic, bound=bound, sense="at_most")
-    if slo.error_rate is not None:
-        yield Objective(metric="error_rate", statistic="value", bound=slo.error_rate, sense="at_most")
+    yield Objective(metric="error_rate", statistic="value", bound=slo.error_rate, sense="at_most")
     if slo.output_tok_s is not None:
         yield Objective(metric="output_tok_s", statistic="value", bound=slo.output_tok_s, sense="at_least")
 
@@ -96,3 +98,19 @@ def _load(loaded: LoadedSpec, plan: Plan) -> Load:
         budget_s=trial.budget_minutes * S_PER_MINUTE,
         request_timeout_s=trial.request_timeout_s,
     )
+
+
+def complete_request(deployment: Deployment, stack: LiveStack) -> TrialRequest:
+    """Return the trial of a deployed stack: the deployment's, with what only the stack knows.
+
+    Raises:
+        BenchError: SEA502 when the stack lacks an output.
+    """
+    target = Target(
+        endpoint_name=stack.output("EndpointName"),
+        inference_component=stack.output("InferenceComponentName"),
+        region=deployment.environment.region,
+    )
+    expected = Expected(endpoint_config_name=stack.output("EndpointConfigName"), model_name=stack.output("ModelName"))
+    fields = json.loads(deployment.trial_request) | {"target": asdict(target), "expected": asdict(expected)}
+    return TrialRequest.from_json(json.dumps(fields))

@@ -48,12 +48,12 @@ class Percentiles(FrozenModel):
 
 
 class Slo(FrozenModel):
-    """The service level objectives; what is left out is not judged."""
+    """The service level objectives; a latency or throughput that is left out is not judged."""
 
     ttft_ms: Percentiles = Field(Percentiles(), description="Time to first token, queueing included.")
     tpot_ms: Percentiles = Field(Percentiles(), description="Time per output token after the first.")
     e2e_latency_ms: Percentiles = Field(Percentiles(), description="Request sent to last token.")
-    error_rate: Annotated[float, Field(ge=0, lt=1)] | None = Field(None, description="At most this share fails.")
+    error_rate: Annotated[float, Field(ge=0, lt=1)] = Field(0.01, description="At most this share of requests fails.")
     output_tok_s: PositiveFloat | None = Field(None, description="At least this many output tokens per second.")
 
 

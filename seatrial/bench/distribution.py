@@ -1,0 +1,51 @@
+"""What is shown of many measurements of one thing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """Count, mean, percentiles and maximum, in the unit of the metric."""
+
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    max: float
+
+
+def distribution(values: Collection[float]) -> Distribution | None:
+    """Summarise measurements; None when there are none."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return Distribution(
+        count=len(ordered),
+        mean=math.fsum(ordered) / len(ordered),
+        p50=percentile(ordered, 50),
+        p90=percentile(ordered, 90),
+        p95=percentile(ordered, 95),
+        p99=percentile(ordered, 99),
+        max=ordered[-1],
+    )
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """Return the percentile of sorted, non-empty values by linear interpolation between the closest ranks.
+
+    Position (n - 1) x percent / 100, counted from 0: numpy's default, Hyndman and Fan's type 7, what vLLM's benchmark
+    reports. Few values make a high percentile nearly the maximum.
+    """
+    position = (len(ordered) - 1) * percent / 100
+    low = math.floor(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)

@@ -1,0 +1,120 @@
+"""Why a request failed: a class that can be counted and a detail that can be read. Always data, never an exception."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ErrorClass: TypeAlias = Literal[
+    "throttled", "not_ready", "model_error", "validation", "timeout", "connection", "protocol", "server"
+]
+MAX_DETAIL_CHARACTERS = 300
+_REFUSALS = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
+_STATUS_CLASSES: Mapping[int, ErrorClass] = {
+    HTTPStatus.TOO_MANY_REQUESTS: "throttled",
+    HTTPStatus.SERVICE_UNAVAILABLE: "throttled",
+    HTTPStatus.FAILED_DEPENDENCY: "model_error",
+}
+_TYPE_CLASSES: Mapping[str, ErrorClass] = {
+    "throttlingexception": "throttled",
+    "throttling": "throttled",
+    "toomanyrequestsexception": "throttled",
+    "overloaded": "throttled",
+    "modelnotreadyexception": "not_ready",
+    "modelerror": "model_error",
+    "modelstreamerror": "model_error",
+    "generation": "model_error",
+    "incomplete_generation": "model_error",
+    "validationerror": "validation",
+    "validationexception": "validation",
+    "validation": "validation",
+    "serviceunavailable": "server",
+    "internalfailure": "server",
+    "internalserverexception": "server",
+    "internaldependencyexception": "server",
+    "internalstreamfailure": "server",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong with one request.
+
+    Attributes:
+        error: `throttled` (the service or the container refused for load), `not_ready` (no copy is up yet),
+            `model_error` (the container answered with an error), `validation` (the request was refused as wrong or
+            not allowed), `timeout` (ours), `connection` (refused or broken), `protocol` (bytes that make no sense),
+            `server` (the service's own failure).
+        detail: The service's or the container's own words, shortened.
+    """
+
+    error: ErrorClass
+    detail: str
+
+
+def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
+    """Classify an HTTP answer that isn't 200.
+
+    A `ModelError` passes on what the container answered: its `OriginalStatusCode` 429 or 503 is the container's full
+    queue, 400 to 422 its refusal of the request. A validation error that speaks of capacity is an inference component
+    at zero copies. Facts: the runtime API's error shapes; container codes of LMI (503) and TGI (422, 424, 429).
+    """
+    document = _object(body)
+    name = _error_name(headers, document)
+    message = _message(document) or body[:MAX_DETAIL_CHARACTERS].decode(errors="replace") or "empty answer"
+    error = _TYPE_CLASSES.get(name.lower()) or class_of_status(status)
+    if error == "model_error":
+        error = class_of_container_status(document.get("OriginalStatusCode"))
+    if error == "validation" and "capacity" in message.lower():
+        error = "not_ready"
+    return Failure(error, shorten(f"HTTP {status} {name}: {message}" if name else f"HTTP {status}: {message}"))
+
+
+def failure_of_type(name: str, message: str, *, code: object = None) -> Failure:
+    """Classify an error that came inside a stream: an exception frame's type, or a line's `error_type` or `code`."""
+    error = _TYPE_CLASSES.get(name.lower()) or class_of_container_status(code)
+    return Failure(error, shorten(f"{name}: {message}" if name else message))
+
+
+def class_of_status(status: int) -> ErrorClass:
+    """Classify a status code of a container, or of a service that named no error type."""
+    if status in _STATUS_CLASSES:
+        return _STATUS_CLASSES[status]
+    return "validation" if status in _REFUSALS else "server"
+
+
+def class_of_container_status(status: object) -> ErrorClass:
+    """Classify the status that a container gave; one that failed inside (5xx but 503) is a model error."""
+    if isinstance(status, int) and status in _REFUSALS:
+        return class_of_status(status)
+    return "throttled" if status == HTTPStatus.SERVICE_UNAVAILABLE else "model_error"
+
+
+def shorten(text: str) -> str:
+    """Cut a message to what a report can show, on one line."""
+    line = " ".join(text.encode(errors="replace").decode().split())
+    return line if len(line) <= MAX_DETAIL_CHARACTERS else f"{line[: MAX_DETAIL_CHARACTERS - 1]}…"
+
+
+def _object(body: bytes) -> Mapping[str, object]:
+    try:
+        document: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _error_name(headers: Mapping[str, str], document: Mapping[str, object]) -> str:
+    candidates = (headers.get("x-amzn-errortype"), document.get("__type"), document.get("error_type"))
+    name = next((name for name in candidates if isinstance(name, str) and name), "")
+    return name.partition(":")[0].rpartition("#")[2]
+
+
+def _message(document: Mapping[str, object]) -> str:
+    candidates = (document.get(key) for key in ("OriginalMessage", "Message", "message", "error"))
+    return next((text for text in candidates if isinstance(text, str) and text), "")

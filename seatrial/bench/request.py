@@ -1,0 +1,182 @@
+"""The trial's input document: what to load, how hard, what is good, and what the live endpoint must be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from seatrial.bench.document import RULE, read_document, write_document
+from seatrial.errors import BenchError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Metric: TypeAlias = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms", "error_rate", "output_tok_s"]
+Statistic: TypeAlias = Literal["p50", "p90", "p95", "p99", "mean", "value"]
+PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat"]
+PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
+WHERE = "trial request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The endpoint under trial.
+
+    Attributes:
+        endpoint_name: SageMaker's name of the endpoint.
+        inference_component: The component that holds the model; None when the variant holds it.
+        region: The region, which also signs.
+        endpoint_url: The runtime API's URL; None is boto3's endpoint variables, else the region's public URL.
+    """
+
+    endpoint_name: str
+    inference_component: str | None
+    region: str
+    endpoint_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What the live endpoint must consist of to be this deployment's: names, not ARNs."""
+
+    endpoint_config_name: str
+    model_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One kind of request: prompt length, answer length (tokens), the body's schema, streamed or whole."""
+
+    input_tokens: int
+    output_tokens: int
+    schema: PayloadSchema
+    stream: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How hard to load.
+
+    Attributes:
+        concurrency_levels: Requests in flight per copy, ascending.
+        requests_per_concurrency: A level sends this many requests for each request in flight.
+        warmup_requests: Requests sent before the first level, not measured.
+        budget_s: No measurement goes on past this time, warm-up included; a level cut by it isn't reported.
+        request_timeout_s: A request not answered in full by then has failed.
+    """
+
+    concurrency_levels: tuple[int, ...]
+    requests_per_concurrency: int
+    warmup_requests: int
+    budget_s: float
+    request_timeout_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """One bound of the SLO; `value` is the statistic of `error_rate` (a share) and `output_tok_s` (all copies)."""
+
+    metric: Metric
+    statistic: Statistic
+    bound: float
+    sense: Literal["at_most", "at_least"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRequest:
+    """Everything that a trial needs to know.
+
+    Attributes:
+        endpoint: The endpoint's name in its spec.
+        environment: The environment deployed to (dev, prod).
+        plan_digest: The plan that the deployment was made from; also seeds the prompts.
+        target: The live endpoint.
+        expected: What the live endpoint must consist of; None when no deployment of ours is proven.
+        workload: The kind of request.
+        load: How hard to load.
+        objectives: The SLO; may be empty.
+        gate_concurrency: Requests in flight per copy at which the SLO must hold.
+        copy_count: Running copies; a level opens its concurrency times this many streams.
+        mode: What the deployment gate does with a failed verdict; the trial itself measures alike.
+        usd_per_hour_per_copy: Price of the hardware that one copy occupies; None when unknown.
+        fallback_target_concurrency: The scaling target per copy when the trial finds no knee.
+        target_utilization: Share of the knee's concurrency to scale at, above 0 and at most 1.
+    """
+
+    endpoint: str
+    environment: str
+    plan_digest: str
+    target: Target
+    expected: Expected | None
+    workload: Workload
+    load: Load
+    objectives: tuple[Objective, ...]
+    gate_concurrency: int
+    copy_count: int
+    mode: Literal["rollback", "report", "off"]
+    usd_per_hour_per_copy: float | None
+    fallback_target_concurrency: float
+    target_utilization: float
+
+    def to_json(self) -> str:
+        """Write the request as one line of JSON."""
+        return write_document(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> TrialRequest:
+        """Read a request strictly.
+
+        Raises:
+            BenchError: SEA501, with every unknown key, wrong type and impossible value.
+        """
+        request = read_document(cls, text, where=WHERE)
+        request.check()
+        return request
+
+    def check(self) -> None:
+        """Check the values that no type excludes.
+
+        Raises:
+            BenchError: SEA501, with every impossible value.
+        """
+        problems = [
+            Problem(where=WHERE, field=field, rule=RULE, message=message)
+            for field, message in (*_not_positive(self), *_wrong_load(self.load), *_wrong_objectives(self.objectives))
+        ]
+        if not 0 < self.target_utilization <= 1:
+            message = f"{self.target_utilization:g} is not above 0 and at most 1"
+            problems.append(Problem(where=WHERE, field="target_utilization", rule=RULE, message=message))
+        if problems:
+            raise BenchError(problems)
+
+
+def _not_positive(request: TrialRequest) -> Iterator[tuple[str, str]]:
+    load, workload = request.load, request.workload
+    numbers: dict[str, float] = {
+        "workload.input_tokens": workload.input_tokens,
+        "workload.output_tokens": workload.output_tokens,
+        "load.requests_per_concurrency": load.requests_per_concurrency,
+        "load.budget_s": load.budget_s,
+        "load.request_timeout_s": load.request_timeout_s,
+        "gate_concurrency": request.gate_concurrency,
+        "copy_count": request.copy_count,
+        "fallback_target_concurrency": request.fallback_target_concurrency,
+        **({} if request.usd_per_hour_per_copy is None else {"usd_per_hour_per_copy": request.usd_per_hour_per_copy}),
+    }
+    return ((field, f"{number:g} is not above 0") for field, number in numbers.items() if number <= 0)
+
+
+def _wrong_load(load: Load) -> Iterator[tuple[str, str]]:
+    levels = load.concurrency_levels
+    if load.warmup_requests < 0:
+        yield "load.warmup_requests", f"{load.warmup_requests} is below 0"
+    if not levels or levels[0] < 1 or any(low >= high for low, high in pairwise(levels)):
+        yield "load.concurrency_levels", f"{list(levels)} is not an ascending list of whole numbers from 1"
+
+
+def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, str]]:
+    for index, objective in enumerate(objectives):
+        if (objective.metric in PER_REQUEST_METRICS) == (objective.statistic == "value"):
+            wanted = "a percentile or mean" if objective.metric in PER_REQUEST_METRICS else "value"
+            yield f"objectives[{index}].statistic", f"{objective.metric} has {wanted}, not {objective.statistic}"

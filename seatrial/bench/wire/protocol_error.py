@@ -1,0 +1,7 @@
+"""The one exception of the wire parsers; the client turns it into a request record, it never leaves the bench."""
+
+from __future__ import annotations
+
+
+class ProtocolError(ValueError):
+    """The bytes are not what their format promises."""

@@ -1,0 +1,73 @@
+"""What a deployed stack says of itself: its outputs, and the trial's result in its bucket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.bench.result import TrialResult
+from seatrial.errors import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_s3 import S3Client
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStack:
+    """A deployed stack.
+
+    Attributes:
+        name: Its name.
+        status: CloudFormation's status.
+        outputs: Its outputs by name.
+    """
+
+    name: str
+    status: str
+    outputs: Mapping[str, str]
+
+    def output(self, name: str) -> str:
+        """Return one output.
+
+        Raises:
+            BenchError: SEA502 when the stack has no such output.
+        """
+        if name not in self.outputs:
+            message = f"the stack ({self.status}) has no output {name}"
+            hint = "deploy it with this version of Seatrial"
+            raise BenchError.of("SEA502", message, where=self.name, hint=hint)
+        return self.outputs[name]
+
+
+def describe_stack(name: str, cloudformation: CloudFormationClient) -> LiveStack:
+    """Read a stack.
+
+    Raises:
+        BenchError: SEA502 when there is no such stack.
+    """
+    try:
+        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
+    except cloudformation.exceptions.ClientError as error:
+        hint = "deploy it first: cdk deploy -c environment=…"
+        raise BenchError.of("SEA502", f"the stack can't be read: {error}", where=name, hint=hint) from error
+    outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
+    return LiveStack(name, stack["StackStatus"], outputs)
+
+
+def fetch_result(uri: str, s3: S3Client) -> TrialResult:
+    """Read a trial's result from its S3 URI.
+
+    Raises:
+        BenchError: SEA501 when the URI or the document is wrong.
+    """
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    if not uri.startswith("s3://") or not key:
+        raise BenchError.of("SEA501", f"{uri!r} is not s3://BUCKET/KEY", hint="take the stack's output TrialResultUri")
+    try:
+        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    except s3.exceptions.ClientError as error:
+        raise BenchError.of("SEA501", f"the result can't be read: {error}", where=uri) from error
+    return TrialResult.from_json(body.decode())

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.bench.conclusion import cost_at, scaling_target
+from seatrial.bench.result import Knee
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.result import LevelResult
+
+    MakeLevel = Callable[..., LevelResult]
+    MakeRequest = Callable[..., TrialRequest]
+
+SLO = Knee(detector="slo", concurrency=4, because="held")
+NO_SLO = Knee(detector="slo", concurrency=None, because="the lowest level misses the SLO: slow")
+KNEEDLE = Knee(detector="kneedle", concurrency=2, because="bends")
+NO_KNEEDLE = Knee(detector="kneedle", concurrency=None, because="straight")
+
+
+def test_with_objectives_the_slo_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(), [level(2), level(4)], SLO, KNEEDLE)
+    assert target.concurrency_per_copy == pytest.approx(3.0)  # 4 x 0.75
+    assert target.because == "slo knee 4 per copy x target utilization 0.75"
+
+
+def test_with_objectives_and_no_slo_knee_the_fallback_as_it_is(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(), [level(2), level(4)], NO_SLO, KNEEDLE)
+    assert (target.concurrency_per_copy, target.level) == (2.0, None)
+    assert target.because == "fallback 2 per copy: no slo knee, the lowest level misses the SLO: slow"
+
+
+def test_without_objectives_the_kneedle_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(objectives=()), [level(2), level(4)], SLO, KNEEDLE)
+    assert target.concurrency_per_copy == pytest.approx(1.5)  # 2 x 0.75
+    assert target.because == "kneedle knee 2 per copy x target utilization 0.75"
+
+
+def test_without_any_knee_the_highest_level_without_an_error(trial_request: MakeRequest, level: MakeLevel) -> None:
+    levels = [level(1), level(2), level(4, succeeded=7)]
+    target = scaling_target(trial_request(objectives=()), levels, SLO, NO_KNEEDLE)
+    assert target.concurrency_per_copy == pytest.approx(1.5)  # 2 x 0.75
+    assert target.because == ("no kneedle knee; highest level without an error 2 per copy x target utilization 0.75")
+
+
+def test_errors_everywhere_give_the_fallback(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(objectives=()), [level(1, succeeded=7)], NO_SLO, NO_KNEEDLE)
+    assert target.because == "fallback 2 per copy: no level without an error"
+
+
+def test_cost_is_price_by_tokens_of_one_copy(trial_request: MakeRequest, level: MakeLevel) -> None:
+    # 80 tok/s over 2 copies: 40 tok/s per copy, 144,000 tokens an hour for $3.60: $25 per million
+    assert cost_at(trial_request(copy_count=2), level(4)) == pytest.approx(25.0)
+
+
+def test_no_cost_without_price_level_or_throughput(trial_request: MakeRequest, level: MakeLevel) -> None:
+    assert cost_at(trial_request(usd_per_hour_per_copy=None), level(4)) is None
+    assert cost_at(trial_request(), None) is None
+    assert cost_at(trial_request(), level(4, output_tok_s=None)) is None

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from seatrial.bench.failure import MAX_DETAIL_CHARACTERS, Failure, failure_of_response
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "document", "error", "detail"),
+    [
+        (
+            429,
+            "ThrottlingException",
+            {"message": "Rate exceeded"},
+            "throttled",
+            "HTTP 429 ThrottlingException: Rate exceeded",
+        ),
+        (
+            400,
+            "ThrottlingException",
+            {"message": "Rate exceeded"},
+            "throttled",
+            "HTTP 400 ThrottlingException: Rate exceeded",
+        ),
+        (
+            429,
+            "ModelNotReadyException",
+            {"Message": "warming"},
+            "not_ready",
+            "HTTP 429 ModelNotReadyException: warming",
+        ),
+        (400, "ValidationError", {"Message": "no capacity"}, "not_ready", "HTTP 400 ValidationError: no capacity"),
+        (400, "ValidationError", {"Message": "no such"}, "validation", "HTTP 400 ValidationError: no such"),
+        (403, "AccessDeniedException", {"Message": "no"}, "validation", "HTTP 403 AccessDeniedException: no"),
+        (503, "ServiceUnavailable", {"Message": "busy"}, "server", "HTTP 503 ServiceUnavailable: busy"),
+        (500, "InternalFailure", {}, "server", "HTTP 500 InternalFailure: {}"),
+        (530, "InternalDependencyException", {"Message": "x"}, "server", "HTTP 530 InternalDependencyException: x"),
+        (
+            424,
+            "ModelError",
+            {"OriginalStatusCode": 500, "OriginalMessage": "OOM"},
+            "model_error",
+            "HTTP 424 ModelError: OOM",
+        ),
+        (
+            424,
+            "ModelError",
+            {"OriginalStatusCode": 424, "OriginalMessage": "x"},
+            "model_error",
+            "HTTP 424 ModelError: x",
+        ),
+        (
+            424,
+            "ModelError",
+            {"OriginalStatusCode": 429, "OriginalMessage": "full"},
+            "throttled",
+            "HTTP 424 ModelError: full",
+        ),
+        (
+            424,
+            "ModelError",
+            {"OriginalStatusCode": 503, "OriginalMessage": "full"},
+            "throttled",
+            "HTTP 424 ModelError: full",
+        ),
+        (
+            424,
+            "ModelError",
+            {"OriginalStatusCode": 422, "OriginalMessage": "long"},
+            "validation",
+            "HTTP 424 ModelError: long",
+        ),
+        (422, "", {"error": "too long", "error_type": "validation"}, "validation", "HTTP 422 validation: too long"),
+        (429, "", {"error": "overloaded", "error_type": "overloaded"}, "throttled", "HTTP 429 overloaded: overloaded"),
+        (503, "", {}, "throttled", "HTTP 503: {}"),
+        (502, "", {}, "server", "HTTP 502: {}"),
+    ],
+)
+def test_answers_that_are_not_200(status: int, name: str, document: dict[str, object], error: str, detail: str) -> None:
+    headers = {"x-amzn-errortype": f"{name}:http://internal.amazon.com/"} if name else {}
+    failure = failure_of_response(status, headers, json.dumps(document).encode())
+    assert (failure.error, failure.detail) == (error, detail)
+
+
+def test_a_namespace_before_the_type_is_dropped() -> None:
+    body = b'{"__type":"com.amazonaws#ModelNotReadyException"}'
+    assert failure_of_response(429, {}, body).error == "not_ready"
+
+
+def test_a_body_that_is_not_json_is_quoted_on_one_short_line() -> None:
+    failure = failure_of_response(502, {}, b"<html>\n bad\xff gateway " + b"x" * 1000)
+    assert failure.detail.startswith("HTTP 502: <html> bad� gateway xxx")
+    assert len(failure.detail) == MAX_DETAIL_CHARACTERS
+
+
+def test_nothing_in_the_body() -> None:
+    assert failure_of_response(500, {}, b"") == Failure("server", "HTTP 500: empty answer")

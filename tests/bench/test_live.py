@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from seatrial.bench.live import prove_live
+from seatrial.bench.request import Expected, Target
+from seatrial.errors import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_sagemaker import SageMakerClient
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+TARGET = Target(endpoint_name="chat", inference_component="chat-copy", region="eu-west-1")
+EXPECTED = Expected(endpoint_config_name="config-2", model_name="model-2")
+ARN = "arn:aws:sagemaker:eu-west-1:123456789012:endpoint/chat"
+ENDPOINT: dict[str, object] = {
+    "EndpointName": "chat", "EndpointArn": ARN, "EndpointConfigName": "config-2", "EndpointStatus": "InService",
+    "CreationTime": NOW, "LastModifiedTime": NOW,
+}  # fmt: skip
+COMPONENT: dict[str, object] = {
+    "InferenceComponentName": "chat-copy", "InferenceComponentArn": ARN, "EndpointName": "chat", "EndpointArn": ARN,
+    "InferenceComponentStatus": "InService", "CreationTime": NOW, "LastModifiedTime": NOW,
+    "Specification": {"ModelName": "model-2"}, "RuntimeConfig": {"DesiredCopyCount": 2, "CurrentCopyCount": 2},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sagemaker() -> SageMakerClient:
+    return boto3.client("sagemaker", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x")
+
+
+@contextmanager
+def answering(
+    client: SageMakerClient, endpoint: dict[str, object], component: dict[str, object] | None
+) -> Iterator[None]:
+    with Stubber(client) as stub:
+        stub.add_response("describe_endpoint", endpoint, {"EndpointName": "chat"})
+        if component is not None:
+            stub.add_response("describe_inference_component", component, {"InferenceComponentName": "chat-copy"})
+        yield
+        stub.assert_no_pending_responses()
+
+
+def differences(client: SageMakerClient, endpoint: dict[str, object], component: dict[str, object]) -> list[str]:
+    with (
+        answering(client, {**ENDPOINT, **endpoint}, {**COMPONENT, **component}),
+        pytest.raises(BenchError) as caught,
+    ):
+        prove_live(TARGET, EXPECTED, sagemaker=client)
+    assert {problem.rule for problem in caught.value.problems} == {"SEA502"}
+    return [f"{problem.field}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_this_deployment_is_live(sagemaker: SageMakerClient) -> None:
+    with answering(sagemaker, ENDPOINT, COMPONENT):
+        proof = prove_live(TARGET, EXPECTED, sagemaker=sagemaker)
+    assert (proof.proven, proof.endpoint_config_name, proof.model_name, proof.copy_count) == (
+        True,
+        "config-2",
+        "model-2",
+        2,
+    )
+    assert proof.because == (
+        "the endpoint is InService on config config-2, its component runs model model-2 in 2 copies"
+    )
+
+
+def test_an_endpoint_without_components_is_proven_by_its_config_alone(sagemaker: SageMakerClient) -> None:
+    target = Target(endpoint_name="chat", inference_component=None, region="eu-west-1")
+    with answering(sagemaker, ENDPOINT, None):
+        proof = prove_live(target, EXPECTED, sagemaker=sagemaker)
+    assert (proof.model_name, proof.copy_count) == (None, None)
+    assert proof.because == "the endpoint is InService on config config-2"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "component", "difference"),
+    [
+        (
+            {"EndpointConfigName": "config-1"},
+            {},
+            "EndpointConfigName: the live endpoint config is config-1, this deployment's is config-2",
+        ),
+        ({"EndpointStatus": "Updating"}, {}, "EndpointStatus: the endpoint is Updating, not InService"),
+        ({"FailureReason": "no capacity"}, {}, "FailureReason: the endpoint's last update failed: no capacity"),
+        (
+            {},
+            {"InferenceComponentStatus": "Failed"},
+            "InferenceComponentStatus: component chat-copy is Failed, not InService",
+        ),
+        ({}, {"FailureReason": "health check"}, "FailureReason: component chat-copy: health check"),
+        ({}, {"EndpointName": "other"}, "EndpointName: component chat-copy is on endpoint other"),
+        (
+            {},
+            {"Specification": {"ModelName": "model-1"}},
+            "Specification.ModelName: the live model of component chat-copy is model-1, this deployment's is model-2",
+        ),
+        (
+            {},
+            {"Specification": {}},
+            "Specification.ModelName: the live model of component chat-copy is none, this deployment's is model-2",
+        ),
+        (
+            {},
+            {"RuntimeConfig": {"DesiredCopyCount": 1, "CurrentCopyCount": 0}},
+            "RuntimeConfig.CurrentCopyCount: component chat-copy runs 0 copies, at least 1 is needed",
+        ),
+    ],
+)
+def test_each_difference(
+    sagemaker: SageMakerClient, endpoint: dict[str, object], component: dict[str, object], difference: str
+) -> None:
+    assert differences(sagemaker, endpoint, component) == [difference]
+
+
+def test_a_rolled_back_update_is_told_in_full(sagemaker: SageMakerClient) -> None:
+    with (
+        answering(
+            sagemaker,
+            {**ENDPOINT, "EndpointConfigName": "config-1", "FailureReason": "alarm"},
+            {**COMPONENT, "Specification": {"ModelName": "model-1"}},
+        ),
+        pytest.raises(BenchError) as caught,
+    ):
+        prove_live(TARGET, EXPECTED, sagemaker=sagemaker)
+    hint = "\n  hint: the update was rolled back, or another deployment came between: read the endpoint's events"
+    assert str(caught.value) == "\n".join(
+        f"endpoint chat: {line}{hint}"
+        for line in (
+            "EndpointConfigName: SEA502: the live endpoint config is config-1, this deployment's is config-2",
+            "FailureReason: SEA502: the endpoint's last update failed: alarm",
+            "Specification.ModelName: SEA502: the live model of component chat-copy is model-1, "
+            "this deployment's is model-2",
+        )
+    )
+
+
+def test_an_endpoint_that_does_not_exist(sagemaker: SageMakerClient) -> None:
+    with Stubber(sagemaker) as stub:
+        stub.add_client_error("describe_endpoint", "ValidationException", "Could not find endpoint")
+        with pytest.raises(BenchError) as caught:
+            prove_live(TARGET, EXPECTED, sagemaker=sagemaker)
+    assert str(caught.value) == (
+        "endpoint chat: SEA502: the control plane refused to describe it: An error occurred (ValidationException) "
+        "when calling the DescribeEndpoint operation: Could not find endpoint"
+    )

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.bench.request import Objective
+from seatrial.bench.slo import checks_of, judged, verdict_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial.bench.result import LevelResult
+
+    MakeLevel = Callable[..., LevelResult]
+
+TTFT = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
+TPOT = Objective(metric="tpot_ms", statistic="mean", bound=20.0, sense="at_most")
+ERRORS = Objective(metric="error_rate", statistic="value", bound=0.01, sense="at_most")
+THROUGHPUT = Objective(metric="output_tok_s", statistic="value", bound=100.0, sense="at_least")
+
+
+@pytest.mark.parametrize(
+    ("ttft_ms", "sentence"),
+    [
+        (500.0, "ttft_ms p95 500.0 ms is within 500.0 ms at concurrency 4 per copy"),
+        (812.0, "ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 4 per copy"),
+        (None, "ttft_ms p95 was not measured at concurrency 4 per copy: no request gave one"),
+    ],
+)
+def test_sentences_of_latency(level: MakeLevel, ttft_ms: float | None, sentence: str) -> None:
+    (check,) = checks_of(level(4, ttft_ms=ttft_ms), [TTFT])
+    assert (check.sentence, check.measured) == (sentence, ttft_ms)
+
+
+def test_sentences_of_shares_and_rates(level: MakeLevel) -> None:
+    checks = checks_of(level(4, succeeded=6), [ERRORS, THROUGHPUT, TPOT])
+    assert [check.sentence for check in checks] == [
+        "error_rate 25.00 % exceeds 1.00 % at concurrency 4 per copy",  # (8 - 6) / 8
+        "output_tok_s 80.0 tok/s is below 100.0 tok/s at concurrency 4 per copy",
+        "tpot_ms mean 20.0 ms is within 20.0 ms at concurrency 4 per copy",
+    ]
+    assert [check.met for check in checks] == [False, False, True]
+
+
+def test_a_level_is_judged_by_every_objective(level: MakeLevel) -> None:
+    bad = judged(level(4, ttft_ms=812.0), [TTFT, TPOT])
+    assert (bad.meets_slo, bad.misses) == (False, ("ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 4 per copy",))
+    assert judged(level(4), [TTFT, TPOT]).meets_slo
+
+
+def test_an_objective_that_was_not_measured_is_not_met(level: MakeLevel) -> None:
+    assert not judged(level(4, ttft_ms=None), [TTFT]).meets_slo
+
+
+def test_a_level_without_success_misses_even_an_empty_slo(level: MakeLevel) -> None:
+    dead = level(4, succeeded=0, errors={"throttled": 8}, first_errors=("throttled: HTTP 429: slow",))
+    assert judged(dead, []).misses == (
+        "0 of 8 requests succeeded at concurrency 4 per copy: throttled 8 (throttled: HTTP 429: slow)",
+    )
+
+
+def test_pass(level: MakeLevel) -> None:
+    verdict = verdict_at(4, [level(1), level(4)], [TTFT, TPOT])
+    assert verdict.status == "pass"
+    assert verdict.because == "all 2 objectives are met, 8 of 8 requests succeeded at concurrency 4 per copy"
+    assert [check.met for check in verdict.checks] == [True, True]
+
+
+def test_fail_names_every_missed_objective(level: MakeLevel) -> None:
+    verdict = verdict_at(4, [level(4, ttft_ms=812.0)], [TTFT, THROUGHPUT, TPOT])
+    assert verdict.status == "fail"
+    assert verdict.because == (
+        "ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 4 per copy; "
+        "output_tok_s 80.0 tok/s is below 100.0 tok/s at concurrency 4 per copy"
+    )
+
+
+def test_nothing_succeeded_fails(level: MakeLevel) -> None:
+    dead = level(4, succeeded=0, errors={"not_ready": 6, "timeout": 2}, ttft_ms=None)
+    verdict = verdict_at(4, [dead], [TTFT])
+    assert verdict.status == "fail"
+    assert verdict.because == "0 of 8 requests succeeded at concurrency 4 per copy: not_ready 6, timeout 2"
+
+
+def test_a_metric_that_nothing_gave_is_inconclusive(level: MakeLevel) -> None:
+    verdict = verdict_at(4, [level(4, ttft_ms=None)], [TTFT, TPOT])
+    assert verdict.status == "inconclusive"
+    assert verdict.because == "ttft_ms p95 was not measured at concurrency 4 per copy: no request gave one"
+
+
+def test_no_objectives_pass_when_requests_succeed(level: MakeLevel) -> None:
+    verdict = verdict_at(4, [level(4)], [])
+    assert (verdict.status, verdict.because) == (
+        "pass", "no objective is set, 8 of 8 requests succeeded at concurrency 4 per copy"
+    )  # fmt: skip
+
+
+def test_the_gate_between_levels_passes_by_a_higher_one(level: MakeLevel) -> None:
+    verdict = verdict_at(3, [level(2), level(4)], [TTFT])
+    assert verdict.status == "pass"
+    assert verdict.because == (
+        "concurrency 3 per copy was not measured; "
+        "all 1 objectives are met, 8 of 8 requests succeeded at concurrency 4 per copy"
+    )
+
+
+def test_the_gate_between_levels_fails_by_a_lower_one(level: MakeLevel) -> None:
+    bad = level(2, ttft_ms=812.0, meets_slo=False)
+    verdict = verdict_at(8, [level(1), bad], [TTFT])
+    assert verdict.status == "fail"
+    assert verdict.because == (
+        "concurrency 8 per copy was not measured; ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 2 per copy"
+    )
+
+
+def test_a_higher_level_that_misses_proves_nothing_about_the_gate(level: MakeLevel) -> None:
+    bad = level(4, ttft_ms=812.0, meets_slo=False)
+    verdict = verdict_at(3, [level(2), bad], [TTFT])
+    assert (verdict.status, verdict.checks) == ("inconclusive", ())
+    assert verdict.because == "concurrency 3 per copy was not measured; measured in full: 2, 4"
+
+
+def test_nothing_measured_is_inconclusive() -> None:
+    verdict = verdict_at(4, [], [TTFT])
+    assert (verdict.status, verdict.because) == (
+        "inconclusive", "concurrency 4 per copy was not measured; measured in full: none"
+    )  # fmt: skip

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from seatrial.bench.credentials import Credentials
+from seatrial.bench.request import Load, Target
+from seatrial.bench.result import LevelResult, TrialResult
+from seatrial.bench.trial import run_trial, why_stop
+from seatrial.errors import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mypy_boto3_sagemaker import SageMakerClient
+
+    from seatrial.bench.request import TrialRequest
+
+    MakeRequest = Callable[..., TrialRequest]
+    MakeLevel = Callable[..., LevelResult]
+
+CREDENTIALS = Credentials("AKIDEXAMPLE", "secret", "token")
+LOAD = Load(
+    concurrency_levels=(1, 2, 4), requests_per_concurrency=3, warmup_requests=2, budget_s=20.0, request_timeout_s=2.0
+)
+
+
+@pytest.fixture
+def trial(trial_request: MakeRequest, runtime_url: str) -> Callable[..., TrialResult]:
+    def run(
+        manner: str, on_level: Callable[[LevelResult], None] = lambda _level: None, **changes: object
+    ) -> TrialResult:
+        target = Target(endpoint_name=manner, inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
+        request = trial_request(**{"target": target, "expected": None, "load": LOAD, **changes})
+        now = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
+        return run_trial(request, on_level=on_level, credentials=CREDENTIALS, wall_clock=lambda: now)
+
+    return run
+
+
+def test_a_trial_from_start_to_end(trial: Callable[..., TrialResult]) -> None:
+    seen: list[LevelResult] = []
+    result = trial("stream", seen.append)
+    assert [level.concurrency for level in result.levels] == [1, 2, 4]
+    assert tuple(seen) == result.levels
+    assert [(level.requests, level.succeeded) for level in result.levels] == [(3, 3), (6, 6), (12, 12)]
+    assert result.levels[0].output_tokens_mean == 4.0
+    assert result.verdict.status == "pass"
+    assert result.target_concurrency_per_copy == pytest.approx(3.0)  # slo knee 4 x 0.75
+    assert result.stopped_because == "every level was measured"
+    assert result.started_at == "2026-11-21T01:02:03+00:00"
+    assert result.engine_note == "fake runtime of the tests"
+    assert not result.live.proven
+    assert result.usd_per_million_output_tokens is not None
+    assert TrialResult.from_json(result.to_json()) == result
+
+
+def test_a_level_opens_its_concurrency_for_every_copy(trial: Callable[..., TrialResult]) -> None:
+    result = trial("stream", copy_count=2)
+    assert [(level.concurrency, level.requests) for level in result.levels] == [(1, 6), (2, 12), (4, 24)]
+
+
+def test_a_dead_endpoint_stops_the_trial_and_fails(trial: Callable[..., TrialResult]) -> None:
+    result = trial("model-error")
+    assert len(result.levels) == 1
+    assert result.stopped_because == "no request succeeded at concurrency 1 per copy"
+    assert result.verdict.status == "fail"
+    assert result.verdict.because == (
+        "concurrency 4 per copy was not measured; 0 of 3 requests succeeded at concurrency 1 per copy: "
+        "model_error 3 (model_error: HTTP 424 ModelError: CUDA out of memory)"
+    )
+    assert (result.target_concurrency_per_copy, result.usd_per_million_output_tokens) == (2.0, None)
+
+
+def test_the_budget_ends_the_trial_and_a_cut_level_is_not_reported(trial: Callable[..., TrialResult]) -> None:
+    result = trial("stall", load=replace(LOAD, warmup_requests=0, budget_s=0.3))
+    assert result.levels == ()
+    assert result.stopped_because == ("the budget of 0.3 s ended at concurrency 1 per copy (0 of 3 requests were over)")
+    assert result.verdict.status == "inconclusive"
+
+
+def test_an_answer_that_does_not_stream_leaves_a_ttft_objective_open(
+    trial: Callable[..., TrialResult], trial_request: MakeRequest
+) -> None:
+    result = trial("whole", workload=replace(trial_request().workload, stream=False))
+    assert result.levels[-1].ttft_ms is None
+    assert result.levels[-1].e2e_latency_ms is not None
+    assert result.verdict.status == "inconclusive"
+
+
+def test_an_impossible_request_is_refused_before_anything_is_sent(trial: Callable[..., TrialResult]) -> None:
+    with pytest.raises(BenchError, match="copy_count: SEA501: 0 is not above 0"):
+        trial("stream", copy_count=0)
+
+
+@pytest.fixture(scope="module")
+def sagemaker() -> SageMakerClient:
+    return boto3.client("sagemaker", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x")
+
+
+def description(config: str, copies: int) -> tuple[dict[str, object], dict[str, object]]:
+    """Write what the control plane says of the endpoint and of its component."""
+    times = {"CreationTime": datetime(2026, 11, 21, tzinfo=UTC), "LastModifiedTime": datetime(2026, 11, 21, tzinfo=UTC)}
+    arn = "arn:aws:sagemaker:eu-west-1:123456789012:endpoint/stream"
+    endpoint = {"EndpointName": "stream", "EndpointArn": arn, "EndpointStatus": "InService", **times}
+    component = {"InferenceComponentName": "copy", "InferenceComponentArn": arn, "EndpointName": "stream", **times}
+    return {**endpoint, "EndpointConfigName": config}, {
+        **component,
+        "EndpointArn": arn,
+        "InferenceComponentStatus": "InService",
+        "Specification": {"ModelName": "model-2"},
+        "RuntimeConfig": {"DesiredCopyCount": copies, "CurrentCopyCount": copies},
+    }
+
+
+@pytest.fixture
+def proven_trial(
+    trial_request: MakeRequest, runtime_url: str, sagemaker: SageMakerClient
+) -> Callable[..., TrialResult]:
+    def run(*descriptions: tuple[dict[str, object], dict[str, object]]) -> TrialResult:
+        target = Target(
+            endpoint_name="stream", inference_component="copy", region="eu-west-1", endpoint_url=runtime_url
+        )
+        with Stubber(sagemaker) as stub:
+            for endpoint, component in descriptions:
+                stub.add_response("describe_endpoint", endpoint)
+                stub.add_response("describe_inference_component", component)
+            result = run_trial(trial_request(target=target, load=LOAD), credentials=CREDENTIALS, sagemaker=sagemaker)
+            stub.assert_no_pending_responses()
+        return result
+
+    return run
+
+
+def test_the_deployment_is_proven_before_and_after(proven_trial: Callable[..., TrialResult]) -> None:
+    result = proven_trial(description("config-2", 1), description("config-2", 1))
+    assert result.live.proven
+    assert result.live.because == (
+        "the endpoint is InService on config config-2, its component runs model model-2 in 1 copies"
+    )
+
+
+def test_copies_that_are_not_those_loaded_are_told(proven_trial: Callable[..., TrialResult]) -> None:
+    result = proven_trial(description("config-2", 1), description("config-2", 3))
+    assert result.live.because == (
+        "the endpoint is InService on config config-2, its component runs model model-2 in 3 copies; "
+        "beware: 1 and 3 copies ran before and after, the load was made for 1"
+    )
+
+
+def test_a_rollback_during_the_trial_voids_it(proven_trial: Callable[..., TrialResult]) -> None:
+    with pytest.raises(BenchError, match="SEA502: the live endpoint config is config-1, this deployment's is config-2"):
+        proven_trial(description("config-2", 1), description("config-1", 1))
+
+
+@pytest.mark.parametrize(
+    ("throughputs", "meets", "stops"),
+    [
+        ([10.0, 20.0, 19.0, 18.0], [True, True, False, False], True),
+        ([10.0, 20.0, 19.0, 18.0], [True, True, True, False], False),
+        ([10.0, 20.0, 19.0, 19.0], [True, True, False, False], False),
+        ([10.0, 20.0, 19.0], [True, True, False], False),
+    ],
+)
+def test_falling_throughput_and_a_missed_slo_twice_in_a_row_stop(
+    level: MakeLevel,
+    throughputs: list[float],
+    meets: list[bool],
+    stops: bool,  # noqa: FBT001 (a column of the table)
+) -> None:
+    levels = [
+        level(2**index, output_tok_s=tok_s, meets_slo=met)
+        for index, (tok_s, met) in enumerate(zip(throughputs, meets, strict=True))
+    ]
+    expected = "throughput fell and the SLO was missed twice in a row, last at concurrency 8 per copy" if stops else ""
+    assert why_stop(levels) == expected
+
+
+def test_importing_the_trial_imports_nothing_heavy() -> None:
+    heavy = {"boto3", "botocore", "pydantic", "asyncio"}
+    code = f"import sys, seatrial.bench.trial; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

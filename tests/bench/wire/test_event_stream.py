@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import itertools
+import struct
+import zlib
+
+import pytest
+from botocore.eventstream import EventStreamBuffer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.bench.wire.event_stream import Frame, FrameDecoder, encode_frame
+from seatrial.bench.wire.protocol_error import ProtocolError
+
+EVENT = {":message-type": "event", ":event-type": "PayloadPart"}
+STREAM = encode_frame(EVENT, b"first") + encode_frame(EVENT, b"") + encode_frame({}, b"third")
+
+
+def raw_frame(headers: bytes, payload: bytes) -> bytes:
+    lengths = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
+    frame = lengths + struct.pack(">I", zlib.crc32(lengths)) + headers + payload
+    return frame + struct.pack(">I", zlib.crc32(frame))
+
+
+@given(st.lists(st.integers(min_value=0, max_value=len(STREAM))))
+def test_any_split_gives_the_same_frames(cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(STREAM)]
+    decoder = FrameDecoder()
+    frames = [frame for a, b in itertools.pairwise(edges) for frame in decoder.feed(STREAM[a:b])]
+    decoder.finish()
+    assert frames == [Frame(EVENT, b"first"), Frame(EVENT, b""), Frame({}, b"third")]
+
+
+def test_botocore_reads_what_we_encode() -> None:
+    theirs = EventStreamBuffer()
+    theirs.add_data(STREAM)
+    messages = list(theirs)
+    headers: list[object] = [message.headers for message in messages]
+    assert headers == [EVENT, EVENT, {}]
+    assert [message.payload for message in messages] == [b"first", b"", b"third"]
+
+
+def test_headers_of_every_type_are_stepped_over() -> None:
+    others = b"".join(
+        b"\x01a" + bytes([kind]) + value
+        for kind, value in [
+            (0, b""), (1, b""), (2, b"x"), (3, b"xx"), (4, b"xxxx"), (5, b"x" * 8),
+            (6, b"\x00\x02xx"), (8, b"x" * 8), (9, b"x" * 16),
+        ]
+    )  # fmt: skip
+    frame = raw_frame(others + b"\x01b\x07\x00\x03yes", b"payload")
+    assert FrameDecoder().feed(frame) == [Frame({"b": "yes"}, b"payload")]
+
+
+@pytest.mark.parametrize("position", [0, 5, 9, 14, len(STREAM) - 1])
+def test_a_flipped_bit_fails_a_checksum(position: int) -> None:
+    damaged = bytearray(STREAM)
+    damaged[position] ^= 1
+    with pytest.raises(ProtocolError, match="fails its checksum"):
+        FrameDecoder().feed(bytes(damaged))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ((15, 0), "claims 15 bytes with 0 bytes of headers"),
+        ((20, 5), "claims 20 bytes with 5 bytes of headers"),
+        ((2**31, 0), "claims 2147483648 bytes with 0 bytes of headers"),
+    ],
+)
+def test_impossible_lengths_are_refused_at_once(lengths: tuple[int, int], message: str) -> None:
+    prelude = struct.pack(">II", *lengths)
+    with pytest.raises(ProtocolError, match=message):
+        FrameDecoder().feed(prelude + struct.pack(">I", zlib.crc32(prelude)))
+
+
+@pytest.mark.parametrize("headers", [b"\x09x", b"\x01a\x0c", b"\x01a\x07\x00\x09yes", b"\x01\xff\x07\x00\x00"])
+def test_malformed_headers(headers: bytes) -> None:
+    with pytest.raises(ProtocolError, match="headers"):
+        FrameDecoder().feed(raw_frame(headers, b""))
+
+
+def test_a_stream_that_ends_inside_a_frame() -> None:
+    decoder = FrameDecoder()
+    decoder.feed(STREAM[:-4])
+    with pytest.raises(ProtocolError, match="ended inside a frame"):
+        decoder.finish()
+
+
+@given(st.binary(max_size=100), st.binary(max_size=100))
+def test_random_bytes_raise_nothing_but_a_protocol_error(headers: bytes, noise: bytes) -> None:
+    for data in (noise, raw_frame(headers, noise)):
+        try:
+            FrameDecoder().feed(data)
+        except ProtocolError:
+            continue
