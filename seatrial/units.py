@@ -16,10 +16,11 @@ def gib(size_bytes: float) -> str:
 
 
 def usd(amount: float) -> str:
-    """Write an amount of US dollars with the digits that its size deserves: `$0.00031`, `$1.52`, `$1,204`."""
+    """Write an amount of US dollars with the digits that its size deserves: `$0.00031`, `$1.515`, `$7.09`, `$1,204`."""
     magnitude = abs(amount)
     if magnitude >= 1_000:  # noqa: PLR2004 (cents say nothing past a thousand dollars)
         return f"${amount:,.0f}"
     if magnitude >= 0.01 or magnitude == 0:  # noqa: PLR2004 (a cent is the smallest coin)
-        return f"${amount:,.2f}"
+        text = f"${amount:,.3f}"
+        return text.removesuffix("0")
     return f"${amount:.2g}"

@@ -18,6 +18,9 @@ def plan(
     ] = "text",
     *,
     write: Annotated[bool, typer.Option("--write", help="Write the plan to the lock beside the spec.")] = False,
+    accept_slo_miss: Annotated[
+        bool, typer.Option("--accept-slo-miss", help="Plan even if no deployment is predicted to meet the SLO.")
+    ] = False,
 ) -> None:
     """Choose instance type, degree, copies and limits, and say why."""
     from seatrial.plan.lock import write_lock
@@ -25,13 +28,13 @@ def plan(
     from seatrial.spec.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
-    made = make_plan(loaded)
+    made = make_plan(loaded, accept_slo_miss=accept_slo_miss)
     if output_format == "json":
         typer.echo(made.model_dump_json(indent=2))
     else:
         from rich.console import Console
 
-        from seatrial.cli.plan_view import plan_view
+        from seatrial.report.plan_view import plan_view
 
         Console().print(plan_view(made, loaded))
     if write:

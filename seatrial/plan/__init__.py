@@ -1,1 +1,1 @@
-"""plan."""
+"""From what is asked to what is deployed, and why: one file per question."""

@@ -1,0 +1,250 @@
+"""Writes the catalog's instances, models and images from collected facts.
+
+    python scripts/build_catalog.py --facts DIR
+
+DIR holds `instances.json`, `models.json` and `images.json`. The output is sorted, one row a line, so that a refresh
+reads as a diff. `engines.json` is not built: its constants were fitted or read by people, and say so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import TypeAlias
+
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+Row: TypeAlias = dict[str, Json]
+
+DATA = Path(__file__).resolve().parent.parent / "seatrial" / "catalog" / "data"
+MIB, TERA, GIGA = 2**20, 10**12, 10**9
+
+# Repositories that the hub knows by a second name.
+RENAMED = {
+    "meta-llama/Meta-Llama-3.1-8B": "meta-llama/Llama-3.1-8B",
+    "meta-llama/Meta-Llama-3.1-70B": "meta-llama/Llama-3.1-70B",
+    "meta-llama/Meta-Llama-3.1-405B": "meta-llama/Llama-3.1-405B",
+}
+QWEN_INSTRUCT_CONTEXT = 32768  # the note of the Qwen2.5 rows: the -Instruct configs ship this context
+MLA_PARAMS = (671 * GIGA, 37 * GIGA)  # published total and active parameters of DeepSeek-V3 and R1
+DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
+NEWEST_DOCUMENTED_LMI = 27  # no source of how LMI 28 and 29 behave has been read
+UNVERIFIED_SUFFIX = ("eu-isoe-", "us-isof-", "eusc-")  # partitions whose DNS suffix nobody has verified
+
+
+def main() -> None:
+    """Read the facts, write the data files, print what was written."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--facts", type=Path, required=True, help="folder of the collected facts")
+    facts: Path = parser.parse_args().facts
+    _write("instances.json", _instances(_read(facts / "instances.json")))
+    _write("models.json", _models(_read(facts / "models.json")))
+    _write("images.json", _images(_read(facts / "images.json")))
+
+
+def _read(path: Path) -> Row:
+    return _row(json.loads(path.read_text(encoding="utf-8")))
+
+
+def _row(value: Json) -> Row:
+    if not isinstance(value, dict):
+        raise TypeError(f"expected a JSON object, not {value!r}")
+    return value
+
+
+def _rows(value: Json) -> list[Row]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a JSON array, not {value!r}")
+    return [_row(item) for item in value]
+
+
+def _write(name: str, parts: dict[str, Json]) -> None:
+    lines = ",\n".join(f"{json.dumps(part)}: {_lines(value)}" for part, value in parts.items())
+    (DATA / name).write_text("{\n" + lines + "\n}\n", encoding="utf-8")
+    print(f"{name}: {', '.join(f'{len(value)} {part}' for part, value in parts.items() if isinstance(value, list))}")
+
+
+def _lines(value: Json) -> str:
+    if not isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    return "[\n" + ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in value) + "\n]"
+
+
+def _scaled(value: Json, factor: int) -> int | None:
+    return round(value * factor) if isinstance(value, int | float) else None
+
+
+# ------------------------------------------------------------------ instances
+
+
+def _instances(facts: Row) -> dict[str, Json]:
+    every = _row(facts["instances"])
+    date = str(_row(facts["_meta"])["generated"])
+    return {"rows": [_instance(name, _row(every[name]), date) for name in sorted(every)]}
+
+
+def _instance(name: str, fact: Row, date: str) -> Row:
+    capability = fact["compute_capability"]
+    return {
+        "instance_type": name,
+        "accelerator": str(fact["accelerator"]).split(" (")[0],
+        "accelerator_count": fact["accelerator_count"],
+        "accelerator_memory_bytes": _scaled(fact["accelerator_memory_mib_each"], MIB),
+        "memory_bandwidth_bytes_s": _scaled(fact["memory_bandwidth_gbps_each"], GIGA),
+        "flops_16bit": _scaled(fact["bf16_fp16_dense_tflops_each"], TERA),
+        "flops_8bit": _scaled(fact["fp8_dense_tflops_each"], TERA),
+        "has_bf16": not isinstance(capability, str) or float(capability) >= 8.0,  # noqa: PLR2004 (Ampere is 8.0)
+        "link": _link(fact),
+        "vcpus": fact["vcpus"],
+        "memory_mib": fact["memory_mib"],
+        "nvme_gb": fact["local_nvme_gb"],
+        "usd_per_hour": fact["price_usd_per_hour_hosting_us_east_1"],
+        "price_source": fact["price_source"],
+        "price_date": fact["price_date"],
+        "source": f"{_public(fact['spec_source'])}; {_public(fact['shape_source'])}",
+        "date": date,
+    }
+
+
+def _public(source: Json) -> str:
+    """Leave out the labels that mean something only in the collection of facts."""
+    return re.sub(r" \(index id \d+\)|seed \d+: ", "", str(source))
+
+
+def _link(fact: Row) -> str:
+    if str(fact["accelerator"]).startswith("AWS"):
+        return "neuron"
+    if fact["accelerator_count"] == 1:
+        return "single"
+    return "nvlink" if str(fact["interconnect"]).startswith("NVLink") else "pcie"
+
+
+# --------------------------------------------------------------------- models
+
+
+def _models(facts: Row) -> dict[str, Json]:
+    date = str(_row(facts["_meta"])["generated"])
+    every = sorted(_rows(facts["models"]), key=lambda fact: str(fact["id"]))
+    return {"rows": [_model(fact, date) for fact in every], "aliases": [*_aliases(every)]}
+
+
+def _model(fact: Row, date: str) -> Row:
+    is_mla = "MLA" in str(fact["family"])
+    return {
+        "id": fact["id"],
+        "family": str(fact["family"]).split(" ")[0],
+        "layers": fact["num_layers"],
+        "hidden_size": fact["hidden_size"],
+        "attention_heads": fact["num_attention_heads"],
+        "kv_heads": 1 if is_mla else fact["num_key_value_heads"],
+        "head_dim": _latent_width(fact) if is_mla else fact["head_dim"],
+        "vocab": fact["vocab_size"],
+        "max_context": fact["max_context"],
+        "dtype": DTYPES[str(fact["torch_dtype"]).split(" ")[0]],
+        "params_total": MLA_PARAMS[0] if is_mla else fact["params_total_computed"],
+        "params_active": MLA_PARAMS[1] if is_mla else fact["params_active_per_token_computed"],
+        "experts": fact.get("num_experts"),
+        "experts_per_token": fact.get("experts_per_token"),
+        "tied_embeddings": bool(fact.get("tie_word_embeddings")),
+        # gpt-oss slides on every other layer only; its full layers decide, so the window is left out.
+        "sliding_window": None if fact["family"] == "gpt_oss" else fact.get("sliding_window"),
+        "parallel_attention": fact["family"] == "falcon",
+        "is_mla": is_mla,
+        "checkpoint_quantization": str(fact["quantization"]).split(" ")[0] if fact.get("quantization") else None,
+        "source": fact["source"],
+        "date": date,
+    }
+
+
+def _latent_width(fact: Row) -> int:
+    """The cached latent and its rotary part, per token and layer: what stands in for a KV head of MLA."""
+    return sum(int(str(fact[key])) for key in ("kv_lora_rank", "qk_rope_head_dim"))
+
+
+def _aliases(models: list[Row]) -> list[Json]:
+    rows: list[Row] = [{"alias": alias, "id": model, "max_context": None} for alias, model in RENAMED.items()]
+    for fact in models:
+        if "-Instruct configs ship" in str(fact.get("note")):
+            alias = f"{fact['id']}-Instruct"
+            rows.append({"alias": alias, "id": fact["id"], "max_context": QWEN_INSTRUCT_CONTEXT})
+    return [*sorted(rows, key=lambda row: str(row["alias"]))]
+
+
+# --------------------------------------------------------------------- images
+
+
+def _images(facts: Row) -> dict[str, Json]:
+    frameworks, meta = _row(facts["frameworks"]), _row(facts["_meta"])
+    accounts = _accounts(frameworks)
+    lmi, tgi = _row(frameworks["djl-lmi"]), _row(frameworks["huggingface-llm"])
+    rows = [*_sdk_images("lmi", lmi, accounts, meta), *_sdk_images("tgi", tgi, accounts, meta)]
+    rows += _listed_images(facts, accounts, {str(row["tag"]) for row in rows})
+    suffixes: dict[str, Json] = {
+        pattern.rstrip("*"): suffix for pattern, suffix in _row(meta["dns_suffix"]).items() if pattern.endswith("*")
+    }
+    return {
+        "accounts": dict(sorted(accounts.items())),
+        "dns_suffixes": {**suffixes, "": _row(meta["dns_suffix"])["default"]},
+        "rows": [*sorted(rows, key=lambda row: (str(row["family"]), _numbers(str(row["version"]))))],
+    }
+
+
+def _accounts(frameworks: Row) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for family in ("djl-lmi", "huggingface-llm"):
+        for version in _row(_row(frameworks[family])["versions"]).values():
+            found |= _row(_row(version)["registry_accounts_by_region"])
+    return {region: account for region, account in found.items() if not region.startswith(UNVERIFIED_SUFFIX)}
+
+
+def _sdk_images(family: str, framework: Row, accounts: Row, meta: Row) -> list[Row]:
+    source, date = str(meta["primary_source"]), str(meta["generated"])
+    rows: list[Row] = []
+    for fact in map(_row, _row(framework["versions"]).values()):
+        tag = str(next(iter(_row(fact["tags"]).values())))
+        missing = sorted(set(accounts) - set(_row(fact["registry_accounts_by_region"])))
+        rows.append(_image(family, str(fact["repository"]), tag, missing, source=source, date=date))
+    return rows
+
+
+def _listed_images(facts: Row, accounts: Row, known: set[str]) -> list[Row]:
+    """LMI builds that only the container list names: the SDK knows one build per DJL version."""
+    listed = _rows(_row(facts["dlc_repo_tags_2026-08-21"])["djl-inference"])
+    regions = _row(_row(facts["dlc_registry_accounts_2026-08-21"])["Deep Learning Containers"])
+    missing = sorted(set(accounts) - set(regions))
+    source = str(_row(facts["_meta"])["secondary_source"])
+    rows: list[Row] = []
+    for fact in listed:
+        tags = fact["tags"]
+        tag = str(tags[0]) if isinstance(tags, list) else ""
+        if "-lmi" in tag and tag not in known:
+            rows.append(_image("lmi", "djl-inference", tag, missing, source=source, date="2026-08-21"))
+    return rows
+
+
+def _image(family: str, repository: str, tag: str, missing: list[str], *, source: str, date: str) -> Row:
+    lmi = re.search(r"-lmi(\d+)\.", tag)
+    tgi = re.search(r"-tgi([\d.]+)-", tag)
+    cuda = re.search(r"cu\d+", tag)
+    number = int(lmi[1]) if lmi else None
+    return {
+        "family": family,
+        "version": tgi[1] if tgi else tag.rpartition("-")[0],
+        "lmi": number,
+        "repository": repository,
+        "tag": tag,
+        "cuda": cuda[0] if cuda else None,
+        "documented": number is None or number <= NEWEST_DOCUMENTED_LMI,
+        "missing_regions": [*missing],
+        "source": source,
+        "date": date,
+    }
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""The shape of a model: what sizing needs to know, and reading it from a Hugging Face `config.json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.catalog.config_json import ConfigJson, read_config_json
+from seatrial.catalog.parameters import count_parameters
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp16"}
+_FALCON_CONTEXT = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The shape of one model.
+
+    Attributes:
+        id: Hub id, or the file that it was read from.
+        family: `model_type` of the configuration.
+        layers: Transformer layers.
+        hidden_size: Width of the residual stream.
+        attention_heads: Query heads; the tensor parallel degree divides them.
+        kv_heads: Key and value heads.
+        head_dim: Width of one head; for MLA the width of the cached latent.
+        vocab: Vocabulary size.
+        max_context: Longest sequence in tokens.
+        dtype: Type of the published weights, `fp16` or `bf16`.
+        params_total: Parameters.
+        params_active: Parameters that one token passes through.
+        experts: Experts of each layer; `None` for a dense model.
+        experts_per_token: Experts that one token passes through.
+        tied_embeddings: Input and output embeddings are one matrix.
+        sliding_window: Tokens that every layer's attention looks back; `None` for all.
+        parallel_attention: Attention and MLP run side by side (Falcon): one all-reduce per layer.
+        is_mla: Multi-head latent attention (DeepSeek): the KV formulas don't hold.
+        checkpoint_quantization: Quantization of the published checkpoint; `None` when it has 16 bits.
+        source: Where the facts were read.
+        date: When; `None` for a file of the user.
+    """
+
+    id: str
+    family: str
+    layers: int
+    hidden_size: int
+    attention_heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    max_context: int
+    dtype: str
+    params_total: int
+    params_active: int
+    experts: int | None
+    experts_per_token: int | None
+    tied_embeddings: bool
+    sliding_window: int | None
+    parallel_attention: bool
+    is_mla: bool
+    checkpoint_quantization: str | None
+    source: str
+    date: str | None
+
+    def cached_tokens(self, tokens: int) -> int:
+        """Return how many tokens of a sequence stay in the KV cache."""
+        return min(tokens, self.sliding_window) if self.sliding_window else tokens
+
+
+def from_config_json(path: Path) -> Architecture:
+    """Read a model's shape from its `config.json`; parameters are counted from the shape.
+
+    Raises:
+        PlanError: SEA201 when the file or a field is missing, SEA209 when the family can't be planned.
+    """
+    config = read_config_json(path)
+    total, active = count_parameters(config)
+    is_falcon = config.family == "falcon"
+    return Architecture(
+        id=path.name,
+        family=config.family,
+        layers=config.number("num_hidden_layers"),
+        hidden_size=config.number("hidden_size"),
+        attention_heads=config.number("num_attention_heads"),
+        kv_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        vocab=config.number("vocab_size"),
+        max_context=config.optional("max_position_embeddings") or _FALCON_CONTEXT,
+        dtype=_published_dtype(config),
+        params_total=total,
+        params_active=active,
+        experts=config.experts,
+        experts_per_token=config.optional("num_experts_per_tok") if config.experts else None,
+        tied_embeddings=config.ties_embeddings,
+        sliding_window=config.optional("sliding_window") if config.family == "mistral" else None,
+        parallel_attention=is_falcon,
+        is_mla=False,
+        checkpoint_quantization=config.quantization,
+        source=path.as_posix(),
+        date=None,
+    )
+
+
+def _published_dtype(config: ConfigJson) -> str:
+    return _DTYPES.get(config.text("dtype") or config.text("torch_dtype") or "", "bf16")

@@ -1,0 +1,19 @@
+"""`seatrial demo`: the whole story on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    *, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the tools' own output.")] = False
+) -> None:
+    """Plan, deploy, try, update, roll back and destroy an endpoint on this machine, with no AWS account."""
+    from rich.console import Console
+
+    from seatrial.demo.tell import tell
+
+    tell(Path.cwd(), Console(), verbose=verbose)

@@ -1,0 +1,76 @@
+"""`seatrial local`: the embedded AWS on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seatrial.errors import LocalError
+
+local = typer.Typer(help="The embedded AWS with the local engine, on this machine only.", no_args_is_help=True)
+
+StateFolder = Annotated[Path, typer.Option("--state", metavar="DIR", help="Folder of its state and logs.")]
+STATE = Path(".seatrial/local")
+
+
+@local.command()
+def up(
+    state: StateFolder = STATE,
+    port: Annotated[int | None, typer.Option(help="Port on 127.0.0.1; a free one by default.")] = None,
+) -> None:
+    """Start it in the background and print the variables that the AWS tools need."""
+    from seatrial.local.lifecycle import environment
+    from seatrial.local.lifecycle import up as start
+
+    running = start(state_dir=state, port=port)
+    typer.echo(f"the embedded AWS runs at {running.endpoint_url} (pid {running.pid})", err=True)
+    for name, value in environment(running).items():
+        typer.echo(f"export {name}={value}")
+
+
+@local.command()
+def status(state: StateFolder = STATE) -> None:
+    """Show whether it runs, and what is deployed on it."""
+    from seatrial.local.lifecycle import status as read_status
+
+    now = read_status(state)
+    if now.local is None:
+        typer.echo("not running")
+        raise typer.Exit(1)
+    typer.echo(f"running at {now.local.endpoint_url} (pid {now.local.pid})")
+    for endpoint in now.endpoints:
+        typer.echo(f"endpoint {endpoint.name}: {endpoint.status}")
+    for component in now.components:
+        ports = ", ".join(str(port) for port in component.ports) or "none"
+        typer.echo(f"inference component {component.name}: {component.status}, engines on ports {ports}")
+
+
+@local.command()
+def logs(
+    state: StateFolder = STATE, lines: Annotated[int, typer.Option("--lines", "-n", help="Last lines of each.")] = 40
+) -> None:
+    """Print the last lines of its logs and its engines'."""
+    from seatrial.local.lifecycle import log_files
+
+    files = log_files(state)
+    if not files:
+        hint = "start it: seatrial local up"
+        raise LocalError.of("SEA602", "there are no logs", where=state.as_posix(), hint=hint)
+    for file in files:
+        typer.echo(f"==> {file.as_posix()} <==")
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]:
+            typer.echo(line)
+
+
+@local.command()
+def down(
+    state: StateFolder = STATE, *, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False
+) -> None:
+    """Stop it and every engine."""
+    from seatrial.local.lifecycle import down as stop
+
+    stopped = stop(state)
+    if not quiet:
+        typer.echo("stopped" if stopped else "it was not running")

@@ -1,0 +1,30 @@
+"""What must be said beside a plan: where it rests on a stand-in, an old price or an over-estimate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.catalog.instances import PRICE_REGION
+
+if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
+    from seatrial.catalog.instances import Instance
+
+
+def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
+    """Warn when the price is unknown, or is that of another region."""
+    name = instance.instance_type
+    if instance.usd_per_hour is None:
+        return (f"SEA207: the price of {name} in {PRICE_REGION} is not in the catalog, so the cost is unknown.",)
+    if region != PRICE_REGION:
+        date = instance.price_date
+        return (f"The price of {name} is that of {PRICE_REGION} on {date}; {region}'s is not in the catalog.",)
+    return ()
+
+
+def checkpoint_warnings(architecture: Architecture, quantization: str | None) -> tuple[str, ...]:
+    """Warn when the published checkpoint is smaller than the 16-bit weights that were planned with."""
+    published = architecture.checkpoint_quantization
+    if published is None or quantization is not None:
+        return ()
+    return (f"{architecture.id} is published in {published}; its weights are counted at 16 bits, an over-estimate.",)

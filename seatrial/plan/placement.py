@@ -1,0 +1,106 @@
+"""How the chosen deployment is laid out: degree, copies, instances, and each copy's share of the host."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from seatrial.plan.document import Decision
+from seatrial.plan.words import counted
+from seatrial.units import gib
+
+if TYPE_CHECKING:
+    from seatrial.plan.candidate import Offer
+    from seatrial.plan.demand import Demand
+    from seatrial.spec.endpoint import WorkloadSpec
+
+# ml.g5.xlarge accepted 1,024 MiB and refused 4,096: what can be reserved is far below the host's memory.
+_HOST_MEMORY_MB = 1024
+# An assumption: the other half stays for the service and for peaks, which an exact division would not leave.
+_SHARE_OF_CPUS = 0.5
+
+
+def decide_degree(best: Offer, demand: Demand) -> Decision[int]:
+    """Return the accelerators of one copy."""
+    memory, degree = best.candidate.memory, best.candidate.degree
+    if demand.overrides.tensor_parallel_degree is not None:
+        return Decision(value=degree, because="The spec fixes it.")
+    because = (
+        f"Each accelerator then holds {gib(memory.weights_bytes)} of weights and {gib(memory.kv_room_bytes)} of KV "
+        f"cache in {gib(memory.accelerator_memory_bytes)}, and {degree} divides the "
+        f"{demand.architecture.attention_heads} attention heads."
+    )
+    return Decision(value=degree, because=because)
+
+
+def decide_copies_per_instance(best: Offer) -> Decision[int]:
+    """Return the copies that share an instance."""
+    count, degree = best.candidate.instance.accelerator_count, best.candidate.degree
+    because = f"{counted(count, 'accelerator')} of an instance, {degree} for each copy."
+    return Decision(value=best.candidate.copies_per_instance, because=because)
+
+
+def decide_copy_count(best: Offer, demand: Demand) -> Decision[int]:
+    """Return the copies that run from the start."""
+    scaling, load = demand.endpoint.scaling, best.load
+    highest, traffic = counted(best.capacity, "request"), _traffic(demand.endpoint.workload)
+    because = (
+        f"A copy is predicted to keep the objectives up to {highest} in flight, and the workload brings {traffic}; "
+        f"min_copies is {scaling.min_copies}, max_copies {scaling.max_copies}."
+    )
+    return Decision(value=load.copy_count, because=because)
+
+
+def decide_instance_count(best: Offer) -> Decision[int]:
+    """Return the instances of the planned size."""
+    copies, each = best.load.copy_count, best.candidate.copies_per_instance
+    because = f"{counted(copies, 'copy', 'copies')}, up to {each} on each instance: {best.price}."
+    return Decision(value=best.instance_count, because=because)
+
+
+def decide_gate(best: Offer, demand: Demand) -> Decision[int]:
+    """Return the load per copy at which the SLO must hold."""
+    copies = counted(best.load.copy_count, "copy", "copies")
+    because = f"The workload's {_traffic(demand.endpoint.workload)} over {copies}, rounded up."
+    return Decision(value=best.load.concurrency_per_copy, because=because)
+
+
+def decide_target(best: Offer, demand: Demand, max_num_seqs: int) -> Decision[float]:
+    """Return the autoscaling target: a share of the predicted knee."""
+    knee, share = min(best.capacity, max_num_seqs), demand.endpoint.scaling.target_utilization
+    target = round(knee * share, 1)
+    wanted = math.ceil(best.load.concurrency_per_copy * best.load.copy_count / target)
+    because = (
+        f"{share:.0%} of the predicted knee of {knee} (detectors slo, {best.capacity}, and theory, the batch limit of "
+        f"{max_num_seqs}); at the workload's peak that asks for {counted(wanted, 'copy', 'copies')}, and max_copies is "
+        f"{demand.endpoint.scaling.max_copies}."
+    )
+    return Decision(value=target, because=because)
+
+
+def decide_dtype(best: Offer, demand: Demand) -> Decision[str]:
+    """Return the type of weights and activations."""
+    dtype, published = best.candidate.dtype, demand.architecture.dtype
+    if demand.overrides.dtype != "auto":
+        return Decision(value=dtype, because="The spec fixes it.")
+    if dtype == published:
+        return Decision(value=dtype, because=f"The weights of {demand.architecture.id} are published in {dtype}.")
+    accelerator = best.candidate.instance.accelerator
+    return Decision(value=dtype, because=f"The weights are published in {published}, which {accelerator} lacks.")
+
+
+def decide_host_memory() -> Decision[int]:
+    """Return the host memory that is reserved for one copy."""
+    because = "A reservation near the host's memory is refused: ml.g5.xlarge accepted 1,024 MiB and refused 4,096."
+    return Decision(value=_HOST_MEMORY_MB, because=because)
+
+
+def cpu_cores_per_copy(best: Offer) -> float:
+    """Return the virtual CPUs reserved for one copy: half of its share of the host, an assumption."""
+    return best.candidate.instance.vcpus * _SHARE_OF_CPUS / best.candidate.copies_per_instance
+
+
+def _traffic(workload: WorkloadSpec) -> str:
+    if workload.concurrency is not None:
+        return f"{counted(workload.concurrency, 'request')} in flight"
+    return f"{workload.requests_per_second:g} requests per second"

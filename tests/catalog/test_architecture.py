@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.catalog import models
+from seatrial.catalog.architecture import from_config_json
+from seatrial.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Write = Callable[[object], Path]
+
+LLAMA_2_7B = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "vocab_size": 32000,
+    "max_position_embeddings": 4096,
+    "torch_dtype": "float16",
+    "tie_word_embeddings": False,
+}
+FALCON_7B = {
+    "model_type": "falcon",
+    "hidden_size": 4544,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 71,
+    "num_kv_heads": 71,
+    "multi_query": True,
+    "new_decoder_architecture": False,
+    "vocab_size": 65024,
+    "torch_dtype": "bfloat16",
+}
+FALCON_40B = {
+    "model_type": "falcon",
+    "hidden_size": 8192,
+    "num_hidden_layers": 60,
+    "num_attention_heads": 128,
+    "num_kv_heads": 8,
+    "multi_query": True,
+    "new_decoder_architecture": True,
+    "vocab_size": 65024,
+    "torch_dtype": "bfloat16",
+}
+MIXTRAL_8X7B = {
+    "model_type": "mixtral",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+    "vocab_size": 32000,
+    "max_position_embeddings": 32768,
+    "torch_dtype": "bfloat16",
+}
+MISTRAL_7B = {
+    "model_type": "mistral",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "sliding_window": 4096,
+    "vocab_size": 32000,
+    "max_position_embeddings": 32768,
+    "torch_dtype": "bfloat16",
+}
+QWEN_2_5_7B = {
+    "model_type": "qwen2",
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "vocab_size": 152064,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}
+QWEN_3_8B = {
+    "model_type": "qwen3",
+    "hidden_size": 4096,
+    "intermediate_size": 12288,
+    "head_dim": 128,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 151936,
+    "max_position_embeddings": 40960,
+    "dtype": "bfloat16",
+}
+QWEN_3_30B = {
+    "model_type": "qwen3_moe",
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 768,
+    "head_dim": 128,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "vocab_size": 151936,
+    "max_position_embeddings": 40960,
+    "torch_dtype": "bfloat16",
+}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def written(config: object) -> Path:
+        path = tmp_path / "config.json"
+        path.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("config", "catalog_id"),
+    [
+        (LLAMA_2_7B, "meta-llama/Llama-2-7b-hf"),
+        (FALCON_7B, "tiiuae/falcon-7b"),
+        (FALCON_40B, "tiiuae/falcon-40b"),
+        (MIXTRAL_8X7B, "mistralai/Mixtral-8x7B-v0.1"),
+        (MISTRAL_7B, "mistralai/Mistral-7B-v0.1"),
+        (QWEN_2_5_7B, "Qwen/Qwen2.5-7B"),
+        (QWEN_3_8B, "Qwen/Qwen3-8B"),
+        (QWEN_3_30B, "Qwen/Qwen3-30B-A3B"),
+    ],
+)
+def test_a_config_gives_what_the_catalog_says(config: dict[str, object], catalog_id: str, write: Write) -> None:
+    read, known = from_config_json(write(config)), models.find(catalog_id)
+
+    assert known is not None
+    assert replace(known, id="", source="", date=None) == replace(read, id="", source="")
+
+
+def test_a_quantized_checkpoint_is_told(write: Write) -> None:
+    config = {**LLAMA_2_7B, "quantization_config": {"quant_method": "awq", "bits": 4}}
+
+    assert from_config_json(write(config)).checkpoint_quantization == "awq"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {key: value for key, value in LLAMA_2_7B.items() if key not in ("hidden_size", "vocab_size")},
+            "SEA201: hidden_size, vocab_size missing\n  hint: use the config.json that lies beside the weights",
+        ),
+        (
+            {**LLAMA_2_7B, "model_type": "gpt2"},
+            "SEA209: the model_type gpt2 can't be planned yet\n  hint: known: falcon, llama, mistral, mixtral, qwen2, "
+            "qwen3, qwen3_moe; or give model.architecture, a catalog id of the same shape",
+        ),
+        (
+            {"model_type": "deepseek_v3", "kv_lora_rank": 512},
+            "SEA209: deepseek_v3 has multi-head latent attention, which can't be planned yet\n"
+            "  hint: choose a model without it",
+        ),
+        ([], "SEA201: the file is not a JSON object\n  hint: it must be the model's config.json"),
+    ],
+)
+def test_says_what_is_wrong(config: object, message: str, write: Write) -> None:
+    path = write(config)
+
+    with pytest.raises(PlanError) as caught:
+        from_config_json(path)
+
+    assert str(caught.value) == f"{path.as_posix()}: {message}"
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="SEA201: the file can't be read"):
+        from_config_json(tmp_path / "config.json")

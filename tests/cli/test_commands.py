@@ -1,0 +1,152 @@
+"""The commands as a user runs them: exit codes, messages, and nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class Seatrial(Protocol):
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for folder in ("endpoints", "environments"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    return tmp_path
+
+
+@pytest.fixture
+def seatrial(project: Path) -> Seatrial:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "seatrial.cli", *arguments]
+        return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=60)
+
+    return run
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+SPECS = ("endpoints/falcon-40b.yaml", "endpoints/llama-2-7b-chat.yaml", "endpoints/mixtral-8x7b.yaml")
+
+
+class TestValidate:
+    def test_the_shipped_specs_are_valid_in_every_environment(self, seatrial: Seatrial) -> None:
+        done = seatrial("validate", *SPECS)
+        assert (done.returncode, done.stdout) == (0, "".join(f"{spec}: valid\n" for spec in SPECS))
+
+    def test_four_mistakes_are_four_messages_exit_2_and_nothing_written(
+        self, seatrial: Seatrial, project: Path
+    ) -> None:
+        (project / "endpoints" / "bad.yaml").write_text(
+            "name: bad\ncolour: red\nmodel: {hub_id: a/b, config_file: none.json}\n"
+            "workload: {input_tokens: many, output_tokens: 1, concurrency: 1, requests_per_second: 1}\n"
+        )
+        before = files(project)
+        done = seatrial("validate", "endpoints/bad.yaml", "-e", "dev")
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.splitlines()[::2] == [
+            "endpoints/bad.yaml:2: colour: SEA104: the field is unknown",
+            "endpoints/bad.yaml:3: model.config_file: SEA101: the file none.json does not exist",
+            "endpoints/bad.yaml:4: workload.input_tokens: SEA105: should be a valid integer, not 'many'",
+            "endpoints/bad.yaml:4: workload.requests_per_second: SEA108: "
+            "concurrency and requests_per_second exclude each other",
+        ]
+        assert files(project) == before
+
+    @pytest.mark.parametrize("command", [["plan"], ["plan", "--write"], ["render"], ["render", "-o", "out"]])
+    def test_other_commands_refuse_a_wrong_spec_alike(
+        self, command: list[str], seatrial: Seatrial, project: Path
+    ) -> None:
+        (project / "endpoints" / "bad.yaml").write_text("name: bad\n")
+        before = files(project)
+        done = seatrial(*command, "endpoints/bad.yaml", "-e", "dev")
+        assert done.returncode == 2
+        assert "endpoints/bad.yaml: model: SEA106: the field is required" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert files(project) == before
+
+
+class TestPlan:
+    def test_json_is_the_plan_document(self, seatrial: Seatrial) -> None:
+        done = seatrial("plan", SPECS[1], "-e", "dev", "--format", "json")
+        assert json.loads(done.stdout)["endpoint"] == "llama-2-7b-chat"
+
+    def test_text_shows_decisions_with_reasons_and_cost(self, seatrial: Seatrial) -> None:
+        done = seatrial("plan", SPECS[1], "-e", "dev")
+        assert "tensor parallel degree" in done.stdout
+        assert "because" in done.stdout
+        assert "per hour" in done.stdout
+
+    def test_a_model_too_big_names_the_nearest_and_by_how_much(self, seatrial: Seatrial, project: Path) -> None:
+        spec = project / SPECS[0]
+        text = spec.read_text().replace("instance_types: [", "instance_types: [ml.g5.2xlarge] # [")
+        spec.write_text(text)
+        done = seatrial("plan", SPECS[0], "-e", "dev", "--write")
+        assert done.returncode == 2
+        assert "SEA202" in done.stderr
+        assert "ml.g5.2xlarge" in done.stderr
+        assert "GiB" in done.stderr
+
+    def test_a_stale_lock_is_refused_with_the_command_that_mends_it(self, seatrial: Seatrial, project: Path) -> None:
+        assert seatrial("plan", SPECS[1], "-e", "dev", "--write").returncode == 0
+        assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
+        spec = project / SPECS[1]
+        spec.write_text(spec.read_text().replace("output_tokens: 256", "output_tokens: 255"))
+        done = seatrial("render", SPECS[1], "-e", "dev")
+        assert done.returncode == 2
+        assert "SEA402" in done.stderr
+        assert f"seatrial plan {SPECS[1]} --environment dev --write" in done.stderr
+        assert seatrial("plan", SPECS[1], "-e", "dev", "--write").returncode == 0
+        assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
+
+
+class TestRender:
+    def test_to_a_folder(self, seatrial: Seatrial, project: Path) -> None:
+        done = seatrial("render", SPECS[1], "-e", "dev", "-o", "out")
+        assert done.stdout.splitlines() == ["out/container.env", "out/serving.properties"]
+        assert "option.model_id=meta-llama/Llama-2-7b-chat-hf" in (project / "out" / "serving.properties").read_text()
+
+    def test_to_the_terminal(self, seatrial: Seatrial) -> None:
+        assert seatrial("render", SPECS[1], "-e", "local").stdout.startswith("==> serving.properties <==\n")
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("environment", ["dev", "prod", "local"])
+def test_the_committed_locks_are_fresh(spec: str, environment: str, seatrial: Seatrial) -> None:
+    done = seatrial("render", spec, "-e", environment)
+    assert done.returncode == 0, done.stderr
+    assert "nothing is locked" not in done.stderr
+
+
+def test_an_unknown_command_and_no_command_explain_themselves(seatrial: Seatrial) -> None:
+    assert seatrial("sail").returncode == 2
+    assert "plan" in seatrial("--help").stdout
+
+
+def test_every_rule_is_listed(seatrial: Seatrial) -> None:
+    assert "SEA108  two fields contradict each other" in seatrial("rules").stdout
+
+
+def test_the_schema_is_printed(seatrial: Seatrial) -> None:
+    assert json.loads(seatrial("schema", "environment").stdout)["title"] == "EnvironmentSpec"
+
+
+def test_a_missing_result_is_named(seatrial: Seatrial) -> None:
+    done = seatrial("report", "none.json")
+    assert (done.returncode, done.stderr.partition("\n")[0]) == (
+        1,
+        "none.json: SEA501: the result can't be read: [Errno 2] No such file or directory: 'none.json'",
+    )

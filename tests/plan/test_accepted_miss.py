@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.errors import PlanError
+from seatrial.plan.planner import make_plan
+
+if TYPE_CHECKING:
+    from tests.plan.conftest import Ask
+
+
+def test_an_slo_that_no_deployment_meets_is_refused_unless_accepted(ask: Ask) -> None:
+    loaded = ask(slo={"ttft_ms": {"p95": 1}})
+    with pytest.raises(PlanError, match="SEA205: no deployment is predicted to meet the SLO"):
+        make_plan(loaded)
+    plan = make_plan(loaded, accept_slo_miss=True)
+    assert plan.warnings[0].startswith("SEA205, accepted: no deployment is predicted to meet the SLO; the nearest is ")
+    assert "predicted to keep the request timeout" in plan.instance_type.because
+
+
+def test_accepting_a_miss_changes_nothing_when_there_is_none(ask: Ask) -> None:
+    loaded = ask()
+    assert make_plan(loaded) == make_plan(loaded, accept_slo_miss=True)
