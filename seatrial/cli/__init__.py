@@ -6,6 +6,8 @@ import sys
 
 from seatrial.errors import SeatrialError
 
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
 
 def main() -> None:
     """Run a command; a user's mistake is printed without a traceback and exits with its error's code."""
@@ -16,3 +18,6 @@ def main() -> None:
     except SeatrialError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(INTERRUPTED)

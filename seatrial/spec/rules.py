@@ -47,10 +47,12 @@ RULES = MappingProxyType(
         "SEA503": "there are no AWS credentials",
         "SEA504": "the endpoint can't be reached",
         "SEA505": "the trial's budget is longer than one Lambda function may run",
+        "SEA506": "the report can't be written",
         "SEA601": "the embedded AWS did not start",
         "SEA602": "the embedded AWS is not running",
         "SEA603": "the laptop's dependencies are not installed",
         "SEA604": "the port is in use",
-        "SEA605": "a step of the demo did not happen as told",
+        "SEA605": "a container refuses its configuration",
+        "SEA606": "a step of the demo did not happen as told",
     }
 )

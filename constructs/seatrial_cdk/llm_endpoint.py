@@ -1,0 +1,218 @@
+"""A SageMaker endpoint that serves one LLM as an inference component."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from seatrial_cdk.execution_role import ExecutionRole
+from seatrial_cdk.model_container import model_container
+from seatrial_cdk.serving_artifact import ServingArtifact
+
+if TYPE_CHECKING:
+    from seatrial.plan.document import Plan
+    from seatrial.serving.document import ServingConfig
+    from seatrial.spec.environment import Network
+
+VARIANT_NAME = "AllTraffic"
+
+
+class LlmEndpoint(Construct):
+    """Model, endpoint configuration, endpoint and inference component of one plan.
+
+    Only the endpoint and the component have names of their own. Model and endpoint configuration can't be changed,
+    only replaced, and a replacement under a fixed name collides with what it replaces. The component's change of
+    model is an update in place.
+
+    CopyCount is the planned count: an update that changes the component sets it again, and scaling goes on from there.
+
+    Args:
+        endpoint_name: The endpoint's name; the component is called the same with `-model` behind it.
+        plan: Instances, degrees, limits and timeouts.
+        serving: What the container will read.
+        network: The VPC of the containers.
+        weights_s3_uri: S3 prefix of the weights that the container may read; default: what the service mounts.
+        accept_eula: The user has accepted the licence of the mounted weights.
+        kms_key_arn: Key of the weights, and of the volume where there is one.
+        has_local_nvme: The instance type has local NVMe: the service refuses a volume key for it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        plan: Plan,
+        serving: ServingConfig,
+        network: Network,
+        weights_s3_uri: str | None = None,
+        accept_eula: bool = False,
+        kms_key_arn: str | None = None,
+        has_local_nvme: bool = True,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.endpoint_name = endpoint_name
+        self.inference_component_name = f"{endpoint_name}-model"
+        artifact = ServingArtifact(self, "Artifact", files=serving.files) if serving.files else None
+        self.role = ExecutionRole(
+            self,
+            "ExecutionRole",
+            endpoint_name=endpoint_name,
+            inference_component_name=self.inference_component_name,
+            image=serving.image,
+            artifact=artifact,
+            weights_s3_uri=weights_s3_uri or serving.weights_s3_uri,
+            network=network,
+            kms_key_arn=kms_key_arn,
+        ).role
+        self.model = _model(
+            self, model_container(serving, artifact=artifact, accept_eula=accept_eula), serving, network
+        )
+        self.config = _config(self, plan, serving, network, None if has_local_nvme else kms_key_arn)
+        self.endpoint = _endpoint(self)
+        self.component = _component(self, plan)
+
+    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow invoking this endpoint and its component, streamed or whole."""
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"],
+            resource_arns=[self.endpoint.ref, self.component.ref],
+        )
+
+    def grant_describe(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow reading what this endpoint and its component are made of at the moment."""
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["sagemaker:DescribeEndpoint", "sagemaker:DescribeInferenceComponent"],
+            resource_arns=[self.endpoint.ref, self.component.ref],
+        )
+
+    def metric_5xx_errors(self) -> cloudwatch.Metric:
+        """Invocations that failed on the server's side, per minute."""
+        return self._metric("Invocation5XXErrors", statistic="Sum")
+
+    def metric_model_latency(self, *, statistic: str = "p95") -> cloudwatch.Metric:
+        """Time that the container took to answer, in microseconds as the service publishes it."""
+        return self._metric("ModelLatency", statistic=statistic)
+
+    def _metric(self, name: str, *, statistic: str) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace="AWS/SageMaker",
+            metric_name=name,
+            statistic=statistic,
+            period=Duration.minutes(1),
+            dimensions_map={"InferenceComponentName": self.inference_component_name},
+        )
+
+
+def _model(
+    scope: LlmEndpoint,
+    container: sagemaker.CfnModel.ContainerDefinitionProperty,
+    serving: ServingConfig,
+    network: Network,
+) -> sagemaker.CfnModel:
+    model = sagemaker.CfnModel(
+        scope,
+        "Model",
+        execution_role_arn=scope.role.role_arn,
+        primary_container=container,
+        enable_network_isolation=serving.isolated,
+        vpc_config=sagemaker.CfnModel.VpcConfigProperty(
+            subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
+        )
+        if network.subnet_ids
+        else None,
+    )
+    model.node.add_dependency(scope.role)
+    return model
+
+
+def _config(
+    scope: LlmEndpoint, plan: Plan, serving: ServingConfig, network: Network, volume_key_arn: str | None
+) -> sagemaker.CfnEndpointConfig:
+    config = sagemaker.CfnEndpointConfig(
+        scope,
+        "Config",
+        execution_role_arn=scope.role.role_arn,
+        production_variants=[_variant(plan)],
+        enable_network_isolation=serving.isolated,
+        kms_key_id=volume_key_arn,
+        vpc_config=sagemaker.CfnEndpointConfig.VpcConfigProperty(
+            subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
+        )
+        if network.subnet_ids
+        else None,
+    )
+    config.node.add_dependency(scope.role)
+    return config
+
+
+def _variant(plan: Plan) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
+    """Define the instances; the models come as inference components, so the variant names none."""
+    instances = plan.instance_count.value
+    return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
+        variant_name=VARIANT_NAME,
+        instance_type=plan.instance_type.value,
+        initial_instance_count=instances,
+        inference_ami_version=plan.inference_ami_version.value,
+        container_startup_health_check_timeout_in_seconds=plan.startup_timeout_s.value,
+        model_data_download_timeout_in_seconds=plan.download_timeout_s.value,
+        managed_instance_scaling=sagemaker.CfnEndpointConfig.ManagedInstanceScalingProperty(
+            status="ENABLED", min_instance_count=instances, max_instance_count=plan.max_instances
+        ),
+        routing_config=sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy="LEAST_OUTSTANDING_REQUESTS"),
+    )
+
+
+def _endpoint(scope: LlmEndpoint) -> sagemaker.CfnEndpoint:
+    """Define the endpoint; an update keeps the instance count that managed scaling has reached."""
+    endpoint = sagemaker.CfnEndpoint(
+        scope,
+        "Resource",
+        endpoint_name=scope.endpoint_name,
+        endpoint_config_name=scope.config.attr_endpoint_config_name,
+        retain_all_variant_properties=True,
+    )
+    endpoint.add_resource_dependency(scope.config)
+    return endpoint
+
+
+def _component(scope: LlmEndpoint, plan: Plan) -> sagemaker.CfnInferenceComponent:
+    component = sagemaker.CfnInferenceComponent(
+        scope,
+        "Component",
+        endpoint_name=scope.endpoint.attr_endpoint_name,
+        inference_component_name=scope.inference_component_name,
+        variant_name=VARIANT_NAME,
+        runtime_config=sagemaker.CfnInferenceComponent.InferenceComponentRuntimeConfigProperty(
+            copy_count=plan.copy_count.value
+        ),
+        specification=_specification(plan, scope.model.attr_model_name),
+    )
+    component.add_resource_dependency(scope.endpoint)
+    component.add_resource_dependency(scope.model)
+    return component
+
+
+def _specification(
+    plan: Plan, model_name: str
+) -> sagemaker.CfnInferenceComponent.InferenceComponentSpecificationProperty:
+    return sagemaker.CfnInferenceComponent.InferenceComponentSpecificationProperty(
+        model_name=model_name,
+        compute_resource_requirements=sagemaker.CfnInferenceComponent.InferenceComponentComputeResourceRequirementsProperty(
+            number_of_accelerator_devices_required=plan.tensor_parallel_degree.value,
+            number_of_cpu_cores_required=plan.cpu_cores_per_copy,
+            min_memory_required_in_mb=plan.memory_min_mb.value,
+        ),
+        startup_parameters=sagemaker.CfnInferenceComponent.InferenceComponentStartupParametersProperty(
+            container_startup_health_check_timeout_in_seconds=plan.startup_timeout_s.value,
+            model_data_download_timeout_in_seconds=plan.download_timeout_s.value,
+        ),
+    )

@@ -1,0 +1,56 @@
+"""The container of a SageMaker model: image, environment, and where `/opt/ml/model` comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import SecretValue
+from aws_cdk import aws_sagemaker as sagemaker
+
+from seatrial.errors import RenderError
+
+if TYPE_CHECKING:
+    from seatrial.serving.document import ServingConfig
+    from seatrial_cdk.serving_artifact import ServingArtifact
+
+
+def model_container(
+    serving: ServingConfig, *, artifact: ServingArtifact | None, accept_eula: bool
+) -> sagemaker.CfnModel.ContainerDefinitionProperty:
+    """Define the container of a serving configuration.
+
+    Args:
+        serving: What the container will read.
+        artifact: The packaged files of the serving configuration; `None` when it has none.
+        accept_eula: The user has accepted the licence of the weights that the service mounts.
+
+    Raises:
+        RenderError: SEA305 when both the packaged files and the weights claim `/opt/ml/model`.
+    """
+    if artifact and serving.weights_s3_uri:
+        hint = "with mounted weights, configure the container through its environment only"
+        raise RenderError.of("SEA305", "packaged files and mounted weights both claim /opt/ml/model", hint=hint)
+    return sagemaker.CfnModel.ContainerDefinitionProperty(
+        image=serving.image,
+        environment={**serving.container_env, **_secrets(serving)},
+        model_data_url=artifact.s3_uri if artifact else None,
+        model_data_source=_weights(serving.weights_s3_uri, accept_eula) if serving.weights_s3_uri else None,
+    )
+
+
+def _secrets(serving: ServingConfig) -> dict[str, str]:
+    """Return references that CloudFormation resolves at deployment: neither template nor plan holds a secret."""
+    return {
+        variable: SecretValue.secrets_manager(secret).unsafe_unwrap() for variable, secret in serving.secret_env.items()
+    }
+
+
+def _weights(s3_uri: str, accept_eula: bool) -> sagemaker.CfnModel.ModelDataSourceProperty:  # noqa: FBT001 (private)
+    return sagemaker.CfnModel.ModelDataSourceProperty(
+        s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
+            s3_uri=s3_uri,
+            s3_data_type="S3Prefix",
+            compression_type="None",
+            model_access_config=sagemaker.CfnModel.ModelAccessConfigProperty(accept_eula=accept_eula),
+        )
+    )

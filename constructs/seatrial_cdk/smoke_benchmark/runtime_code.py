@@ -1,0 +1,35 @@
+"""The code of the trial's Lambda functions: one archive, laid out as the packages are, so that imports read the same.
+
+Every package on the way holds nothing but a docstring, so that the archive needs neither CDK nor pydantic.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import seatrial
+import seatrial_cdk
+from seatrial.packaging import zip_bytes
+
+_SHARED_MODULES = ("__init__.py", "errors.py", "units.py")
+
+
+def runtime_archive() -> bytes:
+    """Return the zip archive of the handlers and of the bench; equal sources give equal bytes."""
+    core, library = Path(seatrial.__path__[0]), Path(seatrial_cdk.__path__[0])
+    modules = [
+        *(core / name for name in _SHARED_MODULES),
+        *(core / "bench").rglob("*.py"),
+        library / "__init__.py",
+        library / "smoke_benchmark" / "__init__.py",
+        *(library / "smoke_benchmark" / "runtime").glob("*.py"),
+    ]
+    roots = {core: core.parent, library: library.parent}
+    return zip_bytes(
+        {
+            module.relative_to(root).as_posix(): module.read_bytes()
+            for package, root in roots.items()
+            for module in modules
+            if module.is_relative_to(package)
+        }
+    )

@@ -1,0 +1,180 @@
+"""The custom resource that puts the deployed endpoint through its sea trial."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from aws_cdk import CustomResource, Duration, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import custom_resources as cr
+from constructs import Construct
+
+from seatrial.errors import SpecError
+from seatrial.units import S_PER_MINUTE
+from seatrial_cdk.archive_file import archive_file
+from seatrial_cdk.smoke_benchmark.runtime.trial_store import LATEST, PASSED, TRIALS
+from seatrial_cdk.smoke_benchmark.runtime_code import runtime_archive
+from seatrial_cdk.smoke_benchmark.trial_function import TrialFunction, log_group_of
+
+if TYPE_CHECKING:
+    from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.smoke_benchmark.trial_results import TrialResults
+
+MAX_BUDGET_MINUTES = 14.0
+RUNNER_MARGIN_S = 60.0
+FRAMEWORK_MARGIN_S = 300.0
+ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size; one process of ours uses no more
+
+
+class SmokeBenchmark(Construct):
+    """Trial of the live endpoint whenever the plan changes; a failed one rolls the deployment back.
+
+    Request properties (CloudFormation sends each as a string):
+        EndpointName, InferenceComponentName, EndpointConfigName, ModelName: What must be live.
+        PlanDigest: The trial runs again exactly when it changes.
+        Request: The trial request as JSON without `target` and `expected`.
+        Mode: `rollback` fails the deployment when the trial is not passed, `report` only reports.
+        BudgetSeconds: The trial measures no longer than this.
+        FallbackTarget: Scaling target per copy where no trial answers.
+
+    Response attributes (strings; `unknown` where there is no value):
+        TargetConcurrencyPerCopy: Requests in flight per copy to scale at; always a number.
+        KneeConcurrencyPerCopy: Where throughput no longer pays for latency.
+        OutputTokensPerSecond, TtftP95Ms, TpotP95Ms, UsdPerMillionOutputTokens: Measured at the gate's load.
+        Verdict: `pass`, `fail`, `inconclusive` or `error`.
+        Verified: `true` when a trial of this plan was passed.
+        ResultUri: S3 URI of the result document.
+
+    Args:
+        endpoint: What is tried.
+        results: Where results are kept.
+        trial_request: The `Request` property.
+        plan_digest: The `PlanDigest` property.
+        mode: The `Mode` property.
+        budget_minutes: The trial measures no longer than this, 14 at most: the runner is one Lambda function.
+        fallback_target: The `FallbackTarget` property.
+        query_interval: Pause between two looks for the result; default: 10 seconds.
+
+    Raises:
+        SpecError: SEA505 when the budget exceeds 14 minutes.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: LlmEndpoint,
+        results: TrialResults,
+        trial_request: str,
+        plan_digest: str,
+        mode: Literal["rollback", "report"],
+        budget_minutes: float,
+        fallback_target: float,
+        query_interval: Duration | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        budget_s = _budget_s(budget_minutes)
+        with archive_file("runtime.zip", runtime_archive()) as path:
+            code = lambda_.Code.from_asset(path)
+            self.runner = _runner(self, code, endpoint, results, budget_s)
+            self.on_event = _on_event(self, code, results)
+            self.is_complete = _is_complete(self, code, results)
+        self.resource = CustomResource(
+            self,
+            "Resource",
+            resource_type="Custom::SmokeBenchmark",
+            service_token=_provider(self, budget_s, query_interval or Duration.seconds(10)).service_token,
+            service_timeout=Duration.seconds(budget_s + 2 * FRAMEWORK_MARGIN_S),
+            properties={
+                "EndpointName": endpoint.endpoint_name,
+                "InferenceComponentName": endpoint.inference_component_name,
+                "EndpointConfigName": endpoint.config.attr_endpoint_config_name,
+                "ModelName": endpoint.model.attr_model_name,
+                "PlanDigest": plan_digest,
+                "Request": trial_request,
+                "Mode": mode,
+                "BudgetSeconds": f"{budget_s:g}",
+                "FallbackTarget": f"{fallback_target:g}",
+            },
+        )
+        self.resource.node.add_dependency(endpoint.component)
+
+    def attribute(self, name: str) -> str:
+        """Return a response attribute as a token."""
+        return self.resource.get_att_string(name)
+
+
+def _budget_s(budget_minutes: float) -> float:
+    if budget_minutes > MAX_BUDGET_MINUTES:
+        message = f"budget {budget_minutes:g} minutes exceeds {MAX_BUDGET_MINUTES:g} minutes"
+        hint = "measure fewer concurrency levels, or fewer requests per level"
+        raise SpecError.of("SEA505", message, field="trial.budget_minutes", hint=hint)
+    return budget_minutes * S_PER_MINUTE
+
+
+def _runner(
+    scope: SmokeBenchmark, code: lambda_.Code, endpoint: LlmEndpoint, results: TrialResults, budget_s: float
+) -> TrialFunction:
+    """Define the function that measures; it is never repeated, because a second load beside the first spoils both."""
+    runner = TrialFunction(
+        scope,
+        "Runner",
+        module="runner",
+        code=code,
+        timeout=Duration.seconds(budget_s + RUNNER_MARGIN_S),
+        environment={"RESULTS_BUCKET": results.bucket.bucket_name},
+        memory_mb=ONE_VCPU_MEMORY_MB,
+        async_retries=0,
+    )
+    endpoint.grant_invoke(runner.role)
+    endpoint.grant_describe(runner.role)
+    results.grant_write(runner.role, (TRIALS, LATEST, PASSED))
+    return runner
+
+
+def _on_event(scope: SmokeBenchmark, code: lambda_.Code, results: TrialResults) -> TrialFunction:
+    runner = scope.runner.function
+    on_event = TrialFunction(
+        scope,
+        "OnEvent",
+        module="on_event",
+        code=code,
+        timeout=Duration.minutes(1),
+        environment={"RESULTS_BUCKET": results.bucket.bucket_name, "RUNNER_FUNCTION": runner.function_name},
+    )
+    runner.grant_invoke(on_event.role)
+    results.grant_read(on_event.role, (LATEST, PASSED))
+    iam.Grant.add_to_principal(
+        grantee=on_event.role,
+        actions=["cloudformation:DescribeStacks"],
+        resource_arns=[Stack.of(scope).stack_id],
+    )
+    return on_event
+
+
+def _is_complete(scope: SmokeBenchmark, code: lambda_.Code, results: TrialResults) -> TrialFunction:
+    is_complete = TrialFunction(
+        scope,
+        "IsComplete",
+        module="is_complete",
+        code=code,
+        timeout=Duration.minutes(1),
+        environment={"RESULTS_BUCKET": results.bucket.bucket_name},
+    )
+    results.grant_read(is_complete.role, (TRIALS,))
+    return is_complete
+
+
+def _provider(scope: SmokeBenchmark, budget_s: float, query_interval: Duration) -> cr.Provider:
+    return cr.Provider(
+        scope,
+        "Provider",
+        on_event_handler=scope.on_event.function,
+        is_complete_handler=scope.is_complete.function,
+        query_interval=query_interval,
+        total_timeout=Duration.seconds(budget_s + FRAMEWORK_MARGIN_S),
+        log_group=log_group_of(scope),
+        disable_waiter_state_machine_logging=True,
+    )

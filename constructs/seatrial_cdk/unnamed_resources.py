@@ -1,0 +1,29 @@
+"""The IAM actions that take no resource, each with the reason: the only ones that Seatrial grants on `*`."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from aws_cdk import aws_iam as iam
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "cloudwatch:PutMetricData": "has no resource level; bound by its namespace instead",
+        "ec2:DescribeDhcpOptions": "describe actions of EC2 have no resource level",
+        "ec2:DescribeNetworkInterfaces": "describe actions of EC2 have no resource level",
+        "ec2:DescribeSecurityGroups": "describe actions of EC2 have no resource level",
+        "ec2:DescribeSubnets": "describe actions of EC2 have no resource level",
+        "ec2:DescribeVpcs": "describe actions of EC2 have no resource level",
+        "ecr:GetAuthorizationToken": "has no resource level: the token is the registry's, the pull is granted by name",
+    }
+)
+
+
+def allow_unnamed(*actions: str, conditions: Mapping[str, object] | None = None) -> iam.PolicyStatement:
+    """Allow actions on `*`; an action that the table does not know is a KeyError, on purpose."""
+    known = [action for action in actions if UNNAMED_RESOURCE_ACTIONS[action]]
+    return iam.PolicyStatement(actions=known, resources=["*"], conditions=conditions)

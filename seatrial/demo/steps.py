@@ -1,0 +1,64 @@
+"""Shows progress: one line a step, with what it did and how long it took."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console, RenderableType
+
+
+class Step:
+    """A running step, which can be told what it did."""
+
+    def __init__(self) -> None:
+        self.detail = ""
+
+    def did(self, detail: str) -> None:
+        """Say in a few words what the step did; shown when it ends."""
+        self.detail = detail
+
+
+class Steps:
+    """Writes the steps to a terminal; a spinner runs while one is at work.
+
+    Args:
+        console: Where to write.
+        verbose: The tools' own output is shown, so no spinner is.
+    """
+
+    def __init__(self, console: Console, *, verbose: bool) -> None:
+        self.console = console
+        self.verbose = verbose
+        self.began_s = time.monotonic()
+
+    @contextmanager
+    def step(self, title: str) -> Iterator[Step]:
+        """Show one step; it is marked as failed when its body raises."""
+        step, began_s = Step(), time.monotonic()
+        try:
+            if self.verbose or not self.console.is_terminal:
+                self.console.print(f"[dim]…[/] {escape(title)}")
+                yield step
+            else:
+                with self.console.status(escape(title)):
+                    yield step
+        except BaseException:
+            self.console.print(f"[red]✗[/] {escape(title)} [dim]{time.monotonic() - began_s:.1f} s[/]")
+            raise
+        detail = f": {escape(step.detail)}" if step.detail else ""
+        self.console.print(f"[green]✓[/] {escape(title)}{detail} [dim]{time.monotonic() - began_s:.1f} s[/]")
+
+    def chapter(self, title: str) -> None:
+        """Begin a part of the story."""
+        self.console.print(f"\n[bold]{escape(title)}[/]")
+
+    def show(self, what: RenderableType) -> None:
+        """Show a result between steps."""
+        self.console.print(what)

@@ -1,0 +1,175 @@
+"""The story, chapter by chapter; every step checks that what it tells did happen."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.panel import Panel
+from rich.table import Table
+
+from seatrial.demo.expect import expect
+from seatrial.demo.workspace import ENDPOINT, ENVIRONMENT, Workspace
+from seatrial.deployment.load import load_deployment
+from seatrial.errors import PlanError
+from seatrial.report import write_report
+from seatrial.report.plan_view import plan_view
+from seatrial.serving.write import rendered_files
+
+if TYPE_CHECKING:
+    from seatrial.bench.result import TrialResult
+    from seatrial.demo.cloud import Cloud, Live
+    from seatrial.demo.steps import Steps
+    from seatrial.demo.tools import Outcome, Tools
+    from seatrial.deployment.live_stack import LiveStack
+    from seatrial.plan.document import Plan
+
+BATCH_LIMIT, SMALLER_BATCH_LIMIT = "max_num_seqs: 8", "max_num_seqs: 2"
+SLO, IMPOSSIBLE_SLO = "ttft_ms: {p95: 1500}", "ttft_ms: {p95: 0.5}"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """One deployment that passed its trial."""
+
+    plan: Plan
+    stack: LiveStack
+    live: Live
+    result: TrialResult
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The chapters, and what they are told with."""
+
+    workspace: Workspace
+    steps: Steps
+    tools: Tools
+    cloud: Cloud
+
+    def plan(self) -> Plan:
+        """Plan the endpoint, show why, lock it, and show what the container will read."""
+        self.steps.chapter("1. The plan, and what the container will read")
+        with self.steps.step("seatrial plan --write") as step:
+            plan = self.workspace.lock()
+            step.did(f"{plan.instance_type.value}, plan {plan.digest}")
+        self.steps.show(plan_view(plan, self.workspace.load()))
+        deployment = load_deployment(self.workspace.spec, self.workspace.environments, ENVIRONMENT)
+        for name, text in rendered_files(deployment.serving).items():
+            self.steps.show(Panel(text.rstrip(), title=f"seatrial render: {name}", title_align="left", expand=False))
+        return plan
+
+    def first_deployment(self, plan: Plan) -> Deployed:
+        """Bootstrap and deploy with the real CDK CLI; the custom resource puts the endpoint through its trial."""
+        self.steps.chapter("2. The first deployment, and its sea trial")
+        region, account = self.cloud.local.region, self.cloud.local.account
+        with self.steps.step("cdk bootstrap"):
+            self.tools.cdk_must("bootstrap", f"aws://{account}/{region}", "--no-notices", folder=self.workspace.folder)
+        with self.steps.step("cdk deploy, with the smoke benchmark as its last word") as step:
+            self._must_deploy()
+            deployed = self._deployed(plan)
+            step.did(f"the trial says {deployed.result.verdict.status}")
+        self._show_trial(deployed)
+        return deployed
+
+    def smaller_batch(self, first: Deployed) -> Deployed:
+        """Deploy again with a smaller batch limit: an update in place, and a new trial."""
+        self.steps.chapter(f"3. A change: {BATCH_LIMIT} becomes {SMALLER_BATCH_LIMIT}")
+        with self.steps.step("seatrial plan --write") as step:
+            self.workspace.edit(BATCH_LIMIT, SMALLER_BATCH_LIMIT)
+            plan = self.workspace.lock()
+            step.did(f"plan {plan.digest}")
+        with self.steps.step("cdk deploy") as step:
+            self._must_deploy()
+            second = self._deployed(plan)
+            step.did(f"updated in place, the trial ran again and says {second.result.verdict.status}")
+        expect("the component was updated in place", second.live.created, first.live.created)
+        expect("another model is live", second.live.model_name != first.live.model_name, wanted=True)
+        uris = [deployed.stack.output("TrialResultUri") for deployed in (first, second)]
+        expect("the trial ran again", uris[0] != uris[1], wanted=True)
+        self._show_trial(second)
+        return second
+
+    def impossible_slo(self, second: Deployed) -> None:
+        """Deploy an SLO that can't be met: the trial fails it, CloudFormation rolls back, the old one serves."""
+        self.steps.chapter(f"4. An SLO that can't be met: {IMPOSSIBLE_SLO}")
+        with self.steps.step("seatrial plan refuses, and is overruled") as step:
+            self.workspace.edit(SLO, IMPOSSIBLE_SLO)
+            step.did(self._refusal().splitlines()[0].rpartition("SEA205: ")[2])
+            self.workspace.lock(accept_slo_miss=True)
+        with self.steps.step("cdk deploy must fail") as step:
+            outcome = self._deploy()
+            expect("cdk deploy failed", outcome.exit_code != 0, wanted=True)
+            expect("its output names the missed objective", "ttft_ms p95" in outcome.output, wanted=True)
+            step.did(_reason(outcome))
+        with self.steps.step("the old configuration serves") as step:
+            stack = self.cloud.stack(self._stack_name)
+            expect("the stack was rolled back", stack.status, "UPDATE_ROLLBACK_COMPLETE")
+            live = self.cloud.live(second.stack.output("InferenceComponentName"))
+            expect("the old model is live", live.model_name, second.live.model_name)
+            expect("the old autoscaling target stands", live.target, second.live.target)
+            text = self.cloud.ask(stack.output("EndpointName"), stack.output("InferenceComponentName"))
+            step.did(f"{stack.status}, model {live.model_name} answers {text!r}")
+
+    def destroy(self) -> None:
+        """Destroy the stack and prove that nothing is left."""
+        self.steps.chapter("5. The end")
+        with self.steps.step("cdk destroy") as step:
+            self.tools.cdk_must("destroy", "--force", "--no-notices", "--app", str(self.workspace.assembly), "--all")
+            expect("nothing is left", self.cloud.leftovers(self._stack_name), [])
+            step.did("no endpoint, component, model, configuration, target or bucket is left")
+
+    @property
+    def _stack_name(self) -> str:
+        return f"seatrial-{ENVIRONMENT}-{ENDPOINT}"
+
+    def _deploy(self) -> Outcome:
+        shutil.rmtree(self.workspace.assembly, ignore_errors=True)
+        context = {
+            "environment": ENVIRONMENT,
+            "endpoints": str(self.workspace.spec.parent),
+            "environments": str(self.workspace.environments),
+        }
+        arguments = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
+        arguments += ["--output", str(self.workspace.assembly), "--require-approval", "never", "--no-notices"]
+        return self.tools.cdk("deploy", "--all", *arguments, "--progress", "events")
+
+    def _must_deploy(self) -> None:
+        outcome = self._deploy()
+        expect(f"cdk deploy succeeded:\n{outcome.last_lines()}\nexit code", outcome.exit_code, 0)
+
+    def _deployed(self, plan: Plan) -> Deployed:
+        stack = self.cloud.stack(self._stack_name)
+        result = self.cloud.result(stack.output("TrialResultUri"))
+        live = self.cloud.live(stack.output("InferenceComponentName"))
+        expect("the trial was of this plan", result.request.plan_digest, plan.digest)
+        expect("the trial passed", result.verdict.status, "pass")
+        expect("the measured knee is the autoscaling target", live.target, result.target_concurrency_per_copy)
+        return Deployed(plan, stack, live, result)
+
+    def _show_trial(self, deployed: Deployed) -> None:
+        result = deployed.result
+        table = Table("concurrency", "tok/s", "TTFT p95", "TPOT p95", "SLO", title=f"Measured on: {result.engine_note}")
+        for level in result.levels:
+            speed = "–" if level.output_tok_s is None else f"{level.output_tok_s:,.0f}"
+            latencies = ("–" if found is None else f"{found.p95:,.1f} ms" for found in (level.ttft_ms, level.tpot_ms))
+            table.add_row(str(level.concurrency), speed, *latencies, "met" if level.meets_slo else "missed")
+        self.steps.show(table)
+        for knee in result.knees:
+            self.steps.show(f"knee ({knee.detector}): {knee.because}")
+        self.steps.show(f"autoscaling target {deployed.live.target:g} per copy: {result.target_because}")
+        folder = self.workspace.folder / "reports" / deployed.plan.digest
+        self.steps.show(f"report: {write_report(result, deployed.plan, folder).html}")
+
+    def _refusal(self) -> str:
+        try:
+            self.workspace.lock()
+        except PlanError as refused:
+            return str(refused)
+        return "the planner accepted it"
+
+
+def _reason(outcome: Outcome) -> str:
+    lines = [line.strip() for line in outcome.output.splitlines() if "ttft_ms p95" in line]
+    return lines[0][:300] if lines else ""

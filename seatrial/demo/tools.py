@@ -1,0 +1,89 @@
+"""Runs the real tools as child processes; a failure shows their last useful lines."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.errors import LocalError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LAST_LINES = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a tool ended."""
+
+    exit_code: int
+    output: str
+
+    def last_lines(self) -> str:
+        """Return the last lines of the output that are not empty."""
+        lines = [line for line in self.output.splitlines() if line.strip()]
+        return "\n".join(lines[-LAST_LINES:])
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The CDK CLI of this installation, in one repository and with one environment of variables.
+
+    Attributes:
+        root: The repository, where `cdk.json` lies.
+        env: All environment variables of the tools.
+        log: File that gets all their output.
+        verbose: Show their output as it comes.
+    """
+
+    root: Path
+    env: Mapping[str, str]
+    log: Path
+    verbose: bool
+
+    def cdk(self, *arguments: str, folder: Path | None = None) -> Outcome:
+        """Run the CDK CLI and return how it ended; outside the repository's folder it synthesizes nothing."""
+        return self._run([Path(sys.executable).parent / "cdk", *arguments], folder or self.root)
+
+    def cdk_must(self, *arguments: str, folder: Path | None = None) -> Outcome:
+        """Run the CDK CLI.
+
+        Raises:
+            LocalError: SEA606 with the last lines of its output when it fails.
+        """
+        outcome = self.cdk(*arguments, folder=folder)
+        if outcome.exit_code != 0:
+            message = f"cdk {arguments[0]} ended with exit code {outcome.exit_code}:\n{outcome.last_lines()}"
+            hint = f"the whole output is in {self.log}; --verbose shows it as it comes"
+            raise LocalError.of("SEA606", message, hint=hint)
+        return outcome
+
+    def _run(self, command: Sequence[str | Path], folder: Path) -> Outcome:
+        lines: list[str] = []
+        with (
+            self.log.open("a", encoding="utf-8") as log,
+            subprocess.Popen(
+                command,
+                cwd=folder,
+                env=dict(self.env),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            ) as process,
+        ):
+            try:
+                for line in process.stdout or ():
+                    lines.append(line)
+                    log.write(line)
+                    if self.verbose:
+                        sys.stdout.write(line)
+            except BaseException:
+                process.terminate()
+                raise
+        return Outcome(process.returncode, "".join(lines))

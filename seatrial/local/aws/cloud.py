@@ -1,0 +1,53 @@
+"""What the control planes share: the records, the copies, and work in the background."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from seatrial.local.aws.fleets import Fleets, Place
+from seatrial.local.aws.records import Kind, Status, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LONGEST_REASON: Final = 1024
+"""The most characters of a FailureReason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The state of the embedded SageMaker."""
+
+    store: Store
+    fleets: Fleets
+
+
+def open_cloud(state_dir: Path) -> Cloud:
+    """Return an empty cloud that keeps its files under `state_dir`."""
+    store = Store()
+
+    def died(place: Place, reason: str) -> None:
+        kind = Kind.ENDPOINT if place.variant else Kind.INFERENCE_COMPONENT
+        record = store.find(kind, place.owner)
+        if record and record.status is not Status.DELETING:
+            store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
+
+    return Cloud(store=store, fleets=Fleets(state_dir, died))
+
+
+def in_background(work: Callable[[], None], *, name: str) -> None:
+    """Do the slow part of a change while the caller already has its answer."""
+    threading.Thread(target=work, name=name, daemon=True).start()
+
+
+def clipped(reason: str) -> str:
+    """Shorten a failure reason to what the API can say; its first sentence and its last lines stay."""
+    if len(reason) <= LONGEST_REASON:
+        return reason
+    head, _, _ = reason.partition("\n")
+    head = head[: LONGEST_REASON // 2]
+    gap = "\n...\n"
+    return head + gap + reason[-(LONGEST_REASON - len(head) - len(gap)) :]

@@ -1,0 +1,144 @@
+"""Inference components: their copies, from creation to deletion."""
+
+from __future__ import annotations
+
+from seatrial.local.aws.api_error import invalid
+from seatrial.local.aws.cloud import Cloud, clipped, in_background
+from seatrial.local.aws.containers import ContainerSpec, component_container
+from seatrial.local.aws.copies import CopyFailed
+from seatrial.local.aws.document import Document, child, children, text, whole
+from seatrial.local.aws.endpoints import settled
+from seatrial.local.aws.fleets import Place
+from seatrial.local.aws.records import Kind, Record, Status, arn_of, variants
+
+
+def create_component(cloud: Cloud, request: Document) -> Document:
+    """Place a model on an endpoint and start its copies.
+
+    Raises:
+        ApiError: ValidationException, the request doesn't fit the endpoint, or the name is taken.
+    """
+    kept = {key: value for key, value in request.items() if key != "Tags"}
+    _check_endpoint(cloud, request)
+    spec = _container(cloud, kept)
+    record = Record(Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"), kept, status=Status.CREATING)
+    cloud.store.add(record, children(request, "Tags"))
+    in_background(lambda: _deploy(cloud, record, kept, spec), name=f"create-{record.name}")
+    return {"InferenceComponentArn": record.arn}
+
+
+def update_component(cloud: Cloud, request: Document) -> Document:
+    """Change a component's specification or its number of copies.
+
+    New copies start before the old ones stop. When they fail, the old ones go on serving the old specification and
+    the component is InService again, with a FailureReason (the silent rollback of AWS). A request that changes nothing
+    restarts nothing and clears the FailureReason.
+
+    Raises:
+        ApiError: ValidationException, the component isn't there, is changing, or the specification isn't allowed.
+    """
+    with cloud.store.lock:
+        record = settled(cloud, Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"))
+        changes = {key: request[key] for key in ("Specification", "Specifications", "RuntimeConfig") if key in request}
+        wanted = {**record.request, **changes}
+        spec = _container(cloud, wanted)
+        cloud.store.change(record, status=Status.UPDATING)
+    in_background(lambda: _deploy(cloud, record, wanted, spec), name=f"update-{record.name}")
+    return {"InferenceComponentArn": record.arn}
+
+
+def scale_component(cloud: Cloud, request: Document) -> Document:
+    """Change a component's number of copies.
+
+    Raises:
+        ApiError: ValidationException, the component isn't there or is changing.
+    """
+    name = text(request, "InferenceComponentName")
+    runtime = {"RuntimeConfig": child(request, "DesiredRuntimeConfig")}
+    return update_component(cloud, {"InferenceComponentName": name, **runtime})
+
+
+def delete_component(cloud: Cloud, request: Document) -> Document:
+    """Stop a component's copies.
+
+    Raises:
+        ApiError: ValidationException, the component isn't there or is changing.
+    """
+    with cloud.store.lock:
+        record = settled(cloud, Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"))
+        cloud.store.change(record, status=Status.DELETING)
+    in_background(lambda: _remove(cloud, record), name=f"delete-{record.name}")
+    return {}
+
+
+def component_view(cloud: Cloud, record: Record) -> Document:
+    """Return what DescribeInferenceComponent says."""
+    specification = dict(child(record.request, "Specification"))
+    if container := child(record.request, "Specification").get("Container"):
+        written = child({"Container": container}, "Container")
+        deployed = {"DeployedImage": {"SpecifiedImage": text(written, "Image")}}
+        specification["Container"] = {**{key: value for key, value in written.items() if key != "Image"}, **deployed}
+    reason = {"FailureReason": record.failure_reason} if record.failure_reason else {}
+    return {
+        **record.request,
+        **reason,
+        "EndpointArn": arn_of(Kind.ENDPOINT, text(record.request, "EndpointName")),
+        "Specification": specification,
+        "InferenceComponentStatus": record.status,
+        "RuntimeConfig": {
+            "DesiredCopyCount": copy_count(record.request),
+            "CurrentCopyCount": len(cloud.fleets.copies(Place(record.name))),
+        },
+    }
+
+
+def copy_count(request: Document) -> int:
+    """Return the number of copies that a request asks for."""
+    return whole(child(request, "RuntimeConfig"), "CopyCount", 1)
+
+
+def _check_endpoint(cloud: Cloud, request: Document) -> None:
+    endpoint = cloud.store.need(Kind.ENDPOINT, text(request, "EndpointName"))
+    if endpoint.status is not Status.IN_SERVICE:
+        raise invalid(f'Endpoint "{endpoint.arn}" must be InService to take inference components: {endpoint.status}.')
+    placed = variants(cloud.store.need(Kind.ENDPOINT_CONFIG, text(endpoint.request, "EndpointConfigName")))
+    if any("ModelName" in variant for variant in placed):
+        raise invalid(f'Endpoint "{endpoint.arn}" hosts models, it can not take inference components.')
+    name = text(request, "VariantName")
+    if name and name not in [text(variant, "VariantName") for variant in placed]:
+        raise invalid(f'Could not find variant "{name}" of endpoint "{endpoint.arn}".')
+
+
+def _container(cloud: Cloud, request: Document) -> ContainerSpec:
+    specification = child(request, "Specification")
+    if not specification or "Specifications" in request:
+        raise invalid("The embedded AWS takes one Specification per inference component.")
+    if "BaseInferenceComponentName" in specification:
+        raise invalid("The embedded AWS has no adapter inference components (BaseInferenceComponentName).")
+    if ("ModelName" in specification) == ("Container" in specification):
+        raise invalid("Specification must have either ModelName or Container.")
+    if "ComputeResourceRequirements" not in specification:
+        raise invalid("Specification must have ComputeResourceRequirements.")
+    spec = component_container(cloud.store, specification)
+    if not spec.image:
+        raise invalid("The container must name an Image.")
+    return spec
+
+
+def _deploy(cloud: Cloud, record: Record, wanted: Document, spec: ContainerSpec) -> None:
+    place = Place(record.name)
+    same = child(wanted, "Specification") == child(record.request, "Specification")
+    kept = cloud.fleets.copies(place)[: copy_count(wanted)] if same else ()
+    try:
+        copies = kept + cloud.fleets.launch(place, spec, copy_count(wanted) - len(kept))
+    except CopyFailed as failure:
+        status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
+        cloud.store.change(record, status=status, failure_reason=clipped(str(failure)))
+        return
+    cloud.fleets.put(place, copies)
+    cloud.store.change(record, status=Status.IN_SERVICE, request=wanted)
+
+
+def _remove(cloud: Cloud, record: Record) -> None:
+    cloud.fleets.put(Place(record.name), ())
+    cloud.store.remove(record)

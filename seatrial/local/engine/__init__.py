@@ -1,0 +1,1 @@
+"""The local LLM engine: llama.cpp behind the contract of a SageMaker container, configured by the rendered files."""

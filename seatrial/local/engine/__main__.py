@@ -1,0 +1,100 @@
+"""Run one engine: `python -m seatrial.local.engine --image URI --model-dir DIR --port P`.
+
+The process environment is the container's environment. A configuration that the real container refuses ends the
+process with status 1 and one line on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.errors import LocalError
+from seatrial.local.engine.container import ENGINE_NAME, Container
+from seatrial.local.engine.family import read_settings
+from seatrial.local.engine.llama import Llama
+from seatrial.local.engine.weights import weights_file
+from seatrial.local.loopback import HOST, LIMIT_BYTES
+from seatrial.local.paths import cache_dir
+
+if TYPE_CHECKING:
+    from seatrial.local.engine.settings import EngineSettings
+
+BACKLOG = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The command line."""
+
+    image: str
+    model_dir: Path
+    port: int
+    until_stdin_closes: bool
+
+
+def main() -> int:
+    """Run until a signal, or until stdin closes; return the exit status."""
+    arguments = _arguments()
+    try:
+        settings = read_settings(arguments.image, os.environ, arguments.model_dir)
+    except LocalError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    _say(f"engine: {ENGINE_NAME}")
+    _say(f"configuration: {settings}")
+    if settings.slots < settings.max_num_seqs:
+        _say(f"slots: {settings.slots}, because llama.cpp batches no more; asked: {settings.max_num_seqs}")
+    asyncio.run(_serve(arguments, settings))
+    return 0
+
+
+async def _serve(arguments: Arguments, settings: EngineSettings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop.set)
+    if arguments.until_stdin_closes:
+        threading.Thread(target=_await_end_of_stdin, args=(loop, stop), daemon=True).start()
+    container = Container(settings)
+    server = await asyncio.start_server(container.connected, HOST, arguments.port, limit=LIMIT_BYTES, backlog=BACKLOG)
+    async with server:
+        container.llama = await asyncio.to_thread(_load, settings)
+        _say(f"ready: http://{HOST}:{arguments.port}")
+        await stop.wait()
+    _say("stopped")
+    os._exit(0)  # llama.cpp's threads have nothing to save, and joining them takes a second
+
+
+def _load(settings: EngineSettings) -> Llama:
+    return Llama(weights_file(cache_dir()), settings)
+
+
+def _await_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    sys.stdin.buffer.read()
+    loop.call_soon_threadsafe(stop.set)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _arguments() -> Arguments:
+    parser = argparse.ArgumentParser(prog="python -m seatrial.local.engine", description="a local LLM engine")
+    parser.add_argument("--image", required=True, help="the URI of the container image that it stands for")
+    parser.add_argument("--model-dir", type=Path, required=True, help="the unpacked model, which may be empty")
+    parser.add_argument("--port", type=int, required=True, help="the loopback port to listen on")
+    parser.add_argument("--until-stdin-closes", action="store_true", help="stop when the parent process is gone")
+    return Arguments(**vars(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""Start, find and stop the embedded AWS; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from seatrial.errors import LocalError
+from seatrial.local.environment import (
+    ACCOUNT,
+    REGION,
+    child_environment,
+    package_root,
+    server_environment,
+    variables,
+)
+from seatrial.local.loopback import HOST
+from seatrial.local.running import (
+    LocalAws,
+    LocalStatus,
+    RunningComponent,
+    RunningEndpoint,
+    local_status,
+    status_document,
+)
+from seatrial.local.state import RunningProcess, aws_log, running_process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "LocalAws",
+    "LocalStatus",
+    "RunningComponent",
+    "RunningEndpoint",
+    "child_variables",
+    "down",
+    "environment",
+    "log_files",
+    "running",
+    "status",
+    "up",
+]
+
+USUAL_PORT: Final = 4566
+OPTIONAL_MODULES: Final = ("ministack", "hypercorn", "xllamacpp", "gguf", "tokenizers", "numpy")
+POLL_S: Final = 0.05
+START_S: Final = 60.0
+STOP_S: Final = 15.0
+LAST_LINES: Final = 15
+
+
+def up(*, state_dir: Path, port: int | None = None, verbose: bool = False) -> LocalAws:
+    """Start the embedded AWS in the background and wait until it answers; return the running one when there is one.
+
+    Args:
+        state_dir: Where its state and logs are kept; one embedded AWS per folder.
+        port: The loopback port; None takes 4566 when it's free, else any free one.
+        verbose: Log every request.
+
+    Raises:
+        LocalError: SEA601, it did not start; SEA603, the optional dependencies are missing; SEA604, the port is taken.
+    """
+    if found := running_process(state_dir):
+        return _await_answer(found, state_dir, None)
+    _check_dependencies()
+    chosen = _port(port)
+    log = aws_log(state_dir)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "seatrial.local.aws", "--port", str(chosen), "--state-dir", str(state_dir)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, *(["--verbose"] if verbose else [])],
+            cwd=state_dir,
+            env={**server_environment(chosen, verbose=verbose), "PYTHONPATH": package_root()},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return _await_answer(RunningProcess(pid=process.pid, port=chosen), state_dir, process)
+
+
+def down(state_dir: Path) -> bool:
+    """Stop the embedded AWS and every engine; return whether there was one.
+
+    Raises:
+        LocalError: SEA601, it could not be stopped.
+    """
+    process = running_process(state_dir)
+    if process is None:
+        return False
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        os.kill(process.pid, signal_number)
+        deadline = time.monotonic() + STOP_S
+        while time.monotonic() < deadline:
+            if running_process(state_dir) != process:
+                return True
+            time.sleep(POLL_S)
+    raise LocalError.of("SEA601", f"the embedded AWS (process {process.pid}) could not be stopped")
+
+
+def running(state_dir: Path) -> LocalAws:
+    """Return the embedded AWS that runs.
+
+    Raises:
+        LocalError: SEA602, none runs.
+    """
+    process = running_process(state_dir)
+    if process is None:
+        raise LocalError.of("SEA602", "the embedded AWS is not running", hint="start it with: seatrial local up")
+    return _local_aws(process)
+
+
+def status(state_dir: Path) -> LocalStatus:
+    """Return what runs: the embedded AWS, its endpoints and inference components."""
+    process = running_process(state_dir)
+    document = status_document(process.port) if process else None
+    if process is None or document is None:
+        return LocalStatus(local=None)
+    return local_status(_local_aws(process), document)
+
+
+def log_files(state_dir: Path) -> tuple[Path, ...]:
+    """Return the logs: the embedded AWS's first, then those of the engines, oldest first."""
+    own = aws_log(state_dir)
+    engines = [path for path in own.parent.glob("*.log") if path != own]
+    engines.sort(key=lambda path: path.stat().st_mtime)
+    return (own, *engines) if own.exists() else tuple(engines)
+
+
+def environment(local: LocalAws) -> dict[str, str]:
+    """Return every variable that leads the CLI, CDK and boto3 to the embedded AWS, with fake credentials."""
+    return variables(_port_of(local))
+
+
+def child_variables(local: LocalAws) -> dict[str, str]:
+    """Return a whole environment for a child process: ours without the user's AWS_* and CDK_*, plus `environment`."""
+    return child_environment(_port_of(local))
+
+
+def _await_answer(process: RunningProcess, state_dir: Path, started: subprocess.Popen[bytes] | None) -> LocalAws:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        document = status_document(process.port)
+        if document is not None and document["pid"] == process.pid:
+            return _local_aws(process)
+        if started and started.poll() is not None:
+            if other := running_process(state_dir):  # another `up` was faster
+                return _await_answer(other, state_dir, None)
+            break
+        time.sleep(POLL_S)
+    if started and started.poll() is None:
+        started.kill()
+    raise LocalError.of("SEA601", f"the embedded AWS did not start; its last lines:\n{_last_lines(state_dir)}")
+
+
+def _local_aws(process: RunningProcess) -> LocalAws:
+    url = f"http://{HOST}:{process.port}"
+    return LocalAws(endpoint_url=url, region=REGION, account=ACCOUNT, pid=process.pid)
+
+
+def _port_of(local: LocalAws) -> int:
+    return int(local.endpoint_url.rpartition(":")[2])
+
+
+def _port(asked: int | None) -> int:
+    if _is_free(asked or USUAL_PORT):
+        return asked or USUAL_PORT
+    if asked:
+        raise LocalError.of(
+            "SEA604", f"port {asked} of {HOST} is in use", hint="choose another port, or none: any free one is taken"
+        )
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _check_dependencies() -> None:
+    missing = [name for name in OPTIONAL_MODULES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise LocalError.of(
+            "SEA603",
+            f"the local mode needs optional packages that are not installed: {', '.join(missing)}",
+            hint="pip install 'seatrial[local]'",
+        )
+
+
+def _last_lines(state_dir: Path) -> str:
+    log = aws_log(state_dir)
+    if not log.exists():
+        return ""
+    with log.open(errors="replace") as lines:
+        return "".join(deque(lines, maxlen=LAST_LINES)).strip()

@@ -1,0 +1,97 @@
+"""One value as it is shown: rounded for people, exact for machines, or missing with the reason. Never a silent 0."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from markupsafe import Markup, escape
+
+from seatrial.units import usd
+
+DASH = "–"
+NO_SUCCESS = "no request succeeded"
+Tone: TypeAlias = Literal["plain", "good", "bad", "unknown", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a table or a list of facts.
+
+    Attributes:
+        text: What people read.
+        exact: The JSON number that the text rounds; empty when the text is exact.
+        missing_because: Why there is no value; empty when there is one.
+        tone: How it is set: `good`, `bad` and `unknown` carry a sign as well as a colour.
+    """
+
+    text: str
+    exact: str = ""
+    missing_because: str = ""
+    tone: Tone = "plain"
+
+    @property
+    def html(self) -> Markup:
+        """The value as HTML, escaped."""
+        if self.missing_because:
+            return Markup('<abbr title="{}">{}</abbr>').format(self.missing_because, DASH)
+        if self.exact:
+            return Markup('<data value="{}">{}</data>').format(self.exact, self.text)
+        if self.tone == "code":
+            return Markup("<code>{}</code>").format(self.text)
+        if self.tone != "plain":
+            return Markup('<span class="{}">{}</span>').format(self.tone, self.text)
+        return escape(self.text)
+
+
+def missing(because: str) -> Cell:
+    """Return the cell of a value that isn't there."""
+    return Cell(DASH, missing_because=because)
+
+
+def number(value: float | None, because: str, *, unit: str = "") -> Cell:
+    """Return the cell of a number with about three digits, or a dash with the reason."""
+    if value is None:
+        return missing(because)
+    return Cell(f"{digits(value)} {unit}".rstrip(), exact=json.dumps(value))
+
+
+def count(value: int) -> Cell:
+    """Return the cell of a whole number, written in full."""
+    return Cell(f"{value:,}", exact=str(value))
+
+
+def money(value: float | None, because: str) -> Cell:
+    """Return the cell of an amount of US dollars, or a dash with the reason."""
+    return missing(because) if value is None else Cell(usd(value), exact=json.dumps(value))
+
+
+def share(value: float) -> Cell:
+    """Return the cell of a share (0 to 1) in percent, one decimal."""
+    return Cell(percent(value), exact=json.dumps(value))
+
+
+def percent(value: float) -> str:
+    """Write a share in percent, one decimal; only 0 itself reads as 0."""
+    if value == 0:
+        return "0 %"
+    return "<0.1 %" if value < 0.0005 else f"{value * 100:.1f} %"  # noqa: PLR2004 (half of 0.1 %)
+
+
+def digits(value: float) -> str:
+    """Write a number with the digits that a measurement deserves: `12,340`, `1,234`, `123`, `12.3`, `1.23`, `0.012`."""
+    magnitude = abs(value)
+    if magnitude >= 100:  # noqa: PLR2004 (three digits)
+        return f"{value:,.0f}"
+    if magnitude >= 10:  # noqa: PLR2004 (likewise)
+        return f"{value:.1f}"
+    if magnitude >= 1 or magnitude == 0:
+        return f"{value:.2f}" if magnitude else "0"
+    return f"{value:.2g}"
+
+
+def seconds(value_s: float) -> str:
+    """Write a duration: `48.2 s`, `4 min 12 s`."""
+    minutes, rest = divmod(round(value_s), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{value_s:.1f} s"

@@ -1,0 +1,1 @@
+"""A small SVG writer: panels of curves over concurrency."""

@@ -1,0 +1,41 @@
+"""How metrics, statistics and bounds are called in every part of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial.bench.request import Metric, Objective
+
+METRICS: Mapping[Metric, str] = {
+    "ttft_ms": "TTFT",
+    "tpot_ms": "TPOT",
+    "e2e_latency_ms": "end-to-end latency",
+    "error_rate": "error rate",
+    "output_tok_s": "output throughput",
+}
+
+
+def objective_name(objective: Objective) -> str:
+    """Name what an objective bounds: `TTFT p95`, `error rate`."""
+    name = METRICS[objective.metric]
+    return name if objective.statistic == "value" else f"{name} {objective.statistic}"
+
+
+def bound_text(objective: Objective) -> str:
+    """Write an objective's bound as it was set, with its sense and unit: `≤ 2,000 ms`."""
+    sense = "≤" if objective.sense == "at_most" else "≥"
+    if objective.metric == "error_rate":
+        return f"{sense} {objective.bound * 100:g} %"
+    return f"{sense} {objective.bound:,g} {_unit(objective.metric)}"
+
+
+def measured_text(value: float, metric: Metric) -> str:
+    """Write a measured value as the verdict's sentences do, fine enough to stand beside its bound."""
+    return f"{value * 100:.2f} %" if metric == "error_rate" else f"{value:,.1f} {_unit(metric)}"
+
+
+def _unit(metric: Metric) -> str:
+    return "tok/s" if metric == "output_tok_s" else "ms"

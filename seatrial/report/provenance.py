@@ -1,0 +1,79 @@
+"""What was proven live, what was decided and why, and how to run the same trial again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from seatrial.plan.document import Decision, Image
+from seatrial.report.cell import Cell, count, missing
+from seatrial.report.section import Fact, Folded, Section
+from seatrial.report.table import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.bench.result import TrialResult
+    from seatrial.plan.document import Plan
+
+
+def live_section(result: TrialResult) -> Section:
+    """Return what the control plane said the live endpoint was."""
+    live, not_asked = result.live, "the control plane was not asked"
+    proven = Cell("✓ yes", tone="good") if live.proven else Cell("? no", tone="unknown")
+    return Section(
+        anchor="live",
+        heading="What was proven live",
+        paragraphs=(f"{live.because[:1].upper()}{live.because[1:]}.",),
+        facts=(
+            Fact("Proven", proven),
+            Fact("Endpoint config", _named(live.endpoint_config_name, not_asked)),
+            Fact("Model", _named(live.model_name, not_asked)),
+            Fact("Running copies", missing(not_asked) if live.copy_count is None else count(live.copy_count)),
+        ),
+    )
+
+
+def decisions_section(plan: Plan) -> Section:
+    """Return every decision of the plan with its reason."""
+    columns = (Column("decision", kind="text"), Column("value", kind="text"), Column("because", kind="prose"))
+    table = Table("Decisions of the plan", columns, tuple(_decision_rows(plan)))
+    warnings = tuple(f"Warning: {warning}" for warning in plan.warnings)
+    return Section(anchor="decisions", heading="What was planned, and why", tables=(table,), remarks=warnings)
+
+
+def reproduction_section(result: TrialResult) -> Section:
+    """Return what another run needs to be the same trial."""
+    request = result.request
+    return Section(
+        anchor="reproduce",
+        heading="How to reproduce this trial",
+        paragraphs=(
+            "The plan's digest decides the deployment and seeds the prompts; the request below holds everything else.",
+        ),
+        facts=(
+            Fact("Spec", Cell(request.endpoint, tone="code")),
+            Fact("Environment", Cell(request.environment, tone="code")),
+            Fact("Plan digest", Cell(request.plan_digest, tone="code")),
+        ),
+        folded=(Folded("The trial's request (JSON)", json.dumps(json.loads(request.to_json()), indent=2)),),
+    )
+
+
+def _named(name: str | None, because: str) -> Cell:
+    return missing(because) if name is None else Cell(name, tone="code")
+
+
+def _decision_rows(plan: Plan) -> Iterator[tuple[Cell, ...]]:
+    for name in type(plan).model_fields:
+        decision: object = getattr(plan, name)
+        if isinstance(decision, Decision):
+            yield Cell(name.replace("_", " ")), _decided(decision.value), Cell(decision.because)
+
+
+def _decided(value: object) -> Cell:
+    if value is None:
+        return missing("left to the service's default")
+    if isinstance(value, Image):
+        return Cell(value.uri)
+    return Cell(", ".join(map(str, value)) if isinstance(value, tuple) else str(value))

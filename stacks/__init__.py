@@ -1,0 +1,1 @@
+"""What ships together: stacks create constructs and connect them, nothing else."""

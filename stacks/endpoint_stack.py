@@ -1,0 +1,96 @@
+"""One endpoint in one environment: served, tried, scaled, watched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import CfnOutput, Environment, Stack, Tags, Token
+
+from seatrial_cdk.copy_scaling import CopyScaling
+from seatrial_cdk.endpoint_alarms import EndpointAlarms
+from seatrial_cdk.llm_endpoint import LlmEndpoint
+from seatrial_cdk.smoke_benchmark.smoke_benchmark import SmokeBenchmark
+from seatrial_cdk.smoke_benchmark.trial_results import TrialResults
+
+if TYPE_CHECKING:
+    from constructs import Construct
+
+    from seatrial.deployment.document import Deployment
+
+
+class EndpointStack(Stack):
+    """The endpoint of one deployment with its trial, scaling and alarms.
+
+    Args:
+        deployment: What to deploy.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment) -> None:
+        environment, spec = deployment.environment, deployment.endpoint
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=deployment.stack_name,
+            description=f"Endpoint {spec.name} in {environment.name}",
+            env=Environment(account=environment.account, region=environment.region),
+        )
+        self.endpoint = LlmEndpoint(
+            self,
+            "Endpoint",
+            endpoint_name=deployment.endpoint_name,
+            plan=deployment.plan,
+            serving=deployment.serving,
+            network=environment.network,
+            weights_s3_uri=spec.model.s3_uri,
+            accept_eula=spec.model.accept_eula,
+            kms_key_arn=environment.kms_key_arn,
+            has_local_nvme=deployment.has_local_nvme,
+        )
+        EndpointAlarms(self, "Alarms", endpoint=self.endpoint, slo=spec.slo, output_tokens=spec.workload.output_tokens)
+        trial = self._trial(deployment)
+        if spec.scaling.max_copies > spec.scaling.min_copies:
+            CopyScaling(
+                self,
+                "Scaling",
+                endpoint=self.endpoint,
+                scaling=spec.scaling,
+                target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
+                if trial
+                else deployment.plan.target_concurrency_per_copy.value,
+            )
+        self._outputs(deployment, trial)
+        for key, value in environment.tags.items():
+            Tags.of(self).add(key, value)
+
+    def _trial(self, deployment: Deployment) -> SmokeBenchmark | None:
+        trial, plan, environment = deployment.endpoint.trial, deployment.plan, deployment.environment
+        if trial.mode == "off":
+            return None
+        self.results = TrialResults(self, "Results", kms_key_arn=environment.kms_key_arn, removal=environment.removal)
+        return SmokeBenchmark(
+            self,
+            "SmokeBenchmark",
+            endpoint=self.endpoint,
+            results=self.results,
+            trial_request=deployment.trial_request,
+            plan_digest=plan.digest,
+            mode=trial.mode,
+            budget_minutes=trial.budget_minutes,
+            fallback_target=plan.target_concurrency_per_copy.value,
+        )
+
+    def _outputs(self, deployment: Deployment, trial: SmokeBenchmark | None) -> None:
+        values = {
+            "EndpointName": self.endpoint.endpoint_name,
+            "InferenceComponentName": self.endpoint.inference_component_name,
+            "EndpointConfigName": self.endpoint.config.attr_endpoint_config_name,
+            "ModelName": self.endpoint.model.attr_model_name,
+            "PlanDigest": deployment.plan.digest,
+        }
+        if trial:
+            values["ResultsBucket"] = self.results.bucket.bucket_name
+            values["TrialResultUri"] = trial.attribute("ResultUri")
+            for name in ("TargetConcurrencyPerCopy", "KneeConcurrencyPerCopy", "Verdict", "Verified"):
+                values[name] = trial.attribute(name)
+        for name, value in values.items():
+            CfnOutput(self, name, value=value)

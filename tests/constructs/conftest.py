@@ -1,0 +1,193 @@
+"""One trial's properties and result, written out by hand, and a store in memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from seatrial.bench.distribution import Distribution
+from seatrial.bench.request import Expected, Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.result import Check, Knee, LevelResult, LiveProof, TrialResult, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent
+
+OBJECTIVE = Objective(metric="ttft_ms", statistic="p95", bound=2000.0, sense="at_most")
+TTFT_MISSED = "ttft_ms p95 2400.0 ms exceeds 2000.0 ms at concurrency 16 per copy"
+
+
+@dataclass
+class DictStore:
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def read(self, key: str) -> str | None:
+        return self.texts.get(key)
+
+    def write(self, key: str, text: str) -> None:
+        self.texts[key] = text
+
+    def uri(self, key: str) -> str:
+        return f"s3://results/{key}"
+
+
+def request_of_dev() -> TrialRequest:
+    return TrialRequest(
+        endpoint="chat",
+        environment="dev",
+        plan_digest="b",
+        target=Target(endpoint_name="dev-chat", inference_component="dev-chat-model", region="us-east-1"),
+        expected=Expected(endpoint_config_name="config-2", model_name="model-2"),
+        workload=Workload(input_tokens=256, output_tokens=256, schema="lmi"),
+        load=Load(
+            concurrency_levels=(8, 16),
+            requests_per_concurrency=3,
+            warmup_requests=2,
+            budget_s=600.0,
+            request_timeout_s=60.0,
+        ),
+        objectives=(OBJECTIVE,),
+        gate_concurrency=16,
+        copy_count=1,
+        mode="rollback",
+        usd_per_hour_per_copy=1.515,
+        fallback_target_concurrency=12.8,
+        target_utilization=0.8,
+    )
+
+
+def level(concurrency: int, output_tok_s: float) -> LevelResult:
+    times = Distribution(count=48, mean=40.0, p50=40.0, p90=44.0, p95=45.5, p99=50.0, max=51.0)
+    return LevelResult(
+        concurrency=concurrency,
+        requests=48,
+        succeeded=48,
+        errors={},
+        first_errors=(),
+        window_s=30.0,
+        output_tok_s=output_tok_s,
+        requests_per_s=1.6,
+        goodput_requests_per_s=1.6,
+        ttft_ms=replace(times, p95=812.25),
+        tpot_ms=times,
+        itl_ms=times,
+        ms_per_token=times,
+        e2e_latency_ms=times,
+        input_tokens_mean=256.0,
+        output_tokens_mean=256.0,
+        meets_slo=True,
+        misses=(),
+    )
+
+
+def passing_result() -> TrialResult:
+    check = Check(objective=OBJECTIVE, measured=812.25, met=True, sentence="ttft_ms p95 is within its bound")
+    return TrialResult(
+        schema_version="1",
+        request=request_of_dev(),
+        started_at="2026-11-21T01:00:00+00:00",
+        duration_s=61.0,
+        engine_note="",
+        live=LiveProof(
+            proven=True, endpoint_config_name="config-2", model_name="model-2", copy_count=1, because="asked"
+        ),
+        levels=(level(8, 250.0), level(16, 410.5)),
+        knees=(
+            Knee(detector="slo", concurrency=16, because="every level meets the SLO"),
+            Knee(detector="kneedle", concurrency=8, because="the curve bends there"),
+        ),
+        verdict=Verdict(status="pass", because="all 1 objectives are met", checks=(check,)),
+        target_concurrency_per_copy=12.8,
+        target_because="slo knee 16 per copy x target utilization 0.8",
+        usd_per_million_output_tokens=1.0251725,
+        stopped_because="every level was measured",
+    )
+
+
+@pytest.fixture
+def store() -> DictStore:
+    return DictStore()
+
+
+@pytest.fixture
+def passed() -> TrialResult:
+    return passing_result()
+
+
+@pytest.fixture
+def missed() -> Callable[[Literal["fail", "inconclusive"]], TrialResult]:
+    def result(status: Literal["fail", "inconclusive"]) -> TrialResult:
+        return replace(passing_result(), verdict=Verdict(status=status, because=TTFT_MISSED, checks=()))
+
+    return result
+
+
+@pytest.fixture
+def properties() -> dict[str, str]:
+    template = json.loads(request_of_dev().to_json())
+    del template["target"], template["expected"]
+    return {
+        "ServiceToken": "arn:aws:lambda:us-east-1:123456789012:function:provider",
+        "EndpointName": "dev-chat",
+        "InferenceComponentName": "dev-chat-model",
+        "EndpointConfigName": "config-2",
+        "ModelName": "model-2",
+        "PlanDigest": "b",
+        "Request": json.dumps(template),
+        "Mode": "rollback",
+        "BudgetSeconds": "600",
+        "FallbackTarget": "9.6",
+    }
+
+
+@pytest.fixture
+def create(properties: dict[str, str]) -> CustomResourceEvent:
+    return {
+        "RequestType": "Create",
+        "RequestId": "request-1",
+        "StackId": "arn:aws:cloudformation:us-east-1:123456789012:stack/seatrial-dev-chat/1",
+        "ResourceProperties": properties,
+    }
+
+
+@pytest.fixture
+def update(create: CustomResourceEvent, properties: dict[str, str]) -> CustomResourceEvent:
+    return {
+        **create,
+        "RequestType": "Update",
+        "PhysicalResourceId": "smoke-benchmark-dev-chat",
+        "OldResourceProperties": {**properties, "PlanDigest": "a"},
+    }
+
+
+@pytest.fixture
+def unverified() -> dict[str, str]:
+    return {
+        "TargetConcurrencyPerCopy": "9.6",
+        "KneeConcurrencyPerCopy": "unknown",
+        "OutputTokensPerSecond": "unknown",
+        "TtftP95Ms": "unknown",
+        "TpotP95Ms": "unknown",
+        "UsdPerMillionOutputTokens": "unknown",
+        "Verdict": "unknown",
+        "Verified": "false",
+        "ResultUri": "unknown",
+    }
+
+
+@pytest.fixture
+def verified() -> dict[str, str]:
+    return {
+        "TargetConcurrencyPerCopy": "12.8",
+        "KneeConcurrencyPerCopy": "16",
+        "OutputTokensPerSecond": "410.5",
+        "TtftP95Ms": "812.25",
+        "TpotP95Ms": "45.5",
+        "UsdPerMillionOutputTokens": "1.02517",
+        "Verdict": "pass",
+        "Verified": "true",
+    }

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from seatrial_cdk.smoke_benchmark.runtime.is_complete import MAX_REASON_CHARACTERS, TrialNotPassedError, respond
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial.bench.result import TrialResult
+    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent
+    from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
+
+STARTED_S = 1000.0
+DUE_S = STARTED_S + 600.0 + 120.0  # the budget and its margin
+KEY = "trials/dev-chat/b/request-1.json"
+URI = f"s3://results/{KEY}"
+MISSED = "ttft_ms p95 2400.0 ms exceeds 2000.0 ms at concurrency 16 per copy"
+
+
+@pytest.fixture
+def started(create: CustomResourceEvent) -> CustomResourceEvent:
+    return {**create, "PhysicalResourceId": "smoke-benchmark-dev-chat", "StartedAt": STARTED_S}
+
+
+@pytest.mark.parametrize("now_s", [STARTED_S, DUE_S])
+def test_no_document_yet_is_not_complete(started: CustomResourceEvent, store: TrialStore, now_s: float) -> None:
+    assert respond(started, store, now_s=now_s) == {"IsComplete": False}
+
+
+def test_an_overdue_trial_rolls_back(started: CustomResourceEvent, store: TrialStore) -> None:
+    with pytest.raises(TrialNotPassedError) as raised:
+        respond(started, store, now_s=DUE_S + 1)
+    assert str(raised.value) == (
+        "The sea trial of dev-chat could not be made: no answer after 721 s, the budget was 600 s (result: unknown)"
+    )
+
+
+def test_a_passed_trial_returns_its_attributes(
+    started: CustomResourceEvent, store: TrialStore, passed: TrialResult, verified: dict[str, str]
+) -> None:
+    store.write(KEY, passed.to_json())
+    assert respond(started, store, now_s=STARTED_S) == {"IsComplete": True, "Data": {**verified, "ResultUri": URI}}
+
+
+def test_a_late_document_still_counts(started: CustomResourceEvent, store: TrialStore, passed: TrialResult) -> None:
+    store.write(KEY, passed.to_json())
+    assert respond(started, store, now_s=DUE_S + 1)["IsComplete"]
+
+
+@pytest.mark.parametrize(("status", "heading"), [("fail", "failed"), ("inconclusive", "was inconclusive")])
+def test_a_trial_not_passed_rolls_back_with_every_reason(
+    started: CustomResourceEvent,
+    store: TrialStore,
+    missed: Callable[[Literal["fail", "inconclusive"]], TrialResult],
+    status: Literal["fail", "inconclusive"],
+    heading: str,
+) -> None:
+    store.write(KEY, missed(status).to_json())
+    with pytest.raises(TrialNotPassedError) as raised:
+        respond(started, store, now_s=STARTED_S)
+    assert str(raised.value) == f"The sea trial of dev-chat {heading}: {MISSED} (result: {URI})"
+
+
+@pytest.mark.parametrize("status", ["fail", "inconclusive"])
+def test_mode_report_completes_whatever_the_verdict(
+    started: CustomResourceEvent,
+    store: TrialStore,
+    missed: Callable[[Literal["fail", "inconclusive"]], TrialResult],
+    verified: dict[str, str],
+    status: Literal["fail", "inconclusive"],
+) -> None:
+    started["ResourceProperties"]["Mode"] = "report"
+    store.write(KEY, missed(status).to_json())
+    assert respond(started, store, now_s=STARTED_S) == {
+        "IsComplete": True,
+        "Data": {**verified, "Verdict": status, "Verified": "false", "ResultUri": URI},
+    }
+
+
+def test_an_error_document_rolls_back(started: CustomResourceEvent, store: TrialStore) -> None:
+    store.write(KEY, json.dumps({"error": "SEA502: the live endpoint config is config-1"}))
+    with pytest.raises(TrialNotPassedError) as raised:
+        respond(started, store, now_s=STARTED_S)
+    assert str(raised.value) == (
+        f"The sea trial of dev-chat could not be made: SEA502: the live endpoint config is config-1 (result: {URI})"
+    )
+
+
+@pytest.mark.parametrize(("document", "uri"), [('{"error": "SEA504: unreachable"}', URI), (None, "unknown")])
+def test_mode_report_completes_without_a_measurement(
+    started: CustomResourceEvent, store: TrialStore, unverified: dict[str, str], document: str | None, uri: str
+) -> None:
+    started["ResourceProperties"]["Mode"] = "report"
+    if document is not None:
+        store.write(KEY, document)
+    assert respond(started, store, now_s=DUE_S + 1) == {
+        "IsComplete": True,
+        "Data": {**unverified, "Verdict": "error", "ResultUri": uri},
+    }
+
+
+def test_stored_attributes_need_no_waiting(
+    create: CustomResourceEvent, store: TrialStore, unverified: dict[str, str]
+) -> None:
+    assert respond({**create, "Data": unverified}, store, now_s=STARTED_S) == {"IsComplete": True}
+
+
+def test_a_deletion_is_complete_at_once(create: CustomResourceEvent, store: TrialStore) -> None:
+    deletion: CustomResourceEvent = {**create, "RequestType": "Delete", "ResourceProperties": {}}
+    assert respond(deletion, store, now_s=STARTED_S) == {"IsComplete": True}
+
+
+@pytest.mark.parametrize(
+    ("length", "shown"),
+    [
+        (MAX_REASON_CHARACTERS, "x" * MAX_REASON_CHARACTERS),
+        (MAX_REASON_CHARACTERS + 1, "x" * (MAX_REASON_CHARACTERS - 1) + "…"),
+    ],
+)
+def test_a_long_reason_is_cut_and_never_the_result_behind_it(length: int, shown: str) -> None:
+    assert str(TrialNotPassedError("x" * length, URI)) == f"{shown} (result: {URI})"

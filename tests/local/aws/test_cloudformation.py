@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
+LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
+ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
+REFUSED = (
+    "InferenceComponent {} failed: The container ended with status 1 before it passed the ping health check. "
+    "Its last lines:\noption.dtype: SEA605: 'bfloat16' is not one of auto, fp32, fp16, bf16, int8"
+)
+
+
+def resource(kind: str, **properties: object) -> dict[str, object]:
+    return {"Type": f"AWS::{kind}", "Properties": properties}
+
+
+def attribute(of: str, name: str) -> dict[str, object]:
+    return {"Fn::GetAtt": [of, name]}
+
+
+def template(component: str, *, dtype: str = "bf16", slots: int = 4, **variant: object) -> str:
+    """Return an endpoint with one inference component and its scaling; numbers are strings, as templates have them."""
+    environment = {"HF_MODEL_ID": "org/model", "OPTION_DTYPE": dtype, "OPTION_MAX_ROLLING_BATCH_SIZE": slots}
+    requirements = {"NumberOfAcceleratorDevicesRequired": "1", "MinMemoryRequiredInMb": "1024"}
+    main = {"VariantName": "main", "InstanceType": "ml.g5.2xlarge", "InitialInstanceCount": "1", **variant}
+    metric = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
+    resources = {
+        "Model": resource(
+            "SageMaker::Model", ExecutionRoleArn=ROLE, PrimaryContainer={"Image": LMI, "Environment": environment}
+        ),
+        "Config": resource("SageMaker::EndpointConfig", ExecutionRoleArn=ROLE, ProductionVariants=[main]),
+        "Endpoint": resource("SageMaker::Endpoint", EndpointConfigName=attribute("Config", "EndpointConfigName")),
+        "Component": resource(
+            "SageMaker::InferenceComponent",
+            InferenceComponentName=component,
+            EndpointName=attribute("Endpoint", "EndpointName"),
+            VariantName="main",
+            Specification={
+                "ModelName": attribute("Model", "ModelName"),
+                "ComputeResourceRequirements": requirements,
+            },
+            RuntimeConfig={"CopyCount": "1"},
+        ),
+        "Target": {
+            "DependsOn": "Component",
+            **resource(
+                "ApplicationAutoScaling::ScalableTarget",
+                MinCapacity="1",
+                MaxCapacity="2",
+                ResourceId=f"inference-component/{component}",
+                ScalableDimension="sagemaker:inference-component:DesiredCopyCount",
+                ServiceNamespace="sagemaker",
+            ),
+        },
+        "Policy": resource(
+            "ApplicationAutoScaling::ScalingPolicy",
+            PolicyName="knee",
+            PolicyType="TargetTrackingScaling",
+            ScalingTargetId={"Ref": "Target"},
+            TargetTrackingScalingPolicyConfiguration={
+                "TargetValue": "5.5",
+                "PredefinedMetricSpecification": {"PredefinedMetricType": metric},
+            },
+        ),
+    }
+    outputs = {"Endpoint": {"Value": {"Ref": "Endpoint"}}, "Component": {"Value": {"Ref": "Component"}}}
+    return json.dumps({"Resources": resources, "Outputs": outputs})
+
+
+def settled(laptop: Laptop, stack: str) -> Any:  # noqa: ANN401 (a description, or None)
+    """Wait and return the stack, or None when it's gone."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        stacks = laptop.cloudformation.describe_stacks()["Stacks"]
+        found = next((entry for entry in stacks if entry["StackName"] == stack), None)
+        if found is None or not found["StackStatus"].endswith("PROGRESS"):
+            return found
+        time.sleep(0.05)
+    raise TimeoutError(stack)
+
+
+def failures(laptop: Laptop, stack: str) -> list[tuple[str, str]]:
+    events = laptop.cloudformation.describe_stack_events(StackName=stack)["StackEvents"]
+    failed = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
+    return [(event["LogicalResourceId"], event["ResourceStatusReason"]) for event in failed]
+
+
+def of_stack(laptop: Laptop, stack: str) -> tuple[list[str], list[str]]:
+    """Return the names of the stack's models and endpoint configurations."""
+    models = laptop.sagemaker.list_models(NameContains=f"{stack}-")["Models"]
+    configs = laptop.sagemaker.list_endpoint_configs(NameContains=f"{stack}-")["EndpointConfigs"]
+    return [entry["ModelName"] for entry in models], [entry["EndpointConfigName"] for entry in configs]
+
+
+def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop: Laptop) -> None:
+    stack, component = laptop.name("stack"), laptop.name("cfn-component")
+    laptop.cloudformation.create_stack(StackName=stack, TemplateBody=template(component))
+    created = settled(laptop, stack)
+    arn = "arn:aws:sagemaker:us-east-1:000000000000"
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in created["Outputs"]}
+    assert created["StackStatus"] == "CREATE_COMPLETE"
+    assert outputs["Component"] == f"{arn}:inference-component/{component}"
+    assert outputs["Endpoint"].startswith(f"{arn}:endpoint/{stack}-endpoint-")
+    first_models, first_configs = of_stack(laptop, stack)
+    (first_port,) = laptop.ports(component)
+
+    bigger = template(component, slots=8, InstanceType="ml.g5.12xlarge")
+    laptop.cloudformation.update_stack(StackName=stack, TemplateBody=bigger)
+    assert settled(laptop, stack)["StackStatus"] == "UPDATE_COMPLETE"
+    models, configs = of_stack(laptop, stack)
+    assert (len(models), len(configs)) == (1, 1)
+    assert (models != first_models, configs != first_configs) == (True, True)
+    (port,) = laptop.ports(component)
+    assert port != first_port
+
+    laptop.cloudformation.update_stack(StackName=stack, TemplateBody=template(component, dtype="bfloat16"))
+    assert settled(laptop, stack)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert failures(laptop, stack) == [("Component", REFUSED.format(component))]
+    assert of_stack(laptop, stack) == (models, configs)
+    assert laptop.ports(component) == (port,)
+
+    laptop.cloudformation.delete_stack(StackName=stack)
+    assert settled(laptop, stack) is None
+    assert of_stack(laptop, stack) == ([], [])
+    assert laptop.ports(component) == ()
+
+
+def test_a_failed_creation_tells_why_and_leaves_nothing(laptop: Laptop) -> None:
+    stack, component = laptop.name("stack"), laptop.name("cfn-component")
+    laptop.cloudformation.create_stack(StackName=stack, TemplateBody=template(component, dtype="bfloat16"))
+    assert settled(laptop, stack)["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert failures(laptop, stack) == [("Component", REFUSED.format(component))]
+    assert of_stack(laptop, stack) == ([], [])
+
+
+def test_a_property_that_does_not_exist_is_refused(laptop: Laptop) -> None:
+    stack = laptop.name("stack")
+    body = json.dumps({"Resources": {"Model": resource("SageMaker::Model", ExecutionRole=ROLE)}})
+    laptop.cloudformation.create_stack(StackName=stack, TemplateBody=body)
+    settled(laptop, stack)
+    assert failures(laptop, stack) == [("Model", "Encountered unsupported property ExecutionRole")]
+
+
+def test_a_named_resource_is_not_replaced_under_its_name(laptop: Laptop) -> None:
+    stack, name = laptop.name("stack"), laptop.name("named")
+
+    def body(image: str) -> str:
+        model = resource("SageMaker::Model", ModelName=name, PrimaryContainer={"Image": image})
+        return json.dumps({"Resources": {"Model": model}})
+
+    laptop.cloudformation.create_stack(StackName=stack, TemplateBody=body("r/djl-inference:1"))
+    assert settled(laptop, stack)["StackStatus"] == "CREATE_COMPLETE"
+    laptop.cloudformation.update_stack(StackName=stack, TemplateBody=body("r/djl-inference:2"))
+    settled(laptop, stack)
+    assert failures(laptop, stack) == [
+        (
+            "Model",
+            "CloudFormation cannot update a stack when a custom-named resource requires replacing. "
+            f"Rename {name} and update the stack again.",
+        )
+    ]
+    laptop.cloudformation.delete_stack(StackName=stack)
+    assert settled(laptop, stack) is None

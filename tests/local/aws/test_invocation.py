@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError, EventStreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
+TGI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6-gpu-py311"
+
+
+def body(text: str = "hello world", *, tokens: int = 4, **more: object) -> bytes:
+    return json.dumps({"inputs": text, "parameters": {"max_new_tokens": tokens, "details": True}, **more}).encode()
+
+
+def whole(laptop: Laptop, host: str, component: str, ask: bytes) -> Any:  # noqa: ANN401 (JSON of several schemas)
+    answer = laptop.runtime.invoke_endpoint(EndpointName=host, InferenceComponentName=component, Body=ask)
+    return json.loads(answer["Body"].read())
+
+
+def stream(laptop: Laptop, host: str, component: str, ask: bytes) -> list[bytes]:
+    answer = laptop.runtime.invoke_endpoint_with_response_stream(
+        EndpointName=host, InferenceComponentName=component, Body=ask
+    )
+    return [event["PayloadPart"]["Bytes"] for event in answer["Body"]]
+
+
+def model_error(laptop: Laptop, host: str, component: str, ask: bytes) -> tuple[int, Any]:
+    with pytest.raises(ClientError) as refused:
+        laptop.runtime.invoke_endpoint_with_response_stream(
+            EndpointName=host, InferenceComponentName=component, Body=ask
+        )
+    answer: Any = refused.value.response
+    assert (answer["Error"]["Code"], answer["ResponseMetadata"]["HTTPStatusCode"]) == ("ModelError", 424)
+    return answer["OriginalStatusCode"], json.loads(answer["OriginalMessage"])
+
+
+def info(port: int) -> Any:  # noqa: ANN401 (JSON)
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", "/info")
+    return json.loads(connection.getresponse().read())
+
+
+def await_running(port: int, running: int) -> None:
+    deadline = time.monotonic() + 5
+    while info(port)["running"] != running:
+        assert time.monotonic() < deadline, info(port)
+        time.sleep(0.01)
+
+
+def test_a_whole_answer_counts_its_tokens(laptop: Laptop, host: str, chat: str) -> None:
+    answer = whole(laptop, host, chat, body(tokens=3))
+    details = answer["details"]
+    assert (details["generated_tokens"], len(details["tokens"]), details["finish_reason"]) == (3, 3, None)
+    assert answer["generated_text"] == "".join(token["text"] for token in details["tokens"])
+
+
+def test_a_stream_is_a_json_line_per_token_and_the_last_has_the_counts(laptop: Laptop, host: str, chat: str) -> None:
+    parts = stream(laptop, host, chat, body(tokens=5, stream=True))
+    lines = [json.loads(line) for line in b"".join(parts).splitlines()]
+    assert [line["index"] for line in lines] == [0, 1, 2, 3, 4]
+    assert [line["details"] for line in lines[:4]] == [None] * 4
+    assert lines[4]["generated_text"] == "".join(line["token"]["text"] for line in lines)
+    assert lines[4]["details"] == {
+        "finish_reason": "length",
+        "generated_tokens": 5,
+        "input_length": whole(laptop, host, chat, body())["details"]["input_length"],
+    }
+
+
+def test_the_prompt_is_counted_by_the_engines_tokenizer(laptop: Laptop, host: str, chat: str) -> None:
+    one, two = (whole(laptop, host, chat, body("word " * count))["details"]["input_length"] for count in (50, 100))
+    assert 50 <= one < two <= 2 * one
+
+
+def test_a_stop_sequence_ends_the_text(laptop: Laptop, host: str, chat: str) -> None:
+    text = whole(laptop, host, chat, body(tokens=8))["generated_text"]
+    ask = {"inputs": "hello world", "parameters": {"max_new_tokens": 8, "stop": [text[-3:]]}, "stream": True}
+    last = json.loads(b"".join(stream(laptop, host, chat, json.dumps(ask).encode())).splitlines()[-1])
+    assert (last["details"]["finish_reason"], text.startswith(last["generated_text"])) == ("stop", True)
+
+
+def test_chat_bodies_stream_as_bare_json_lines(laptop: Laptop, host: str, chat: str) -> None:
+    ask = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3, "stream": True}
+    lines = b"".join(stream(laptop, host, chat, json.dumps(ask).encode())).splitlines()
+    chunks = [json.loads(line) for line in lines]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None, None, "length"]
+    assert chunks[-1]["usage"]["completion_tokens"] == 3
+
+
+def test_a_request_that_is_too_long_is_the_clients_error(laptop: Laptop, host: str, chat: str) -> None:
+    status, said = model_error(laptop, host, chat, body("x", tokens=2048))
+    assert (status, said) == (
+        400,
+        {
+            "code": 400,
+            "type": "validation",
+            "message": "This model's maximum context length is 2048 tokens. However, you requested 2049 tokens "
+            "(1 in the prompt, 2048 in the output).",
+        },
+    )
+
+
+def test_a_full_job_queue_answers_503(laptop: Laptop, host: str, chat: str) -> None:
+    def ask() -> int:
+        try:
+            whole(laptop, host, chat, body(tokens=400))
+        except ClientError as refused:
+            answer: Any = refused.response
+            return int(answer["OriginalStatusCode"])
+        return 200
+
+    with ThreadPoolExecutor(8) as pool:
+        found = sorted(pool.map(lambda _: ask(), range(8)))
+    assert (found[0], found[-1], set(found)) == (200, 503, {200, 503})
+    assert 3 <= found.count(200) < 8
+
+
+def test_two_slots_run_and_the_next_waits(laptop: Laptop, host: str, chat: str) -> None:
+    (port,) = laptop.ports(chat)
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(whole, laptop, host, chat, body(tokens=1000)) for _ in range(3)]
+        seen = set()
+        while not all(done.done() for done in asked):
+            found = info(port)
+            seen.add((found["running"], found["waiting"]))
+    assert (2, 1) in seen
+    assert max(running for running, _ in seen) == 2
+
+
+def test_a_client_that_leaves_frees_its_slot(laptop: Laptop, host: str, chat: str) -> None:
+    (port,) = laptop.ports(chat)
+    answer = laptop.runtime.invoke_endpoint_with_response_stream(
+        EndpointName=host, InferenceComponentName=chat, Body=body(tokens=2000, stream=True)
+    )
+    next(iter(answer["Body"]))
+    await_running(port, 1)
+    answer["Body"].close()
+    await_running(port, 0)
+
+
+def test_a_container_that_dies_in_the_middle_breaks_the_stream_loudly(
+    laptop: Laptop, host: str, processes: Callable[[str], list[int]]
+) -> None:
+    component = laptop.component(host, laptop.model(OPTION_MAX_MODEL_LEN="32768"))
+    (port,) = laptop.ports(component)
+    answer = laptop.runtime.invoke_endpoint_with_response_stream(
+        EndpointName=host, InferenceComponentName=component, Body=body(tokens=20_000, stream=True)
+    )
+    events = iter(answer["Body"])
+    next(events)
+    (engine,) = processes(f"--port {port} ")
+    os.kill(engine, signal.SIGKILL)
+    with pytest.raises(EventStreamError) as broken:
+        list(events)
+    assert broken.value.response["Error"]["Code"] == "ModelStreamError"
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
+
+
+def test_the_copy_with_the_least_outstanding_requests_is_chosen(laptop: Laptop, host: str) -> None:
+    component = laptop.component(host, laptop.model(), copies=2)
+    ports = laptop.ports(component)
+    streams = [
+        laptop.runtime.invoke_endpoint_with_response_stream(
+            EndpointName=host, InferenceComponentName=component, Body=body(tokens=3000, stream=True)
+        )["Body"]
+        for _ in range(2)
+    ]
+    assert [info(port)["running"] for port in ports] == [1, 1]
+    for events in streams:
+        events.close()
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
+
+
+def test_the_runtime_refuses_what_it_cannot_route(laptop: Laptop, host: str, chat: str) -> None:
+    def said(endpoint: str, **more: str) -> str:
+        with pytest.raises(ClientError) as refused:
+            laptop.runtime.invoke_endpoint(EndpointName=endpoint, Body=b"{}", **more)
+        return str(refused.value).partition("operation: ")[2]
+
+    assert said("none") == "Endpoint none of account 000000000000 not found."
+    assert said(host, InferenceComponentName="none") == f"Inference Component none of endpoint {host} not found."
+    assert said(host).startswith("Inference Component Name header is required for endpoints to which you plan")
+
+
+def test_tgi_speaks_its_own_schema(laptop: Laptop, host: str) -> None:
+    limits = {"MAX_INPUT_TOKENS": "20", "MAX_TOTAL_TOKENS": "1000", "MAX_CONCURRENT_REQUESTS": "1"}
+    component = laptop.component(host, laptop.model(image=TGI, **limits))
+    (answer,) = whole(laptop, host, component, body(tokens=3))
+    assert (answer["details"]["finish_reason"], answer["details"]["generated_tokens"]) == ("length", 3)
+    events = b"".join(stream(laptop, host, component, body(tokens=3, stream=True))).split(b"\n\n")
+    assert [json.loads(event.removeprefix(b"data:"))["index"] for event in events[:-1]] == [1, 2, 3]
+    status, said = model_error(laptop, host, component, body("word " * 30))
+    assert (status, said["error_type"]) == (422, "validation")
+    assert said["error"].startswith("Input validation error: `inputs` must have less than 21 tokens. Given: ")
+    with ThreadPoolExecutor(1) as pool:
+        (port,) = laptop.ports(component)
+        first = pool.submit(whole, laptop, host, component, body(tokens=900))
+        await_running(port, 1)
+        overloaded = {"error": "Model is overloaded", "error_type": "overloaded"}
+        assert model_error(laptop, host, component, body()) == (429, overloaded)
+        first.result()
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=component)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.report.markdown import escaped, render_markdown
+
+if TYPE_CHECKING:
+    from seatrial.bench.result import TrialResult
+    from seatrial.plan.document import Plan
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("ttft_ms p95 812.3 ms", "ttft_ms p95 812.3 ms"),
+        ("a | b", r"a \| b"),
+        ("<script>", r"\<script\>"),
+        ("_all_ *of* `it`", r"\_all\_ \*of\* \`it\`"),
+        ("[click](x) ![y](z)", r"\[click\](x) !\[y\](z)"),
+        ("see http://a.example", r"see http\://a.example"),
+        ("see www.a.example", r"see www\.a.example"),
+        ("ask @admin", "ask @\u2060admin"),
+        ("&lt; costs $5", r"\&lt; costs \$5"),
+        ("two\nlines\tand a tab", "two lines and a tab"),
+        ("\x1b[31mred", "�\\[31mred"),
+        ("back\\slash", r"back\\slash"),
+    ],
+)
+def test_text_from_the_network_is_shown_and_not_obeyed(text: str, written: str) -> None:
+    assert escaped(text) == written
+
+
+def test_the_verdict_comes_first(real: TrialResult, plan: Plan) -> None:
+    lines = render_markdown(real, plan).splitlines()
+    assert lines[0] == "## Sea trial of sample-chat in dev: pass"
+    assert lines[2] == "**PASS**: all 3 objectives are met, 96 of 96 requests succeeded at concurrency 16 per copy."
+
+
+def test_levels_checks_and_knees_are_tables(real: TrialResult, plan: Plan) -> None:
+    text = render_markdown(real, plan)
+    assert "| 16 | 96 | 0 % | 997 | 190 | 315 | 28.7 | 47.6 | ✓ met |" in text
+    assert "| TPOT p95 | ≤ 60 ms | 47.6 ms | ✓ met |" in text
+    assert "| kneedle | 32 | throughput bends at 32 per copy with 1339.4 tok/s |" in text
+    # the knee at 32 × the target utilization of 0.7
+    assert (
+        "Scaling target: **22.4** requests in flight per copy (slo knee 32 per copy x target utilization 0.7)." in text
+    )
+
+
+def test_every_row_has_as_many_cells_as_its_table(hopeless: TrialResult, plan: Plan) -> None:
+    tables = [block for block in render_markdown(hopeless, plan).split("\n\n") if block.startswith("|")]
+    assert len(tables) == 4
+    for table in tables:
+        assert len({line.replace(r"\|", "").count("|") for line in table.splitlines()}) == 1
+
+
+def test_a_local_engine_is_named_and_not_compared(local: TrialResult, plan: Plan) -> None:
+    text = render_markdown(local, plan)
+    assert "> Local engine: the endpoint announced itself as “local-cpu-random-llama (not the model named)”." in text
+    assert "beside measured" not in text
+
+
+def test_a_real_endpoint_is_compared(real: TrialResult, plan: Plan) -> None:
+    assert "### Predicted (±20%) beside measured, one copy, means" in render_markdown(real, plan)
+
+
+def test_an_empty_trial_says_what_happened(empty: TrialResult) -> None:
+    text = render_markdown(empty, None)
+    assert "No level was measured in full: the budget of 600 s was used up." in text
+    assert "> No plan was given, so this report holds no prediction and no cost." in text
+
+
+def test_missing_values_are_explained_below_their_table(hopeless: TrialResult, plan: Plan) -> None:
+    text = render_markdown(hopeless, plan)
+    assert "| 16 | 3 | 100.0 % | – | – | – | – | – | ✗ none succeeded |\n\n– : no request succeeded at 16\n" in text
+
+
+def test_the_text_is_the_same_each_time(real: TrialResult, plan: Plan) -> None:
+    assert render_markdown(real, plan) == render_markdown(replace(real), plan)

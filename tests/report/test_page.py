@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from seatrial.bench.result import TrialResult
+from seatrial.report.page import render_html
+from seatrial.units import usd
+
+if TYPE_CHECKING:
+    from seatrial.plan.document import Plan
+
+
+SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
+MINUS = "\N{MINUS SIGN}"
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+Shown: TypeAlias = tuple[str, str]
+
+
+class Tables(HTMLParser):
+    """Reads each table's body by its caption: (text, exact value) of every cell; checks that tags are balanced."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.by_caption: dict[str, list[list[Shown]]] = {}
+        self.open: list[str] = []
+        self.caption = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "caption":
+            self.caption = ""
+        elif tag == "tr" and "tbody" in self.open:
+            self.by_caption.setdefault(self.caption, []).append([])
+        elif tag in {"td", "th"} and "tbody" in self.open:
+            self.by_caption[self.caption][-1].append(("", ""))
+        elif tag == "data" and "tbody" in self.open:
+            row = self.by_caption[self.caption][-1]
+            row[-1] = row[-1][0], dict(attrs)["value"] or ""
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "caption" in self.open:
+            self.caption += data
+        elif "tbody" in self.open and {"td", "th"} & set(self.open):
+            row = self.by_caption[self.caption][-1]
+            row[-1] = row[-1][0] + data, row[-1][1]
+
+
+def text_of(page: str) -> str:
+    return re.sub(r"<[^>]+>", " ", page)
+
+
+def test_a_page_tells_endpoint_environment_and_verdict_first(real_page: str) -> None:
+    assert "<title>✓ Pass: sample-chat in dev – Seatrial</title>" in real_page
+    place = real_page.index('<p class="verdict pass"><strong>✓ Pass:</strong> <span>all 3 objectives are met, 96 of 96')
+    assert real_page.index("<h1>sample-chat in dev</h1>") < place < real_page.index("<main>")
+
+
+def test_every_throughput_cell_is_the_value_of_the_json(real: TrialResult, real_page: str) -> None:
+    rows = Tables(real_page).by_caption["Requests and throughput by level, 2 copies together"]
+    read = TrialResult.from_json(real.to_json()).levels
+    assert [[float(exact) for _, exact in row[:8]] for row in rows] == [
+        [
+            level.concurrency,
+            level.requests,
+            level.error_rate,
+            level.output_tok_s,
+            level.requests_per_s,
+            level.goodput_requests_per_s,
+            level.input_tokens_mean,
+            level.output_tokens_mean,
+        ]
+        for level in read
+    ]
+
+
+def test_every_percentile_cell_is_the_value_of_the_json(real: TrialResult, real_page: str) -> None:
+    rows = Tables(real_page).by_caption["Latency percentiles by level"]
+    for row, level in zip(rows, TrialResult.from_json(real.to_json()).levels, strict=True):
+        measured = (level.ttft_ms, level.tpot_ms, level.itl_ms, level.e2e_latency_ms)
+        values = [value for part in measured if part for value in (part.p50, part.p90, part.p95, part.p99)]
+        assert [float(exact) for _, exact in row] == [level.concurrency, *values]
+
+
+def test_every_shown_number_rounds_its_exact_one(real_page: str) -> None:
+    shown = [cell for row in Tables(real_page).by_caption["Latency percentiles by level"] for cell in row]
+    for text, exact in shown:
+        assert float(text.replace(",", "")) == pytest.approx(float(exact), rel=0.005)
+
+
+def test_the_checks_stand_beside_their_bounds(real_page: str) -> None:
+    texts = [
+        [text for text, _ in row] for row in Tables(real_page).by_caption["Objectives, measured against their bounds"]
+    ]
+    assert texts == [
+        ["TTFT p95", "≤ 2,000 ms", "315.0 ms", "✓ met"],  # (61.4 + 9.1 × 16) × 1.5219
+        ["TPOT p95", "≤ 60 ms", "47.6 ms", "✓ met"],  # (21.37 + 0.62 × 16) × 1.5219
+        ["error rate", "≤ 1 %", "0.00 %", "✓ met"],
+    ]
+
+
+def test_a_page_is_the_same_each_time(real: TrialResult, plan: Plan, real_page: str) -> None:
+    assert render_html(real, plan) == real_page
+
+
+def test_a_page_needs_nothing_from_elsewhere(real_page: str) -> None:
+    assert set(re.findall(r"https?://[^\s\"'<>]*", real_page)) == {"http://www.w3.org/2000/svg"}
+    assert not re.findall(r"<(script|link|img|iframe|object|embed)|@import|url\(| on\w+=", real_page)
+
+
+def test_every_table_has_a_caption_and_scopes(real_page: str) -> None:
+    assert real_page.count("<table>") == real_page.count("<caption>") == 8
+    assert not re.search(r"<th(?![^>]*scope=)[ >]", real_page)
+
+
+def test_predicted_stands_beside_measured_of_a_real_endpoint(real: TrialResult, plan: Plan, real_page: str) -> None:
+    row = Tables(real_page).by_caption["Predicted beside measured by level"][-1]
+    predicted, measured, difference = row[1:4]
+    assert float(predicted[1]) == plan.curve[-1].output_tok_s  # 28 × 256000 / (28 × 9 + 70 + 255 × 36.8) = 738.5
+    assert predicted[0] == "739"
+    assert float(measured[1]) == pytest.approx((real.levels[-1].output_tok_s or 0) / 2)  # both copies give 990.0
+    assert measured[0] == "495"
+    assert difference[0] == f"{MINUS}33.0 % outside"  # 495.0 / 738.5 - 1, and the plan states ±20 %
+
+
+def test_a_difference_within_the_uncertainty_is_not_marked(real_page: str) -> None:
+    row = Tables(real_page).by_caption["Predicted beside measured by level"][0]
+    assert row[4:7] == [("79.0", "79.0"), ("70.5", "70.5"), (f"{MINUS}10.8 %", "")]  # 70.5 / 79 - 1
+
+
+def test_a_real_endpoint_has_a_measured_cost(real: TrialResult, real_page: str) -> None:
+    row = Tables(real_page).by_caption["Cost, planned and measured"][-1]
+    cost = real.usd_per_million_output_tokens
+    assert cost == pytest.approx(0.5027, abs=1e-4)  # 1.212 USD per hour / (3600 × 1339.4 / 2 tok/s) × 10⁶
+    assert row[:2] == [("measured, per million output tokens", ""), (usd(cost or 0), str(cost))]
+
+
+def test_a_local_engine_is_named_before_any_number(local_page: str) -> None:
+    caution = local_page.index(
+        '<p class="caution" role="note">Local engine: the endpoint announced itself as “local-cpu-random-llama (not '
+        "the model named)”. All measured numbers are of a small random model on this machine&#39;s CPU, not of the "
+        "GPU that was planned (ml.g5.2xlarge)."
+    )
+    assert caution < local_page.index("<dl")
+
+
+def test_a_local_engine_is_not_compared_with_the_prediction(local_page: str) -> None:
+    assert "Predicted beside measured" not in local_page
+    assert "difference" not in local_page
+    assert "What the plan predicts for the GPU" in local_page
+    assert "Nothing here was measured. It is not compared with the trial above" in local_page
+    for picture in SVG.findall(local_page)[3:]:
+        assert "measured" not in picture
+
+
+def test_a_local_engine_gives_no_cost(local: TrialResult, local_page: str) -> None:
+    rows = Tables(local_page).by_caption["Cost, planned and measured"]
+    assert [row[0][0].partition(",")[0] for row in rows] == ["planned"] * 4
+    assert "No cost follows from this trial&#39;s throughput" in local_page
+    assert str(local.usd_per_million_output_tokens) not in local_page
+
+
+def test_what_came_over_the_network_is_shown_and_not_obeyed(hopeless: TrialResult, plan: Plan) -> None:
+    page = render_html(hopeless, plan)
+    assert "<script" not in page
+    assert "HTTP 424: &lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt;" in page
+    Tables(page)
+
+
+def test_a_missing_value_is_a_dash_with_its_reason(hopeless: TrialResult, plan: Plan) -> None:
+    page = render_html(hopeless, plan)
+    row = Tables(page).by_caption["Latency percentiles by level"][0]
+    assert row == [("16", "16"), *[("–", "")] * 16]
+    assert page.count('<abbr title="no request succeeded at 16">–</abbr>') >= 16
+    assert "<li>no request succeeded at 16</li>" in page
+
+
+def test_every_decision_is_shown_with_its_reason(plan: Plan, real_page: str) -> None:
+    rows = {
+        name[0]: (value[0], because[0])
+        for name, value, because in Tables(real_page).by_caption["Decisions of the plan"]
+    }
+    assert rows["max num seqs"] == ("28", "The KV room holds 28 sequences of 512 tokens.")
+    assert rows["image"] == (plan.image.value.uri, plan.image.because)
+    assert rows["concurrency levels"] == ("1, 2, 4, 8, 16, 32, 64", "Powers of two up to four times the gate.")
+    assert rows["inference ami version"][0] == "–"
+    assert len(rows) == 20
+
+
+def test_the_request_can_be_copied_from_the_page(real: TrialResult, real_page: str) -> None:
+    written = re.search(r"<pre>(.*?)</pre>", real_page, re.DOTALL)
+    assert written
+    request = written[1].replace("&#34;", '"')
+    assert type(real.request).from_json(request) == real.request

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from seatrial.report.page import render_html
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.plan.document import Plan
+
+    class Trial(Protocol):
+        def __call__(
+            self, levels: Sequence[LevelResult] | None = ..., *, engine_note: str = ..., gate_concurrency: int = ...
+        ) -> TrialResult: ...
+
+
+def test_without_a_plan_neither_prediction_nor_cost_is_shown(real: TrialResult) -> None:
+    page = render_html(real, None)
+    assert "No plan was given, so this report holds no prediction and no cost." in page
+    assert 'id="prediction"' not in page
+    assert 'id="cost"' not in page
+
+
+def test_the_plan_of_another_trial_is_left_out(real: TrialResult, plan: Plan) -> None:
+    other = plan.model_copy(update={"uncertainty": 0.3})
+    page = render_html(real, other)
+    assert f"The plan given ({other.digest}) is not the one that this trial was made from ({plan.digest})" in page
+    assert 'id="prediction"' not in page
+
+
+def test_an_empty_trial_says_what_happened(empty: TrialResult, plan: Plan) -> None:
+    page = render_html(empty, plan)
+    assert "<strong>? Inconclusive:</strong>" in page
+    assert "No level was measured in full, so there is no curve: the budget of 600 s was used up." in page
+    assert "No request was measured." in page
+
+
+def test_control_and_direction_characters_are_replaced(trial: Trial, real: TrialResult, plan: Plan) -> None:
+    page = render_html(replace(real, stopped_because="a\x1b[31m\u202eb\x00"), plan)
+    assert "a�[31m�b�" in page
+
+
+def test_a_curve_without_a_point_is_said(hopeless: TrialResult, plan: Plan) -> None:
+    page = render_html(hopeless, plan)
+    assert "Output throughput: no level gave a value." in page
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda level: replace(level, ttft_ms=None), "no answer was streamed"),
+        (lambda level: replace(level, output_tok_s=None), "the endpoint did not tell how many tokens it generated"),
+        (lambda level: replace(level, tpot_ms=None), "no request streamed two tokens or more"),
+    ],
+)
+def test_every_missing_metric_has_its_own_reason(
+    real: TrialResult, plan: Plan, change: Callable[[LevelResult], LevelResult], reason: str
+) -> None:
+    result = replace(real, levels=tuple(map(change, real.levels)))
+    assert f'<abbr title="{reason}">–</abbr>' in render_html(result, plan)
+
+
+def test_a_gate_that_was_not_measured_is_said(trial: Trial, plan: Plan) -> None:
+    page = render_html(trial(gate_concurrency=24), plan)
+    assert '<abbr title="concurrency 24 was not measured">–</abbr>' in page
+    assert ">gate at 24<" in page
+
+
+def test_a_trial_without_objectives_says_so(real: TrialResult, plan: Plan) -> None:
+    result = replace(real, request=replace(real.request, objectives=()), verdict=replace(real.verdict, checks=()))
+    page = render_html(result, plan)
+    assert "The spec sets no objective, so there was nothing to hold the endpoint to." in page
+    assert "✓ met" not in page

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from aws_cdk.assertions import Match
+
+if TYPE_CHECKING:
+    from aws_cdk.assertions import Template
+
+KEY_ARN = "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [("AWS::SageMaker::Model", "ModelName"), ("AWS::SageMaker::EndpointConfig", "EndpointConfigName")],
+)
+def test_what_is_replaced_has_no_name(dev_template: Template, resource: str, name: str) -> None:
+    dev_template.has_resource_properties(resource, {name: Match.absent()})
+
+
+def test_endpoint_and_component_keep_their_names(dev_template: Template) -> None:
+    dev_template.has_resource_properties("AWS::SageMaker::Endpoint", {"EndpointName": "dev-chat"})
+    dev_template.has_resource_properties(
+        "AWS::SageMaker::InferenceComponent", {"InferenceComponentName": "dev-chat-model"}
+    )
+
+
+def test_the_variant_holds_no_model_and_scales_its_instances_itself(dev_template: Template) -> None:
+    variant = {
+        "VariantName": "AllTraffic",
+        "ModelName": Match.absent(),
+        "InstanceType": "ml.g5.2xlarge",
+        "InitialInstanceCount": 1,
+        "ManagedInstanceScaling": {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 2},
+        "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
+        "ContainerStartupHealthCheckTimeoutInSeconds": 900,
+        "ModelDataDownloadTimeoutInSeconds": 600,
+    }
+    dev_template.has_resource_properties(
+        "AWS::SageMaker::EndpointConfig",
+        {"ExecutionRoleArn": Match.any_value(), "ProductionVariants": [Match.object_like(variant)]},
+    )
+
+
+def test_an_update_keeps_the_instance_count_that_scaling_reached(dev_template: Template) -> None:
+    dev_template.has_resource_properties("AWS::SageMaker::Endpoint", {"RetainAllVariantProperties": True})
+
+
+@pytest.mark.parametrize(
+    ("template", "ami"),
+    [("dev_template", Match.absent()), ("prod_template", "al2023-ami-sagemaker-inference-gpu-4-1")],
+)
+def test_the_ami_is_the_planned_one(template: str, ami: object, request: pytest.FixtureRequest) -> None:
+    chosen: Template = request.getfixturevalue(template)
+    variants = {"ProductionVariants": [Match.object_like({"InferenceAmiVersion": ami})]}
+    chosen.has_resource_properties("AWS::SageMaker::EndpointConfig", variants)
+
+
+def test_the_component_reserves_what_one_copy_needs(dev_template: Template) -> None:
+    dev_template.has_resource_properties(
+        "AWS::SageMaker::InferenceComponent",
+        {
+            "VariantName": "AllTraffic",
+            "RuntimeConfig": {"CopyCount": 1},
+            "Specification": {
+                "ComputeResourceRequirements": {
+                    "NumberOfAcceleratorDevicesRequired": 1,
+                    "NumberOfCpuCoresRequired": 6.5,
+                    "MinMemoryRequiredInMb": 16384,
+                },
+                "StartupParameters": {
+                    "ContainerStartupHealthCheckTimeoutInSeconds": 900,
+                    "ModelDataDownloadTimeoutInSeconds": 600,
+                },
+            },
+        },
+    )
+
+
+def test_a_secret_is_a_reference_that_cloudformation_resolves(dev_template: Template) -> None:
+    environment = {
+        "SERVING_JOB_QUEUE_SIZE": "48",
+        "HF_TOKEN": "{{resolve:secretsmanager:seatrial/hub-token:SecretString:::}}",
+    }
+    dev_template.has_resource_properties(
+        "AWS::SageMaker::Model", {"PrimaryContainer": Match.object_like({"Environment": environment})}
+    )
+
+
+def test_files_of_the_serving_configuration_ship_as_a_tar_gz(prod_template: Template) -> None:
+    url = r"^s3://cdk-hnb659fds-assets-123456789012-eu-west-1/[0-9a-f]{64}\.tar\.gz$"
+    container = {"ModelDataUrl": Match.string_like_regexp(url), "ModelDataSource": Match.absent()}
+    prod_template.has_resource_properties("AWS::SageMaker::Model", {"PrimaryContainer": Match.object_like(container)})
+
+
+def test_weights_are_mounted_uncompressed_with_the_licence_accepted(weights_template: Template) -> None:
+    source = {
+        "S3Uri": "s3://model-weights/llama-2-7b/",
+        "S3DataType": "S3Prefix",
+        "CompressionType": "None",
+        "ModelAccessConfig": {"AcceptEula": True},
+    }
+    container = {"ModelDataUrl": Match.absent(), "ModelDataSource": {"S3DataSource": source}}
+    weights_template.has_resource_properties(
+        "AWS::SageMaker::Model", {"PrimaryContainer": Match.object_like(container)}
+    )
+
+
+@pytest.mark.parametrize("resource", ["AWS::SageMaker::Model", "AWS::SageMaker::EndpointConfig"])
+def test_containers_join_the_network_of_the_environment(
+    prod_template: Template, dev_template: Template, weights_template: Template, resource: str
+) -> None:
+    vpc = {"Subnets": ["subnet-0a1b2c3d"], "SecurityGroupIds": ["sg-0a1b2c3d"]}
+    prod_template.has_resource_properties(resource, {"VpcConfig": vpc, "EnableNetworkIsolation": False})
+    dev_template.has_resource_properties(resource, {"VpcConfig": Match.absent()})
+    weights_template.has_resource_properties(resource, {"EnableNetworkIsolation": True})
+
+
+@pytest.mark.parametrize(
+    ("template", "key", "why"),
+    [
+        ("prod_template", KEY_ARN, "the volume is EBS"),
+        ("weights_template", Match.absent(), "the service refuses a key beside local NVMe"),
+        ("dev_template", Match.absent(), "the environment has no key"),
+    ],
+)
+def test_the_volume_key(template: str, key: object, why: str, request: pytest.FixtureRequest) -> None:
+    chosen: Template = request.getfixturevalue(template)
+    chosen.has_resource_properties("AWS::SageMaker::EndpointConfig", {"KmsKeyId": key})
+
+
+def test_scaling_follows_the_measured_knee(dev_template: Template) -> None:
+    (trial,) = dev_template.find_resources("Custom::SmokeBenchmark")
+    metric = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
+    dev_template.has_resource_properties(
+        "AWS::ApplicationAutoScaling::ScalingPolicy",
+        {
+            "PolicyType": "TargetTrackingScaling",
+            "TargetTrackingScalingPolicyConfiguration": {
+                "PredefinedMetricSpecification": {"PredefinedMetricType": metric},
+                "TargetValue": {"Fn::GetAtt": [trial, "TargetConcurrencyPerCopy"]},
+                "ScaleOutCooldown": 60,
+                "ScaleInCooldown": 300,
+            },
+        },
+    )
+    dev_template.has_resource_properties(
+        "AWS::ApplicationAutoScaling::ScalableTarget",
+        {
+            "ServiceNamespace": "sagemaker",
+            "ScalableDimension": "sagemaker:inference-component:DesiredCopyCount",
+            "ResourceId": "inference-component/dev-chat-model",
+            "MinCapacity": 1,
+            "MaxCapacity": 2,
+        },
+    )
+
+
+def test_a_fixed_number_of_copies_is_not_scaled(weights_template: Template) -> None:
+    weights_template.resource_count_is("AWS::ApplicationAutoScaling::ScalableTarget", 0)
+    weights_template.resource_count_is("AWS::ApplicationAutoScaling::ScalingPolicy", 0)
+
+
+def test_alarms_watch_errors_and_the_latency_that_the_slo_allows(dev_template: Template) -> None:
+    watched = {
+        "Dimensions": [{"Name": "InferenceComponentName", "Value": "dev-chat-model"}],
+        "TreatMissingData": "notBreaching",
+        "Period": 60,
+    }
+    dev_template.has_resource_properties(
+        "AWS::CloudWatch::Alarm", {**watched, "MetricName": "Invocation5XXErrors", "Statistic": "Sum", "Threshold": 5}
+    )
+    us = (2000 + 255 * 100) * 1000  # TTFT + 255 further tokens x TPOT, in microseconds
+    dev_template.has_resource_properties(
+        "AWS::CloudWatch::Alarm", {**watched, "MetricName": "ModelLatency", "ExtendedStatistic": "p95", "Threshold": us}
+    )
+
+
+def test_without_an_slo_no_latency_is_alarming(weights_template: Template) -> None:
+    weights_template.resource_count_is("AWS::CloudWatch::Alarm", 1)
+
+
+def test_tags_of_the_environment_are_on_the_resources(prod_template: Template) -> None:
+    tags = [{"Key": "stage", "Value": "prod"}, {"Key": "team", "Value": "support"}]
+    prod_template.has_resource_properties("AWS::SageMaker::Endpoint", {"Tags": tags})
+
+
+def test_outputs_name_what_people_look_for(dev_template: Template, weights_template: Template) -> None:
+    always = {"EndpointName", "InferenceComponentName", "EndpointConfigName", "ModelName", "PlanDigest"}
+    tried = {
+        *("ResultsBucket", "TrialResultUri", "TargetConcurrencyPerCopy"),
+        *("KneeConcurrencyPerCopy", "Verdict", "Verified"),
+    }
+    assert set(dev_template.find_outputs("*")) == always | tried
+    assert set(weights_template.find_outputs("*")) == always

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Match, Template
+
+from seatrial.errors import RenderError, SpecError
+from stacks.endpoint_stack import EndpointStack
+
+if TYPE_CHECKING:
+    from seatrial.deployment.document import Deployment
+
+
+def test_the_trial_knows_what_must_be_live(dev_template: Template) -> None:
+    (config,) = dev_template.find_resources("AWS::SageMaker::EndpointConfig")
+    (model,) = dev_template.find_resources("AWS::SageMaker::Model")
+    dev_template.has_resource_properties(
+        "Custom::SmokeBenchmark",
+        {
+            "EndpointName": "dev-chat",
+            "InferenceComponentName": "dev-chat-model",
+            "EndpointConfigName": {"Fn::GetAtt": [config, "EndpointConfigName"]},
+            "ModelName": {"Fn::GetAtt": [model, "ModelName"]},
+            "Request": '{"endpoint":"chat"}',
+            "Mode": "rollback",
+            "BudgetSeconds": "600",
+            "FallbackTarget": "12.8",
+        },
+    )
+
+
+def test_the_trial_runs_again_when_the_plan_changes(dev_template: Template, dev_deployment: Deployment) -> None:
+    digest = dev_deployment.plan.digest
+    dev_template.has_resource_properties("Custom::SmokeBenchmark", {"PlanDigest": digest})
+    dev_template.has_output("PlanDigest", {"Value": digest})
+
+
+def test_no_wait_is_longer_than_cloudformations_hour(prod_template: Template) -> None:
+    runner = {"Handler": "seatrial_cdk.smoke_benchmark.runtime.runner.handler", "Timeout": 900, "MemorySize": 1769}
+    prod_template.has_resource_properties("AWS::Lambda::Function", runner)
+    prod_template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "840", "ServiceTimeout": "1440"})
+    (waiter,) = prod_template.find_resources("AWS::StepFunctions::StateMachine").values()
+    definition = json.dumps(waiter["Properties"]["DefinitionString"])
+    assert r"\"IntervalSeconds\":10,\"MaxAttempts\":114" in definition.replace("\\\\", "\\")  # 1140 s = budget + 300 s
+
+
+def test_a_runner_that_fails_is_not_started_twice(dev_template: Template) -> None:
+    dev_template.resource_count_is("AWS::Lambda::EventInvokeConfig", 1)
+    dev_template.has_resource_properties("AWS::Lambda::EventInvokeConfig", {"MaximumRetryAttempts": 0})
+
+
+def test_the_handlers_share_one_archive(dev_template: Template) -> None:
+    ours = dev_template.find_resources("AWS::Lambda::Function", {"Properties": {"Runtime": "python3.13"}})
+    assert len(ours) == 3
+    assert len({json.dumps(function["Properties"]["Code"]) for function in ours.values()}) == 1
+
+
+def test_every_log_of_the_trial_ends_after_a_month(dev_template: Template) -> None:
+    dev_template.resource_count_is("AWS::Logs::LogGroup", 4)
+    dev_template.all_resources_properties("AWS::Logs::LogGroup", {"RetentionInDays": 30})
+    dev_template.all_resources("AWS::Logs::LogGroup", {"DeletionPolicy": "Delete"})
+
+
+def test_results_are_private_encrypted_and_go_over_tls_only(dev_template: Template) -> None:
+    (key,) = dev_template.find_resources("AWS::KMS::Key")
+    encryption = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": {"Fn::GetAtt": [key, "Arn"]}}
+    dev_template.has_resource_properties("AWS::KMS::Key", {"EnableKeyRotation": True})
+    dev_template.has_resource_properties(
+        "AWS::S3::Bucket",
+        {
+            "BucketEncryption": {
+                "ServerSideEncryptionConfiguration": [Match.object_like({"ServerSideEncryptionByDefault": encryption})]
+            },
+            "PublicAccessBlockConfiguration": {
+                "BlockPublicAcls": True,
+                "BlockPublicPolicy": True,
+                "IgnorePublicAcls": True,
+                "RestrictPublicBuckets": True,
+            },
+        },
+    )
+    tls = {"Effect": "Deny", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    dev_template.has_resource_properties(
+        "AWS::S3::BucketPolicy",
+        {"PolicyDocument": Match.object_like({"Statement": Match.array_with([Match.object_like(tls)])})},
+    )
+
+
+def test_only_the_history_of_trials_expires(dev_template: Template) -> None:
+    rules = [{"Prefix": "trials/", "ExpirationInDays": 365, "Status": "Enabled"}]
+    dev_template.has_resource_properties("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": rules}})
+
+
+def test_removal_destroy_empties_and_deletes_the_bucket(dev_template: Template) -> None:
+    dev_template.has_resource("AWS::S3::Bucket", {"DeletionPolicy": "Delete"})
+    dev_template.resource_count_is("Custom::S3AutoDeleteObjects", 1)
+
+
+def test_removal_retain_keeps_the_bucket(prod_template: Template) -> None:
+    prod_template.has_resource("AWS::S3::Bucket", {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"})
+    prod_template.resource_count_is("Custom::S3AutoDeleteObjects", 0)
+
+
+def test_the_environments_key_is_used_where_there_is_one(prod_template: Template) -> None:
+    prod_template.resource_count_is("AWS::KMS::Key", 0)
+
+
+def test_mode_off_makes_no_trial_and_no_bucket(weights_template: Template) -> None:
+    weights_template.resource_count_is("Custom::SmokeBenchmark", 0)
+    weights_template.resource_count_is("AWS::S3::Bucket", 0)
+    weights_template.resource_count_is("AWS::Lambda::Function", 0)
+
+
+def test_without_a_trial_scaling_holds_the_predicted_target(dev_deployment: Deployment) -> None:
+    untried = dev_deployment.endpoint.trial.model_copy(update={"mode": "off"})
+    spec = dev_deployment.endpoint.model_copy(update={"trial": untried})
+    stack = EndpointStack(App(), "untried", deployment=replace(dev_deployment, endpoint=spec))
+    Template.from_stack(stack).has_resource_properties(
+        "AWS::ApplicationAutoScaling::ScalingPolicy",
+        {"TargetTrackingScalingPolicyConfiguration": Match.object_like({"TargetValue": 12.8})},
+    )
+
+
+def test_a_budget_beyond_one_lambda_function_is_refused(dev_deployment: Deployment) -> None:
+    long = dev_deployment.endpoint.trial.model_copy(update={"budget_minutes": 14.5})
+    spec = dev_deployment.endpoint.model_copy(update={"trial": long})
+    with pytest.raises(SpecError) as refused:
+        EndpointStack(App(), "long", deployment=replace(dev_deployment, endpoint=spec))
+    assert str(refused.value) == (
+        "trial.budget_minutes: SEA505: budget 14.5 minutes exceeds 14 minutes\n"
+        "  hint: measure fewer concurrency levels, or fewer requests per level"
+    )
+
+
+def test_files_and_mounted_weights_exclude_each_other(dev_deployment: Deployment) -> None:
+    both = {"files": {"serving.properties": "engine=Python\n"}, "weights_s3_uri": "s3://model-weights/llama-2-7b/"}
+    serving = dev_deployment.serving.model_copy(update=both)
+    with pytest.raises(RenderError) as refused:
+        EndpointStack(App(), "both", deployment=replace(dev_deployment, serving=serving))
+    assert str(refused.value) == (
+        "SEA305: packaged files and mounted weights both claim /opt/ml/model\n"
+        "  hint: with mounted weights, configure the container through its environment only"
+    )

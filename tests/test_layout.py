@@ -1,0 +1,46 @@
+"""The folder `constructs/` must not hide PyPI's package of that name, and each layer keeps to its work."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import constructs
+import pytest
+
+ROOT = Path(__file__).parents[1]
+STACKS = sorted((ROOT / "stacks").glob("*.py"))
+
+
+def test_the_source_root_of_the_constructs_is_no_package() -> None:
+    assert not (ROOT / "constructs" / "__init__.py").exists()
+
+
+def test_constructs_is_the_package_from_pypi() -> None:
+    assert not Path(constructs.__file__ or "").is_relative_to(ROOT / "constructs")
+    assert not hasattr(constructs, "seatrial_cdk")
+
+
+def test_the_app_fits_on_a_screen() -> None:
+    assert len((ROOT / "app.py").read_text().splitlines()) <= 30
+
+
+def test_cdk_starts_the_app() -> None:
+    assert json.loads((ROOT / "cdk.json").read_text())["app"] == "python app.py"
+
+
+@pytest.mark.parametrize("stack", STACKS, ids=lambda path: path.stem)
+def test_a_stack_only_composes(stack: Path) -> None:
+    tree = ast.parse(stack.read_text())
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    level_one = {name for name in names | imported if name.startswith("Cfn")} - {"CfnOutput"}
+    services = {name for name in imported if name.startswith("aws_")}
+    assert (level_one, services) == (set(), set())
+
+
+@pytest.mark.parametrize("package", ["seatrial_cdk", "seatrial_cdk/smoke_benchmark"])
+def test_packages_on_the_way_to_the_lambda_hold_a_docstring_only(package: str) -> None:
+    tree = ast.parse((ROOT / "constructs" / package / "__init__.py").read_text())
+    assert [type(node) for node in tree.body] == [ast.Expr]
