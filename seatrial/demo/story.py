@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -171,5 +172,5 @@ class Story:
 
 
 def _reason(outcome: Outcome) -> str:
-    lines = [line.strip() for line in outcome.output.splitlines() if "ttft_ms p95" in line]
-    return lines[0][:300] if lines else ""
+    found = re.search(r"ttft_ms p95 .*? per copy", outcome.output)
+    return found[0] if found else ""

@@ -92,7 +92,7 @@ class TestPlan:
 
     def test_a_model_too_big_names_the_nearest_and_by_how_much(self, seatrial: Seatrial, project: Path) -> None:
         spec = project / SPECS[0]
-        text = spec.read_text().replace("instance_types: [", "instance_types: [ml.g5.2xlarge] # [")
+        text = spec.read_text().replace("instance_types: [", "instance_types: [ml.g5.2xlarge, ml.g5.xlarge] # [")
         spec.write_text(text)
         done = seatrial("plan", SPECS[0], "-e", "dev", "--write")
         assert done.returncode == 2

@@ -41,7 +41,7 @@ class SmokeBenchmark(Construct):
     Response attributes (strings; `unknown` where there is no value):
         TargetConcurrencyPerCopy: Requests in flight per copy to scale at; always a number.
         KneeConcurrencyPerCopy: Where throughput no longer pays for latency.
-        OutputTokensPerSecond, TtftP95Ms, TpotP95Ms, UsdPerMillionOutputTokens: Measured at the gate's load.
+        OutputTokensPerSecond, TtftP95Ms, TpotP95Ms, UsdPerMillionOutputTokens: Measured at the knee, else at the gate.
         Verdict: `pass`, `fail`, `inconclusive` or `error`.
         Verified: `true` when a trial of this plan was passed.
         ResultUri: S3 URI of the result document.
