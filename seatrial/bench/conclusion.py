@@ -11,33 +11,44 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.bench.request import TrialRequest
-    from seatrial.bench.result import Knee, LevelResult
+    from seatrial.bench.result import Detector, Knee, LevelResult
 
 TOKENS_PER_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingTarget:
-    """The concurrency per copy to track, the level that it comes from (None for the fallback), and the reason."""
+    """What scaling shall track.
+
+    Attributes:
+        concurrency_per_copy: Requests in flight per copy.
+        detector: The detector whose knee it comes from; None for the fallback and for a level without a knee.
+        level: The level that it comes from; None for the fallback.
+        because: The reason.
+    """
 
     concurrency_per_copy: float
+    detector: Detector | None
     level: LevelResult | None
     because: str
 
 
 def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], slo: Knee, kneedle: Knee) -> ScalingTarget:
-    """Choose what scaling shall track.
+    """Choose what scaling shall track: a knee times the target utilization.
 
-    With objectives it is the `slo` knee; without, the `kneedle` knee, else the highest level without an error; times
-    the target utilization. When there is none, the request's fallback, as it is.
+    With objectives it is the `slo` knee, which a higher level's miss has proven. Where every measured level meets the
+    SLO, and where there are no objectives, it is the `kneedle` knee: more load would only queue. Else the highest
+    level that meets the SLO, or without objectives the highest one without an error. When there is none, the request's
+    fallback, as it is.
     """
-    found, reason = _knee_level(request, levels, slo, kneedle)
+    knee, reason = _chosen_knee(request, levels, slo, kneedle)
+    found = _clean_level(request, levels) if knee is None else _level_at(levels, knee)
     if found is None:
         fallback = request.fallback_target_concurrency
-        return ScalingTarget(fallback, None, f"fallback {fallback:g} per copy: {reason}")
+        return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")
     concurrency = found.concurrency * request.target_utilization
     because = f"{reason} {found.concurrency} per copy x target utilization {request.target_utilization:g}"
-    return ScalingTarget(concurrency, found, because)
+    return ScalingTarget(concurrency, None if knee is None else knee.detector, found, because)
 
 
 def cost_at(request: TrialRequest, level: LevelResult | None) -> float | None:
@@ -51,15 +62,25 @@ def cost_at(request: TrialRequest, level: LevelResult | None) -> float | None:
     return request.usd_per_hour_per_copy / tokens_per_hour_per_copy * TOKENS_PER_MILLION
 
 
-def _knee_level(
+def _chosen_knee(
     request: TrialRequest, levels: Sequence[LevelResult], slo: Knee, kneedle: Knee
-) -> tuple[LevelResult | None, str]:
+) -> tuple[Knee | None, str]:
+    if not request.objectives:
+        if kneedle.concurrency is not None:
+            return kneedle, "kneedle knee"
+        clean = _clean_level(request, levels)
+        return None, "no kneedle knee; highest level without an error" if clean else "no level without an error"
+    if slo.concurrency is None:
+        return None, f"no slo knee, {slo.because}"
+    if all(level.meets_slo for level in levels) and kneedle.concurrency is not None:
+        return kneedle, "every measured level meets the SLO; kneedle knee"
+    return slo, "slo knee"
+
+
+def _clean_level(request: TrialRequest, levels: Sequence[LevelResult]) -> LevelResult | None:
     if request.objectives:
-        return _level_at(levels, slo), "slo knee" if slo.concurrency else f"no slo knee, {slo.because}"
-    if kneedle.concurrency is not None:
-        return _level_at(levels, kneedle), "kneedle knee"
-    clean = max((level for level in levels if level.succeeded == level.requests), key=_concurrency, default=None)
-    return clean, "no kneedle knee; highest level without an error" if clean else "no level without an error"
+        return None
+    return max((level for level in levels if level.succeeded == level.requests), key=_concurrency, default=None)
 
 
 def _level_at(levels: Sequence[LevelResult], knee: Knee) -> LevelResult | None:

@@ -93,9 +93,9 @@ class _Reader:
             return self._wrong(path, "an object", value)
         hints = get_type_hints(kind)
         fields = {field.name: field for field in dataclasses.fields(kind)}
-        for key in value.keys() - fields.keys():
+        for key in sorted(value.keys() - fields.keys()):
             self._note(_join(path, key), f"unknown key; known are {', '.join(fields)}")
-        missing = [name for name in fields.keys() - value.keys() if fields[name].default is dataclasses.MISSING]
+        missing = [name for name in fields if name not in value and fields[name].default is dataclasses.MISSING]
         for name in missing:
             self._note(_join(path, name), "missing")
         known = {name: self.read(hints[name], value[name], _join(path, name)) for name in fields if name in value}

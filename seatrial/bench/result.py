@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves the fields' types)
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from seatrial.bench.distribution import Distribution  # noqa: TC001 (likewise)
 from seatrial.bench.document import read_document, write_document
 from seatrial.bench.request import Objective, TrialRequest  # noqa: TC001 (likewise)
 
 SCHEMA_VERSION: Literal["1"] = "1"
+Detector: TypeAlias = Literal["slo", "kneedle"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ class LevelResult:
 class Knee:
     """The concurrency per copy past which more load doesn't pay, by a named detector; None with the reason."""
 
-    detector: Literal["slo", "kneedle"]
+    detector: Detector
     concurrency: int | None
     because: str
 
@@ -117,6 +118,7 @@ class TrialResult:
         knees: One for each detector.
         verdict: Whether the SLO holds at the gate's concurrency.
         target_concurrency_per_copy: What scaling shall track.
+        target_detector: The detector whose knee it comes from; None when it comes from no knee.
         target_because: Where this number comes from.
         usd_per_million_output_tokens: At the knee the target comes from; None without price, knee or token count.
         stopped_because: Why no further level was measured.
@@ -132,6 +134,7 @@ class TrialResult:
     knees: tuple[Knee, ...]
     verdict: Verdict
     target_concurrency_per_copy: float
+    target_detector: Detector | None
     target_because: str
     usd_per_million_output_tokens: float | None
     stopped_because: str

@@ -212,6 +212,7 @@ def _conclude(
         knees=(slo, kneedle),
         verdict=verdict_at(request.gate_concurrency, levels, request.objectives),
         target_concurrency_per_copy=target.concurrency_per_copy,
+        target_detector=target.detector,
         target_because=target.because,
         usd_per_million_output_tokens=cost_at(request, target.level),
         stopped_because=stopped_because,

@@ -151,7 +151,8 @@ class Story:
 
     def _show_trial(self, deployed: Deployed) -> None:
         result = deployed.result
-        table = Table("concurrency", "tok/s", "TTFT p95", "TPOT p95", "SLO", title=f"Measured on: {result.engine_note}")
+        self.steps.show(f"measured on {result.engine_note}")
+        table = Table("concurrency", "tok/s", "TTFT p95", "TPOT p95", "SLO")
         for level in result.levels:
             speed = "–" if level.output_tok_s is None else f"{level.output_tok_s:,.0f}"
             latencies = ("–" if found is None else f"{found.p95:,.1f} ms" for found in (level.ttft_ms, level.tpot_ms))

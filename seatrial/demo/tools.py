@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LAST_LINES = 25
+STOP_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ class Tools:
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
+                start_new_session=True,
             ) as process,
         ):
             try:
@@ -83,7 +88,20 @@ class Tools:
                     log.write(line)
                     if self.verbose:
                         sys.stdout.write(line)
+                process.wait()
             except BaseException:
-                process.terminate()
+                _stop(process)
                 raise
         return Outcome(process.returncode, "".join(lines))
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """End a tool and everything that it started: the wrappers around Node pass no signal on."""
+    try:
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(STOP_S)
+    except (ProcessLookupError, subprocess.TimeoutExpired):
+        pass  # it has ended by itself, or is ended now
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

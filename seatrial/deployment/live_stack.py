@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
     """Read a trial's result from its S3 URI.
 
     Raises:
-        BenchError: SEA501 when the URI or the document is wrong.
+        BenchError: SEA501 when the URI or the document is wrong, SEA507 when the trial itself ended with an error.
     """
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     if not uri.startswith("s3://") or not key:
@@ -70,4 +71,16 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
         body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
     except s3.exceptions.ClientError as error:
         raise BenchError.of("SEA501", f"the result can't be read: {error}", where=uri) from error
-    return TrialResult.from_json(body.decode())
+    text = body.decode()
+    if failure := _failure(text):
+        raise BenchError.of("SEA507", failure, where=uri, hint="mend the cause and deploy again")
+    return TrialResult.from_json(text)
+
+
+def _failure(text: str) -> str:
+    """Return the error that the runner wrote instead of a result; empty when it is no such document."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return ""
+    return str(document.get("error", "")) if isinstance(document, dict) else ""

@@ -37,7 +37,7 @@ class Objective:
         return predicted / self.bound_ms
 
     def __str__(self) -> str:
-        return f"{'.'.join(self.path)} of {self.bound_ms:,.0f} ms"
+        return f"{'.'.join(self.path)} of {self.bound_ms:,g} ms"
 
 
 @dataclass(frozen=True, slots=True)

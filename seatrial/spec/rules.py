@@ -48,6 +48,7 @@ RULES = MappingProxyType(
         "SEA504": "the endpoint can't be reached",
         "SEA505": "the trial's budget is longer than one Lambda function may run",
         "SEA506": "the report can't be written",
+        "SEA507": "the trial ended with an error",
         "SEA601": "the embedded AWS did not start",
         "SEA602": "the embedded AWS is not running",
         "SEA603": "the laptop's dependencies are not installed",

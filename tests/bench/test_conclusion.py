@@ -22,9 +22,25 @@ KNEEDLE = Knee(detector="kneedle", concurrency=2, because="bends")
 NO_KNEEDLE = Knee(detector="kneedle", concurrency=None, because="straight")
 
 
-def test_with_objectives_the_slo_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
-    target = scaling_target(trial_request(), [level(2), level(4)], SLO, KNEEDLE)
+def test_with_objectives_the_slo_knee_that_a_miss_has_proven(trial_request: MakeRequest, level: MakeLevel) -> None:
+    levels = [level(2), level(4), level(8, meets_slo=False)]
+    target = scaling_target(trial_request(), levels, SLO, KNEEDLE)
     assert target.concurrency_per_copy == pytest.approx(3.0)  # 4 x 0.75
+    assert target.detector == "slo"
+    assert target.because == "slo knee 4 per copy x target utilization 0.75"
+
+
+def test_where_every_level_meets_the_slo_the_kneedle_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(), [level(2), level(4)], SLO, KNEEDLE)
+    assert target.concurrency_per_copy == pytest.approx(1.5)  # 2 x 0.75
+    assert target.detector == "kneedle"
+    assert target.because == ("every measured level meets the SLO; kneedle knee 2 per copy x target utilization 0.75")
+
+
+def test_where_every_level_meets_the_slo_and_nothing_bends_the_highest(
+    trial_request: MakeRequest, level: MakeLevel
+) -> None:
+    target = scaling_target(trial_request(), [level(2), level(4)], SLO, NO_KNEEDLE)
     assert target.because == "slo knee 4 per copy x target utilization 0.75"
 
 

@@ -39,6 +39,7 @@ def result(trial_request: Callable[..., TrialRequest], level: Callable[..., Leve
             status="inconclusive", because="why", checks=(Check(objective=TTFT, measured=None, met=None, sentence="s"),)
         ),
         target_concurrency_per_copy=0.75,
+        target_detector="slo",
         target_because="slo knee",
         usd_per_million_output_tokens=None,
         stopped_because="every level was measured",

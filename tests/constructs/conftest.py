@@ -102,6 +102,7 @@ def passing_result() -> TrialResult:
         ),
         verdict=Verdict(status="pass", because="all 1 objectives are met", checks=(check,)),
         target_concurrency_per_copy=12.8,
+        target_detector="slo",
         target_because="slo knee 16 per copy x target utilization 0.8",
         usd_per_million_output_tokens=1.0251725,
         stopped_because="every level was measured",

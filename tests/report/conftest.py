@@ -137,6 +137,7 @@ def concluded(request: TrialRequest, levels: Sequence[LevelResult], engine_note:
         knees=knees,
         verdict=verdict_at(request.gate_concurrency, held, request.objectives),
         target_concurrency_per_copy=target.concurrency_per_copy,
+        target_detector=target.detector,
         target_because=target.because,
         usd_per_million_output_tokens=cost_at(request, target.level),
         stopped_because="every level was measured",

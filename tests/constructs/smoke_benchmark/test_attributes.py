@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -20,26 +20,23 @@ def knees(*, slo: int | None, kneedle: int | None) -> tuple[Knee, ...]:
 
 
 @pytest.mark.parametrize(
-    ("slo", "kneedle", "with_slo", "knee", "output_tok_s"),
+    ("slo", "kneedle", "detector", "knee", "output_tok_s"),
     [
-        pytest.param(8, 16, True, "8", "250", id="with objectives the slo knee"),
-        pytest.param(16, 8, False, "8", "250", id="without objectives the kneedle knee"),
-        pytest.param(None, 8, True, "unknown", "410.5", id="no knee: the gate's level"),
+        pytest.param(8, 16, "slo", "8", "250", id="the slo knee"),
+        pytest.param(16, 8, "kneedle", "8", "250", id="the kneedle knee"),
+        pytest.param(None, 8, None, "unknown", "410.5", id="no knee: the gate's level"),
     ],
 )
 def test_throughput_is_that_of_the_knee_that_scaling_uses(
     passed: TrialResult,
     slo: int | None,
     kneedle: int | None,
-    with_slo: bool,  # noqa: FBT001 (a table's column)
+    detector: Literal["slo", "kneedle"] | None,
     knee: str,
     output_tok_s: str,
 ) -> None:
-    objectives = passed.request.objectives if with_slo else ()
-    request = replace(passed.request, objectives=objectives)
-    attributes = measured_attributes(
-        replace(passed, request=request, knees=knees(slo=slo, kneedle=kneedle)), "s3://results/x.json"
-    )
+    result = replace(passed, target_detector=detector, knees=knees(slo=slo, kneedle=kneedle))
+    attributes = measured_attributes(result, "s3://results/x.json")
     assert attributes["KneeConcurrencyPerCopy"] == knee
     assert attributes["OutputTokensPerSecond"] == output_tok_s
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seatrial.bench.distribution import Distribution
-    from seatrial.bench.result import Knee, LevelResult, TrialResult
+    from seatrial.bench.result import LevelResult, TrialResult
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import Attributes
 
 UNKNOWN = "unknown"
@@ -15,13 +15,15 @@ UNKNOWN = "unknown"
 def measured_attributes(result: TrialResult, uri: str) -> Attributes:
     """Return the attributes of a trial that was measured.
 
-    Throughput and latencies are those of the knee's level; without a knee, of the gate's level.
+    The knee is the one that the scaling target comes from; throughput and latencies are those of its level, without a
+    knee those of the gate's level.
     """
-    knee = _knee(result)
-    level = _level(result, result.request.gate_concurrency if knee.concurrency is None else knee.concurrency)
+    knees = (knee.concurrency for knee in result.knees if knee.detector == result.target_detector)
+    knee = next(knees, None)
+    level = _level(result, result.request.gate_concurrency if knee is None else knee)
     return {
         "TargetConcurrencyPerCopy": _number(result.target_concurrency_per_copy),
-        "KneeConcurrencyPerCopy": _number(knee.concurrency),
+        "KneeConcurrencyPerCopy": _number(knee),
         "OutputTokensPerSecond": _number(None if level is None else level.output_tok_s),
         "TtftP95Ms": _p95(None if level is None else level.ttft_ms),
         "TpotP95Ms": _p95(None if level is None else level.tpot_ms),
@@ -45,12 +47,6 @@ def unmeasured_attributes(fallback_target: float, *, verdict: str = UNKNOWN, uri
         "Verified": "false",
         "ResultUri": uri,
     }
-
-
-def _knee(result: TrialResult) -> Knee:
-    """Return the knee that the scaling target comes from: with objectives the `slo` knee, without `kneedle`."""
-    detector = "slo" if result.request.objectives else "kneedle"
-    return next(knee for knee in result.knees if knee.detector == detector)
 
 
 def _level(result: TrialResult, concurrency: int) -> LevelResult | None:

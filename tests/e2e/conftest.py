@@ -1,0 +1,195 @@
+"""The real CDK CLI against one embedded AWS: started and bootstrapped once, stopped however the session ends.
+
+No child inherits the environment of the session: its home is empty, so that no profile and no credentials are found.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+import yaml
+
+from seatrial.demo.cloud import Cloud
+from seatrial.local import lifecycle
+from seatrial.plan.lock import write_lock
+from seatrial.plan.planner import make_plan
+from seatrial.spec.load import load_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from seatrial.plan.document import Plan
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+ENVIRONMENT = "local"
+LONGEST_TOOL_S = 150.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a tool ended, and what it wrote."""
+
+    exit_code: int
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A folder of specs with their locks and one of environments, as a user would have them."""
+
+    folder: Path
+
+    @property
+    def endpoints(self) -> Path:
+        return self.folder / "endpoints"
+
+    @property
+    def environments(self) -> Path:
+        return self.folder / "environments"
+
+    def write(self, name: str, **changes: object) -> Plan:
+        """Write a spec, with its top-level fields changed, and lock its plan even when it is to miss its SLO."""
+        spec = self.endpoints / f"{name}.yaml"
+        spec.write_text(yaml.safe_dump({**plain_spec(name), **changes}), encoding="utf-8")
+        plan = make_plan(load_spec(spec, ENVIRONMENT, environments=self.environments), accept_slo_miss=True)
+        write_lock(plan, spec)
+        return plan
+
+    def synth_arguments(self, environment: str = ENVIRONMENT) -> tuple[str, ...]:
+        """Return the context that leads app.py here."""
+        context = {"environment": environment, "endpoints": self.endpoints, "environments": self.environments}
+        return tuple(word for name, value in context.items() for word in ("-c", f"{name}={value}"))
+
+
+class RunCdk(Protocol):
+    """Runs the CDK CLI in the repository, on the embedded AWS."""
+
+    def __call__(self, *arguments: str | Path, folder: Path = ROOT) -> Outcome: ...
+
+
+def plain_spec(name: str) -> dict[str, object]:
+    return {
+        "name": name,
+        "model": {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True},
+        "workload": {"input_tokens": 48, "output_tokens": 16, "concurrency": 4},
+        "slo": {"ttft_ms": {"p95": 20_000}, "tpot_ms": {"p95": 5_000}},
+        "serving": {"instance_types": ["ml.g5.2xlarge"], "overrides": {"max_model_len": 512, "max_num_seqs": 8}},
+        "scaling": {"min_copies": 1, "max_copies": 2},
+        "trial": {"mode": "off"},
+    }
+
+
+def run_tool(*command: str | Path, folder: Path, env: Mapping[str, str]) -> Outcome:
+    """Run a tool in a session of its own; when it takes too long, it and all its children are killed."""
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=LONGEST_TOOL_S)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return Outcome(process.returncode, output)
+
+
+def make_workspace(folder: Path) -> Workspace:
+    workspace = Workspace(folder)
+    for path in (workspace.endpoints, workspace.environments):
+        path.mkdir(parents=True)
+    shutil.copy(ROOT / "environments" / f"{ENVIRONMENT}.yaml", workspace.environments)
+    return workspace
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Take every AWS and CDK variable away, and give an empty home and a cache of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("AWS_", "CDK_"))]:
+            patch.delenv(name)
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def environment_variables() -> dict[str, str]:
+    """Return the variables of a user without an AWS account."""
+    return {**os.environ, "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]), "COLUMNS": "120"}
+
+
+@pytest.fixture(scope="session")
+def processes() -> Callable[[Path], list[str]]:
+    """Return a function that tells the processes whose command line or environment names a folder."""
+    ps = shutil.which("ps") or "/bin/ps"
+
+    def of(folder: Path) -> list[str]:
+        listing = subprocess.run([ps, "axeww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
+        return [line for line in listing.stdout.splitlines() if str(folder) in line]
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    """Start an embedded AWS for the session."""
+    state_dir = tmp_path_factory.mktemp("aws")
+    try:
+        local = lifecycle.up(state_dir=state_dir)
+        yield Cloud(local, local.region)
+    finally:
+        lifecycle.down(state_dir)
+
+
+@pytest.fixture(scope="session")
+def cdk(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> RunCdk:
+    """Bootstrap the embedded AWS and return the way to run the CDK CLI on it."""
+    env = lifecycle.child_variables(cloud.local)
+
+    def run(*arguments: str | Path, folder: Path = ROOT) -> Outcome:
+        return run_tool(BIN / "cdk", *arguments, "--no-notices", folder=folder, env=env)
+
+    nothing_to_synthesize = tmp_path_factory.mktemp("bootstrap")
+    ended = run("bootstrap", f"aws://{cloud.local.account}/{cloud.region}", folder=nothing_to_synthesize)
+    assert ended.exit_code == 0, ended.output
+    return run
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return make_workspace(tmp_path_factory.mktemp("workspace"))
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the repository's files: what is committed and what would be."""
+    git = shutil.which("git")
+    assert git, "git is needed to tell the repository's files"
+    listing = subprocess.run(
+        [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in filter(None, listing.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, copy / name)
+    return copy
