@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from seatrial.plan.document import Plan
 
+    Processes = Callable[[Path], list[str]]
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 ENVIRONMENT = "local"
@@ -70,6 +72,12 @@ class Workspace:
         return tuple(word for name, value in context.items() for word in ("-c", f"{name}={value}"))
 
 
+class RunTool(Protocol):
+    """Runs a tool to its end."""
+
+    def __call__(self, *command: str | Path, folder: Path, env: Mapping[str, str]) -> Outcome: ...
+
+
 class RunCdk(Protocol):
     """Runs the CDK CLI in the repository, on the embedded AWS."""
 
@@ -88,7 +96,7 @@ def plain_spec(name: str) -> dict[str, object]:
     }
 
 
-def run_tool(*command: str | Path, folder: Path, env: Mapping[str, str]) -> Outcome:
+def run_to_end(*command: str | Path, folder: Path, env: Mapping[str, str]) -> Outcome:
     """Run a tool in a session of its own; when it takes too long, it and all its children are killed."""
     with subprocess.Popen(
         command,
@@ -134,7 +142,7 @@ def environment_variables() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def processes() -> Callable[[Path], list[str]]:
+def processes() -> Processes:
     """Return a function that tells the processes whose command line or environment names a folder."""
     ps = shutil.which("ps") or "/bin/ps"
 
@@ -146,9 +154,18 @@ def processes() -> Callable[[Path], list[str]]:
 
 
 @pytest.fixture(scope="session")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+def run_tool() -> RunTool:
+    return run_to_end
+
+
+@pytest.fixture(scope="session")
+def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("aws")
+
+
+@pytest.fixture(scope="session")
+def cloud(state_dir: Path) -> Iterator[Cloud]:
     """Start an embedded AWS for the session."""
-    state_dir = tmp_path_factory.mktemp("aws")
     try:
         local = lifecycle.up(state_dir=state_dir)
         yield Cloud(local, local.region)
@@ -157,12 +174,18 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 
 
 @pytest.fixture(scope="session")
+def engines(state_dir: Path, processes: Processes) -> Callable[[], list[int]]:
+    """Return a function that tells the process numbers of the engines of the session's embedded AWS."""
+    return lambda: [int(line.split()[0]) for line in processes(state_dir) if "-m seatrial.local.engine" in line]
+
+
+@pytest.fixture(scope="session")
 def cdk(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> RunCdk:
     """Bootstrap the embedded AWS and return the way to run the CDK CLI on it."""
     env = lifecycle.child_variables(cloud.local)
 
     def run(*arguments: str | Path, folder: Path = ROOT) -> Outcome:
-        return run_tool(BIN / "cdk", *arguments, "--no-notices", folder=folder, env=env)
+        return run_to_end(BIN / "cdk", *arguments, "--no-notices", folder=folder, env=env)
 
     nothing_to_synthesize = tmp_path_factory.mktemp("bootstrap")
     ended = run("bootstrap", f"aws://{cloud.local.account}/{cloud.region}", folder=nothing_to_synthesize)

@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Processes = Callable[[Path], list[str]]
+    from tests.e2e.conftest import Processes
 
 pytestmark = pytest.mark.e2e
 

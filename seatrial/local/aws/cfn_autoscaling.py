@@ -15,7 +15,7 @@ from seatrial.local.aws.document import Document, children, text
 
 if TYPE_CHECKING:
     from seatrial.local.aws.autoscaling import Scaling
-    from seatrial.local.aws.cloudformation import Handlers
+    from seatrial.local.aws.document import Handlers
 
 Created = tuple[str, Document]
 """A physical ID and the attributes for Fn::GetAtt."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3.type_defs import TagTypeDef
 
-    from seatrial.local.aws.cloudformation import Handlers
+    from seatrial.local.aws.document import Handlers
 
 BUCKET: Final = "AWS::S3::Bucket"
 Created = tuple[str, Document]

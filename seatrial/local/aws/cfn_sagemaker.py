@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.local.aws.cloud import Cloud
-    from seatrial.local.aws.cloudformation import Handlers
+    from seatrial.local.aws.document import Handlers
 
 POLL_S: Final = 0.05
 LONGEST_NAME: Final = 63

@@ -5,7 +5,6 @@ Each type is a table of functions, as MiniStack keeps them; `tests/local` holds 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ministack.services.cloudformation import provisioners, stacks
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from seatrial.local.aws.cloud import Cloud
 
 OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::")
-
-Handlers = Mapping[str, Callable[..., object] | bool]
-"""MiniStack's table of one type: `create`, `update`, `delete`, and whether `update` takes the logical ID."""
 
 
 def register_types(cloud: Cloud, scaling: Scaling) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 WRONG_TYPE = "expected {} at {}, found {!r}"
 
 Document = Mapping[str, object]
 """A JSON object, after its validation against the service's model."""
+Handlers = Mapping[str, Callable[..., object] | bool]
+"""MiniStack's table of one type: `create`, `update`, `delete`, and whether `update` takes the logical ID."""
 
 
 def text(document: Document, key: str, default: str = "") -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.local.engine.lmi import lmi_settings
-from seatrial.local.engine.options import read_properties
 from seatrial.local.engine.settings import EngineSettings, refusal
 from seatrial.local.engine.tgi import tgi_settings
+from seatrial.serving.properties import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ def read_settings(image: str, environment: Mapping[str, str], model_dir: Path) -
     if repository == "djl-inference":
         properties = model_dir / "serving.properties"
         text = properties.read_text() if properties.is_file() else ""
-        return lmi_settings(image, environment, read_properties(text))
+        return lmi_settings(image, environment, parse_properties(text))
     if "tgi-inference" in repository:
         return tgi_settings(environment)
     raise refusal(f"the local engine can't stand for image {image}: it knows djl-inference and *tgi-inference*")

@@ -58,10 +58,3 @@ class Options:
         if not 0 < value <= 1:
             raise refusal(f"{value} must be above 0 and at most 1", field=name)
         return value
-
-
-def read_properties(text: str) -> dict[str, str]:
-    """Read the text of a `serving.properties`: `key=value` lines, `#` and `!` comments, the last of a key wins."""
-    entries = (line.strip() for line in text.splitlines())
-    pairs = (entry.partition("=") for entry in entries if entry and entry[0] not in "#!")
-    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -4,7 +4,6 @@ import pytest
 
 from seatrial.errors import LocalError
 from seatrial.local.engine.lmi import djl_minor, lmi_settings, options_of_environment
-from seatrial.local.engine.options import read_properties
 from seatrial.local.engine.settings import EngineSettings, WireFormat
 
 LMI_27 = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -179,8 +178,3 @@ def test_llama_cpp_batches_256_sequences_and_no_more() -> None:
 @pytest.mark.parametrize(("image", "minor"), [(LMI_15, 33), (LMI_27, 36), ("r/djl-inference@sha256:00", 36)])
 def test_the_tag_tells_the_version_of_djl(image: str, minor: int) -> None:
     assert djl_minor(image) == minor
-
-
-def test_properties_are_read_as_java_reads_simple_ones() -> None:
-    text = "# a comment\n! another\n\noption.a = 1\noption.b=x=y\noption.a=2\n"
-    assert read_properties(text) == {"option.a": "2", "option.b": "x=y"}

@@ -1,0 +1,64 @@
+"""`make demo`, as a user runs it: in a checkout, with no AWS account and nothing on the machine before."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Outcome, Processes, RunTool
+
+pytestmark = pytest.mark.e2e
+
+SEATRIAL = Path(sys.executable).with_name("seatrial")
+CHAPTERS = [
+    "1. The plan, and what the container will read",
+    "2. The first deployment, and its sea trial",
+    "3. A change: max_num_seqs: 8 becomes max_num_seqs: 2",
+    "4. An SLO that can't be met: ttft_ms: {p95: 0.5}",
+    "5. The end",
+]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of temporary files of all that the demo starts, which makes its processes known."""
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def told(checkout: Path, trace: Path, environment_variables: dict[str, str], run_tool: RunTool) -> Outcome:
+    code = os.pathsep.join(map(str, (checkout, checkout / "constructs")))
+    env = {**environment_variables, "PYTHONPATH": code, "TMPDIR": str(trace), "COLUMNS": "80"}
+    return run_tool(SEATRIAL, "demo", folder=checkout, env=env)
+
+
+def test_the_story_is_told_to_its_end(told: Outcome) -> None:
+    assert told.exit_code == 0, told.output
+    assert [line for line in told.output.splitlines() if re.match(r"\d\. ", line)] == CHAPTERS
+    assert re.search(r"\nThe whole story in \d+ s\.\n$", told.output)
+
+
+def test_no_step_failed(told: Outcome) -> None:
+    assert "✗" not in told.output
+    assert told.output.count("✓") == 12
+
+
+def test_each_passed_trial_has_its_report_page(told: Outcome) -> None:
+    pages = [Path(path).read_text("utf-8") for path in re.findall(r"^report: (.+\.html)$", told.output, re.MULTILINE)]
+    assert len(pages) == 2
+    assert pages[0] != pages[1]
+    for page in pages:
+        assert page.startswith("<!doctype html>")
+        assert page.rstrip().endswith("</html>")
+        assert "local-cpu-random-llama (not the model named)" in page
+
+
+def test_nothing_runs_any_more(told: Outcome, trace: Path, processes: Processes) -> None:
+    assert told.exit_code == 0
+    assert processes(trace) == []
