@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.catalog import options
 from seatrial.catalog.instances import PRICE_REGION
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.instances import Instance
+    from seatrial.spec.endpoint import ServingOverrides
 
 
 def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
@@ -28,3 +30,16 @@ def checkpoint_warnings(architecture: Architecture, quantization: str | None) ->
     if published is None or quantization is not None:
         return ()
     return (f"{architecture.id} is published in {published}; its weights are counted at 16 bits, an over-estimate.",)
+
+
+def option_warnings(overrides: ServingOverrides, lmi: int | None) -> tuple[str, ...]:
+    """Warn of each extra option that the LMI build would drop without a word."""
+    if lmi is None:
+        return ()
+    unknown = options.unknown(tuple(overrides.extra), lmi)
+    reader = f"neither LMI {lmi} nor its vLLM {options.bundled_vllm(lmi)}"
+    return tuple(
+        f"SEA306: {reader} knows option.{name}, which is dropped without an error"
+        f"{f'; did you mean {near[0]}?' if near else '.'}"
+        for name, near in unknown.items()
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog import engines, images
 from seatrial.errors import PlanError
+from seatrial.plan.cautions import option_warnings
 from seatrial.plan.document import Decision, Image
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
         image=Decision(value=image, because=f"The build as listed on {build.date} for {loaded.environment.region}."),
         ami_version=_ami(build.cuda),
         facts=engines.find(family, build.version),
-        warnings=_undocumented(build),
+        warnings=(*_undocumented(build), *option_warnings(serving.overrides, build.lmi)),
     )
 
 

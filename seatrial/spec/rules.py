@@ -38,6 +38,7 @@ RULES = MappingProxyType(
         "SEA303": "no image is known for the engine, version and region",
         "SEA304": "an extra option contradicts what the plan decides",
         "SEA305": "the model source can't be served this way",
+        "SEA306": "an extra option would be dropped without an error",
         "SEA401": "there is no lock for this endpoint and environment",
         "SEA402": "the lock does not match its spec",
         "SEA403": "the lock can't be read",
