@@ -3,7 +3,8 @@
     python scripts/build_catalog.py --facts DIR
 
 DIR holds `instances.json`, `models.json` and `images.json`. The output is sorted, one row a line, so that a refresh
-reads as a diff. `engine_options.json` has a script of its own; `engines.json` is not built: its constants were fitted or read by people, and say so.
+reads as a diff. `engine_options.json` has a script of its own. `engines.json` is not built: its constants were fitted
+or read by people, and say so.
 """
 
 from __future__ import annotations

@@ -60,5 +60,5 @@ class Steps:
         self.console.print(f"\n[bold]{escape(title)}[/]")
 
     def show(self, what: RenderableType) -> None:
-        """Show a result between steps."""
-        self.console.print(what)
+        """Show a result between steps; a text as it is, so that a path in it can be copied."""
+        self.console.print(what, markup=False, soft_wrap=isinstance(what, str))

@@ -125,18 +125,20 @@ def make_workspace(folder: Path) -> Workspace:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Take every AWS and CDK variable away, and give an empty home and a cache of its own."""
+def no_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Take every AWS and CDK variable away, and give an empty home and a cache; jsii keeps its unpacked packages."""
+    unpacked = Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("AWS_", "CDK_"))]:
             patch.delenv(name)
+        patch.setenv("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(unpacked))
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
 @pytest.fixture(scope="session")
-def environment_variables() -> dict[str, str]:
+def variables() -> dict[str, str]:
     """Return the variables of a user without an AWS account."""
     return {**os.environ, "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]), "COLUMNS": "120"}
 
@@ -193,12 +195,28 @@ def cdk(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> RunCdk:
     return run
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return make_workspace(tmp_path_factory.mktemp("workspace"))
+@pytest.fixture(scope="session")
+def synth(variables: dict[str, str]) -> RunCdk:
+    """Return the way to synthesize without an AWS account, real or embedded."""
+
+    def run(*arguments: str | Path, folder: Path = ROOT) -> Outcome:
+        return run_to_end(BIN / "cdk", "synth", "--quiet", *arguments, "--no-notices", folder=folder, env=variables)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def new_workspace(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Workspace]:
+    """Return the maker of workspaces without specs."""
+    return lambda: make_workspace(tmp_path_factory.mktemp("workspace"))
 
 
 @pytest.fixture(scope="module")
+def workspace(new_workspace: Callable[[], Workspace]) -> Workspace:
+    return new_workspace()
+
+
+@pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copy the repository's files: what is committed and what would be."""
     git = shutil.which("git")

@@ -32,9 +32,9 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(checkout: Path, trace: Path, environment_variables: dict[str, str], run_tool: RunTool) -> Outcome:
+def told(checkout: Path, trace: Path, variables: dict[str, str], run_tool: RunTool) -> Outcome:
     code = os.pathsep.join(map(str, (checkout, checkout / "constructs")))
-    env = {**environment_variables, "PYTHONPATH": code, "TMPDIR": str(trace), "COLUMNS": "80"}
+    env = {**variables, "PYTHONPATH": code, "TMPDIR": str(trace), "COLUMNS": "80"}
     return run_tool(SEATRIAL, "demo", folder=checkout, env=env)
 
 

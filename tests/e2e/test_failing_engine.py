@@ -5,6 +5,7 @@ vLLM takes at most all of the accelerator's memory; what is passed through `extr
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from seatrial.demo.cloud import Cloud
     from tests.e2e.conftest import Outcome, RunCdk, Workspace
+
+    Deploy = Callable[[str, Path], Outcome]
 
 pytestmark = pytest.mark.e2e
 
@@ -27,46 +30,41 @@ NEW, STEADY = "seatrial-local-refused", "seatrial-local-steady"
 
 
 @pytest.fixture(scope="module")
-def deploy(cdk: RunCdk, workspace: Workspace) -> Iterator[Callable[..., Outcome]]:
+def assemblies(synth: RunCdk, new_workspace: Callable[[], Workspace]) -> tuple[Path, Path]:
+    """Synthesize a refused and a healthy stack and, side by side, the change that gets the healthy one refused."""
+    first, second = new_workspace(), new_workspace()
+    first.write("refused", serving=REFUSED)
+    first.write("steady")
+    second.write("steady", serving=REFUSED)
+
+    def synthesized(workspace: Workspace) -> Path:
+        assembly = workspace.folder / "cdk.out"
+        ended = synth(*workspace.synth_arguments(), "--output", assembly)
+        assert ended.exit_code == 0, ended.output
+        return assembly
+
+    with ThreadPoolExecutor() as side_by_side:
+        before, after = side_by_side.map(synthesized, (first, second))
+    return before, after
+
+
+@pytest.fixture(scope="module")
+def deploy(cdk: RunCdk, assemblies: tuple[Path, Path]) -> Iterator[Deploy]:
     """Return a function that deploys one stack of an assembly; whatever was deployed is destroyed in the end."""
-    assemblies: set[Path] = set()
 
     def run(stack: str, assembly: Path) -> Outcome:
-        assemblies.add(assembly)
         return cdk("deploy", stack, "--app", assembly, "--require-approval", "never", "--progress", "events")
 
-    yield run
-    for assembly in assemblies:
-        cdk("destroy", "--all", "--force", "--app", assembly)
-
-
-@pytest.fixture(scope="module")
-def first(cdk: RunCdk, workspace: Workspace) -> Path:
-    """Synthesize a stack that is refused and one that is not."""
-    workspace.write("refused", serving=REFUSED)
-    workspace.write("steady")
-    return synthesized(cdk, workspace, "first")
-
-
-@pytest.fixture(scope="module")
-def second(first: Path, cdk: RunCdk, workspace: Workspace) -> Path:
-    """Synthesize the change of the healthy stack to a configuration that is refused."""
-    (workspace.endpoints / "refused.yaml").unlink()
-    workspace.write("steady", serving=REFUSED)
-    return synthesized(cdk, workspace, "second")
-
-
-def synthesized(cdk: RunCdk, workspace: Workspace, name: str) -> Path:
-    assembly = workspace.folder / name
-    ended = cdk("synth", "--quiet", *workspace.synth_arguments(), "--output", assembly)
-    assert ended.exit_code == 0, ended.output
-    return assembly
+    try:
+        yield run
+    finally:
+        cdk("destroy", "--all", "--force", "--app", assemblies[0])
 
 
 def test_a_new_stack_is_rolled_back_and_leaves_nothing(
-    cloud: Cloud, deploy: Callable[..., Outcome], first: Path, engines: Callable[[], list[int]]
+    cloud: Cloud, deploy: Deploy, assemblies: tuple[Path, Path], engines: Callable[[], list[int]]
 ) -> None:
-    ended = deploy(NEW, first)
+    ended = deploy(NEW, assemblies[0])
     assert ended.exit_code == 1
     assert REASON in ended.output
     assert "The container ended with status 1 before it passed the ping health check." in ended.output
@@ -76,14 +74,14 @@ def test_a_new_stack_is_rolled_back_and_leaves_nothing(
 
 
 def test_a_refused_update_leaves_the_old_copy_serving(
-    cloud: Cloud, deploy: Callable[..., Outcome], first: Path, second: Path, engines: Callable[[], list[int]]
+    cloud: Cloud, deploy: Deploy, assemblies: tuple[Path, Path], engines: Callable[[], list[int]]
 ) -> None:
-    assert deploy(STEADY, first).exit_code == 0
+    assert deploy(STEADY, assemblies[0]).exit_code == 0
     healthy, (engine,) = cloud.stack(STEADY), engines()
     component = healthy.output("InferenceComponentName")
     before = cloud.live(component)
 
-    ended = deploy(STEADY, second)
+    ended = deploy(STEADY, assemblies[1])
     assert ended.exit_code == 1
     assert REASON in ended.output
 

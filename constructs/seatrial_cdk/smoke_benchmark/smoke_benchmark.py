@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 from aws_cdk import CustomResource, Duration, Stack
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 MAX_BUDGET_MINUTES = 14.0
 RUNNER_MARGIN_S = 60.0
 FRAMEWORK_MARGIN_S = 300.0
+LOOKS = 60  # for the result within the budget; each is one call of a short function
 ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size; one process of ours uses no more
 
 
@@ -54,7 +56,7 @@ class SmokeBenchmark(Construct):
         mode: The `Mode` property.
         budget_minutes: The trial measures no longer than this, 14 at most: the runner is one Lambda function.
         fallback_target: The `FallbackTarget` property.
-        query_interval: Pause between two looks for the result; default: 10 seconds.
+        query_interval: Pause between two looks for the result; default: a sixtieth of the budget.
 
     Raises:
         SpecError: SEA505 when the budget exceeds 14 minutes.
@@ -85,7 +87,9 @@ class SmokeBenchmark(Construct):
             self,
             "Resource",
             resource_type="Custom::SmokeBenchmark",
-            service_token=_provider(self, budget_s, query_interval or Duration.seconds(10)).service_token,
+            service_token=_provider(
+                self, budget_s, query_interval or Duration.seconds(math.ceil(budget_s / LOOKS))
+            ).service_token,
             service_timeout=Duration.seconds(budget_s + 2 * FRAMEWORK_MARGIN_S),
             properties={
                 "EndpointName": endpoint.endpoint_name,
@@ -167,14 +171,16 @@ def _is_complete(scope: SmokeBenchmark, code: lambda_.Code, results: TrialResult
     return is_complete
 
 
-def _provider(scope: SmokeBenchmark, budget_s: float, query_interval: Duration) -> cr.Provider:
+def _provider(scope: SmokeBenchmark, budget_s: float, query_interval: Duration | None) -> cr.Provider:
+    pause_s = query_interval.to_seconds() if query_interval else math.ceil(budget_s / LOOKS)
+    looks = math.ceil((budget_s + FRAMEWORK_MARGIN_S) / pause_s)  # the framework wants a whole number of them
     return cr.Provider(
         scope,
         "Provider",
         on_event_handler=scope.on_event.function,
         is_complete_handler=scope.is_complete.function,
-        query_interval=query_interval,
-        total_timeout=Duration.seconds(budget_s + FRAMEWORK_MARGIN_S),
+        query_interval=Duration.seconds(pause_s),
+        total_timeout=Duration.seconds(pause_s * looks),
         log_group=log_group_of(scope),
         disable_waiter_state_machine_logging=True,
     )

@@ -1,0 +1,111 @@
+"""`cdk synth` of the committed endpoints: no account, same input same bytes, and a mistake leaves no template."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.e2e.conftest import Outcome, RunCdk, Workspace
+
+pytestmark = pytest.mark.e2e
+
+ENDPOINTS = {"dev": ("falcon-40b", "llama-2-7b-chat", "mixtral-8x7b"), "prod": ("llama-2-7b-chat",)}
+LAST_LINE = "python app.py: Subprocess exited with error 2\n"
+
+
+@pytest.fixture(scope="module")
+def assemblies(synth: RunCdk, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    """Synthesize committed endpoints of each environment twice, side by side, into folders of other names."""
+
+    def synthesized(environment: str) -> Path:
+        names = ENDPOINTS[environment]
+        one = ("-c", f"endpoint={names[0]}") if len(names) == 1 else ()
+        assembly = tmp_path_factory.mktemp(environment)
+        ended = synth("-c", f"environment={environment}", *one, "--output", assembly)
+        assert ended.exit_code == 0, ended.output
+        return assembly
+
+    with ThreadPoolExecutor(max_workers=2) as side_by_side:
+        dev, dev_again, prod, prod_again = side_by_side.map(synthesized, ("dev", "dev", "prod", "prod"))
+    return {"dev": (dev, dev_again), "prod": (prod, prod_again)}
+
+
+@pytest.mark.parametrize("environment", ENDPOINTS)
+def test_each_endpoint_has_its_template(assemblies: dict[str, tuple[Path, Path]], environment: str) -> None:
+    found = {path.name for path in assemblies[environment][0].glob("*.template.json")}
+    assert found == {f"seatrial-{environment}-{name}.template.json" for name in ENDPOINTS[environment]}
+
+
+@pytest.mark.parametrize("environment", ENDPOINTS)
+def test_the_same_input_gives_the_same_bytes(assemblies: dict[str, tuple[Path, Path]], environment: str) -> None:
+    first, second = map(files, assemblies[environment])
+    assert sorted(first) == sorted(second)
+    assert [name for name, content in first.items() if second[name] != content] == []
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def mistakes(new_workspace: Callable[[], Workspace]) -> Workspace:
+    """Write one spec that was changed after it was locked and one whose lock is lost."""
+    workspace = new_workspace()
+    for name in ("chat", "sum"):
+        workspace.write(name)
+    spec = workspace.endpoints / "chat.yaml"
+    spec.write_text(spec.read_text().replace("max_num_seqs: 8", "max_num_seqs: 4"))
+    (workspace.endpoints / "sum.lock.json").unlink()
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def refused(synth: RunCdk, mistakes: Workspace, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """Synthesize what must be refused, side by side, and check that it leaves no template."""
+    asked = {
+        "locks": mistakes.synth_arguments(),
+        "unknown": (*mistakes.synth_arguments("staging"), "-c", "endpoint=chat"),
+        "unnamed": ("-c", f"environments={mistakes.environments}"),
+    }
+
+    def outcome(name: str) -> Outcome:
+        assembly = tmp_path_factory.mktemp(name)
+        ended = synth(*asked[name], "--output", assembly)
+        assert list(assembly.rglob("*.template.json")) == []
+        return ended
+
+    with ThreadPoolExecutor(max_workers=2) as side_by_side:
+        return dict(zip(asked, side_by_side.map(outcome, asked), strict=True))
+
+
+def test_every_stale_and_every_missing_lock_is_told(refused: dict[str, Outcome], mistakes: Workspace) -> None:
+    assert refused["locks"].exit_code == 1
+    stale, first_hint, missing, second_hint, *end = refused["locks"].output.splitlines(keepends=True)
+    folder = mistakes.endpoints
+    assert stale.startswith(f"{folder}/chat.lock.json: local: SEA402: the plan was made from ")
+    assert first_hint == f"  hint: run `seatrial plan {folder}/chat.yaml --environment local --write`\n"
+    assert missing == f"{folder}/sum.lock.json: local: SEA401: there is no lock\n"
+    assert second_hint == f"  hint: run `seatrial plan {folder}/sum.yaml --environment local --write`\n"
+    assert "".join(end) == LAST_LINE
+
+
+def test_an_unknown_environment_is_told_with_the_known_ones(refused: dict[str, Outcome], mistakes: Workspace) -> None:
+    folder = mistakes.environments
+    assert refused["unknown"].exit_code == 1
+    assert refused["unknown"].output == (
+        f"{folder}/staging.yaml: SEA109: there is no environment staging\n  hint: known in {folder}: local\n{LAST_LINE}"
+    )
+
+
+def test_without_an_environment_the_known_ones_are_told(refused: dict[str, Outcome]) -> None:
+    assert refused["unnamed"].exit_code == 1
+    assert refused["unnamed"].output == (
+        f"SEA404: no environment is named\n  hint: add `-c environment=NAME`; known: local\n{LAST_LINE}"
+    )
