@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import signal
@@ -30,7 +31,7 @@ from seatrial.local.running import (
     local_status,
     status_document,
 )
-from seatrial.local.state import RunningProcess, aws_log, running_process
+from seatrial.local.state import RunningProcess, aws_log, running_process, scratch_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,7 @@ POLL_S: Final = 0.05
 START_S: Final = 60.0
 STOP_S: Final = 15.0
 LAST_LINES: Final = 15
+ADDRESS_IN_USE: Final = os.strerror(errno.EADDRINUSE)
 
 
 def up(*, state_dir: Path, port: int | None = None, verbose: bool = False) -> LocalAws:
@@ -71,21 +73,36 @@ def up(*, state_dir: Path, port: int | None = None, verbose: bool = False) -> Lo
     if found := running_process(state_dir):
         return _await_answer(found, state_dir, None)
     _check_dependencies()
-    chosen = _port(port)
-    log = aws_log(state_dir)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "seatrial.local.aws", "--port", str(chosen), "--state-dir", str(state_dir)]
+    try:
+        return _start(state_dir, _port(port), verbose=verbose)
+    except LocalError:
+        if port is not None or ADDRESS_IN_USE not in _last_lines(state_dir):
+            raise
+    return _start(state_dir, _any_port(), verbose=verbose)  # another start took the usual port in the same moment
+
+
+def _start(state_dir: Path, port: int, *, verbose: bool) -> LocalAws:
+    state_dir = state_dir.absolute()  # the server works in this folder
+    log, scratch = aws_log(state_dir), scratch_folder(state_dir)
+    for folder in (log.parent, scratch):
+        folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "seatrial.local.aws", "--port", str(port), "--state-dir", str(state_dir)]
+    ours = {"PYTHONPATH": package_root(), "TMPDIR": str(scratch)}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, *(["--verbose"] if verbose else [])],
             cwd=state_dir,
-            env={**server_environment(chosen, verbose=verbose), "PYTHONPATH": package_root()},
+            env={**server_environment(port, verbose=verbose), **ours},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return _await_answer(RunningProcess(pid=process.pid, port=chosen), state_dir, process)
+    try:
+        return _await_answer(RunningProcess(pid=process.pid, port=port), state_dir, process)
+    except BaseException:  # Ctrl-C too: until its state is written, `down` can't find it
+        process.kill()
+        raise
 
 
 def down(state_dir: Path) -> bool:
@@ -157,8 +174,6 @@ def _await_answer(process: RunningProcess, state_dir: Path, started: subprocess.
                 return _await_answer(other, state_dir, None)
             break
         time.sleep(POLL_S)
-    if started and started.poll() is None:
-        started.kill()
     raise LocalError.of("SEA601", f"the embedded AWS did not start; its last lines:\n{_last_lines(state_dir)}")
 
 
@@ -178,6 +193,10 @@ def _port(asked: int | None) -> int:
         raise LocalError.of(
             "SEA604", f"port {asked} of {HOST} is in use", hint="choose another port, or none: any free one is taken"
         )
+    return _any_port()
+
+
+def _any_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

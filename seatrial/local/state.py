@@ -59,6 +59,11 @@ def running_process(state_dir: Path) -> RunningProcess | None:
     return RunningProcess(pid=int(document["pid"]), port=int(document["port"]))
 
 
+def scratch_folder(state_dir: Path) -> Path:
+    """Return the folder of its temporary files, unpacked Lambda functions among them; emptied when it stops."""
+    return state_dir / "tmp"
+
+
 def aws_log(state_dir: Path) -> Path:
     """Return the log of the embedded AWS; those of the engines lie beside it."""
     return state_dir / LOG_FOLDER / AWS_LOG

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 ENVIRONMENT = "local"
-LONGEST_TOOL_S = 150.0
+LONGEST_TOOL_S = 300.0
+LONGEST_END_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +69,11 @@ class Workspace:
         return plan
 
     def synth_arguments(self, environment: str = ENVIRONMENT) -> tuple[str, ...]:
-        """Return the context that leads app.py here."""
         context = {"environment": environment, "endpoints": self.endpoints, "environments": self.environments}
         return tuple(word for name, value in context.items() for word in ("-c", f"{name}={value}"))
 
 
 class RunTool(Protocol):
-    """Runs a tool to its end."""
-
     def __call__(self, *command: str | Path, folder: Path, env: Mapping[str, str]) -> Outcome: ...
 
 
@@ -151,6 +150,19 @@ def processes() -> Processes:
     def of(folder: Path) -> list[str]:
         listing = subprocess.run([ps, "axeww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
         return [line for line in listing.stdout.splitlines() if str(folder) in line]
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def left(processes: Processes) -> Processes:
+    """Return a function that tells the processes of a folder that are still there when all should have ended."""
+
+    def of(folder: Path) -> list[str]:
+        deadline = time.monotonic() + LONGEST_END_S
+        while (found := processes(folder)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return found
 
     return of
 

@@ -12,20 +12,23 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.e2e.conftest import Processes
 
 pytestmark = pytest.mark.e2e
 
 SEATRIAL = Path(sys.executable).with_name("seatrial")
+STARTED = "✓ start the embedded AWS"
 LONGEST_WAY_S = 150.0
 LONGEST_END_S = 20.0
 
@@ -63,26 +66,41 @@ class Ending:
 
 @pytest.fixture(scope="module")
 def endings(
-    checkout: Path, tmp_path_factory: pytest.TempPathFactory, variables: dict[str, str], processes: Processes
+    checkout: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    variables: dict[str, str],
+    processes: Processes,
+    left: Processes,
 ) -> dict[str, Ending]:
-    """Interrupt one demo at each moment; they run side by side, each with a checkout and an embedded AWS of its own."""
+    """Interrupt one demo at each moment, the later ones side by side; each has its own checkout and embedded AWS."""
+    starting = Lock()
 
     def interrupted(name: str) -> Ending:
         folder = tmp_path_factory.mktemp(name)
-        copy = shutil.copytree(checkout, folder / "checkout")
-        return interrupt(copy, folder, variables, processes, MOMENTS[name])
+        shutil.copytree(checkout, folder / "checkout")
+        with ExitStack() as stack:
+            with starting:  # one after another: a port that two find free is taken by the faster one
+                demo = stack.enter_context(running_demo(folder, variables, processes))
+                await_any(demo, folder, processes, MOMENTS[name].process, STARTED)
+            await_any(demo, folder, processes, MOMENTS[name].process)
+            MOMENTS[name].send(demo.pid, MOMENTS[name].signal_number)
+            exit_code = demo.wait(LONGEST_END_S)
+            return Ending(exit_code, (folder / "output").read_text(), left(folder))
 
+    early, *later = MOMENTS
+    endings = {early: interrupted(early)}
     with ThreadPoolExecutor() as side_by_side:
-        return dict(zip(MOMENTS, side_by_side.map(interrupted, MOMENTS), strict=True))
+        return endings | dict(zip(later, side_by_side.map(interrupted, later), strict=True))
 
 
-def interrupt(checkout: Path, folder: Path, variables: dict[str, str], processes: Processes, moment: Moment) -> Ending:
-    """Start the demo as a shell does, in a process group of its own, and interrupt it at a moment."""
-    code = os.pathsep.join(map(str, (checkout, checkout / "constructs")))
+@contextmanager
+def running_demo(folder: Path, variables: dict[str, str], processes: Processes) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the demo as a shell does, in a process group of its own; whatever is left in the end is killed."""
+    code = os.pathsep.join(map(str, (folder / "checkout", folder / "checkout" / "constructs")))
     with (folder / "output").open("w") as output:
         demo = subprocess.Popen(
             [SEATRIAL, "demo"],
-            cwd=checkout,
+            cwd=folder / "checkout",
             env={**variables, "PYTHONPATH": code, "TMPDIR": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -90,29 +108,25 @@ def interrupt(checkout: Path, folder: Path, variables: dict[str, str], processes
             process_group=0,
         )
     try:
-        await_moment(processes, folder, moment.process)
-        moment.send(demo.pid, moment.signal_number)
-        exit_code = demo.wait(LONGEST_END_S)
-        return Ending(exit_code, (folder / "output").read_text(), what_is_left(processes, folder))
+        yield demo
     finally:
         for line in processes(folder):
-            os.kill(int(line.split()[0]), signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(int(line.split()[0]), signal.SIGKILL)
         demo.wait()
 
 
-def await_moment(processes: Processes, folder: Path, word: str) -> None:
+def await_any(demo: subprocess.Popen[bytes], folder: Path, processes: Processes, *words: str) -> None:
+    """Wait until a word is in the demo's output, or in the command line of a process of it."""
     deadline = time.monotonic() + LONGEST_WAY_S
-    while not any(word in line for line in processes(folder)):
-        assert time.monotonic() < deadline, f"no {word}:\n{(folder / 'output').read_text()}"
+    while not any(word in seen(folder, processes) for word in words):
+        assert demo.poll() is None, (folder / "output").read_text()
+        assert time.monotonic() < deadline, (folder / "output").read_text()
         time.sleep(0.2)
 
 
-def what_is_left(processes: Processes, folder: Path) -> list[str]:
-    """Return the processes that are still there when all should have ended."""
-    deadline = time.monotonic() + LONGEST_END_S
-    while (left := processes(folder)) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return left
+def seen(folder: Path, processes: Processes) -> str:
+    return "\n".join([(folder / "output").read_text(), *processes(folder)])
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

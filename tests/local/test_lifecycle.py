@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import boto3
@@ -16,7 +17,6 @@ from seatrial.local import lifecycle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
 
@@ -156,3 +156,18 @@ def test_children_see_the_embedded_aws_and_no_real_account(monkeypatch: pytest.M
             name: value for name, value in lifecycle.environment(local).items() if name.startswith(("AWS_", "CDK_"))
         }.items()
     )
+
+
+def test_a_relative_folder_means_the_same_to_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    state_dir = Path("state/local")
+    try:
+        started = lifecycle.up(state_dir=state_dir)
+        assert lifecycle.status(state_dir).local == started
+        assert lifecycle.status(tmp_path / state_dir).local == started
+    finally:
+        stopped = lifecycle.down(state_dir)
+    assert stopped
+    assert not (state_dir / "tmp").exists()

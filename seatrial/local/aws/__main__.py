@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from seatrial.local.environment import server_environment
 from seatrial.local.loopback import HOST
-from seatrial.local.state import RunningProcess, hold_lock, write_state
+from seatrial.local.state import RunningProcess, hold_lock, scratch_folder, write_state
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
@@ -39,6 +40,7 @@ def main() -> int:
     os.environ.pop("PYTHONPATH", None)  # a Lambda function must not find what its package lacks
     with lock:
         asyncio.run(_serve(arguments))
+        shutil.rmtree(scratch_folder(arguments.state_dir), ignore_errors=True)
     sys.stdout.flush()
     os._exit(0)  # MiniStack leaves threads that nobody waits for
 

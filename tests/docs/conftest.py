@@ -1,0 +1,16 @@
+"""What several tests read of the documentation: its pages, their code, their headings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = tuple(sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]))
+
+
+@pytest.fixture(params=PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def page(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path

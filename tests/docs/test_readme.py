@@ -1,0 +1,111 @@
+"""README and docs: the example works, links lead somewhere, and every command that is named exists."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+from typer.main import get_command
+
+from seatrial.cli.app import app
+from seatrial.plan.planner import make_plan
+from seatrial.spec.load import load_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+CODE = re.compile(r"^```\w+\n(.*?)^```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
+CALL = re.compile(r"(?<![\w./-])seatrial((?:[ ]+[\w./:=@,-]+)+)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def calls(markdown: str) -> list[list[str]]:
+    """Return the words behind each `seatrial` that stands in code."""
+    code = [block or inline for block, inline in CODE.findall(markdown)]
+    lines = [line.partition("  #")[0] for text in code for line in text.splitlines()]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    return [match[1].split() for match in CALL.finditer(joined)]
+
+
+def mistakes(words: list[str]) -> Iterator[str]:
+    """Yield what of a call the command line would not know."""
+    command = get_command(app)
+    while isinstance(command, typer.core.TyperGroup) and words and not words[0].startswith("-"):
+        found = command.commands.get(words[0])
+        if found is None:
+            yield f"no command {words[0]}"
+            return
+        command, words = found, words[1:]
+    known = {"--help", *(option for parameter in command.params for option in parameter.opts)}
+    yield from (f"{command.name} has no option {word}" for word in words if word.startswith("-") and word not in known)
+
+
+def anchors(markdown: str) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(markdown))
+    return {heading.strip().replace(" ", "-") for heading in plain}
+
+
+def test_the_example_of_the_readme_validates_and_plans(tmp_path: Path) -> None:
+    found = re.search(r"^```yaml\n# (endpoints/chat\.yaml)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.S | re.M)
+    assert found is not None
+    spec = tmp_path / found[1]
+    spec.parent.mkdir()
+    spec.write_text(found[2], encoding="utf-8")
+    shutil.copytree(ROOT / "environments", tmp_path / "environments")
+    for environment in ("dev", "prod"):
+        loaded = load_spec(spec, environment, environments=tmp_path / "environments")
+        assert make_plan(loaded).endpoint == "chat"
+
+
+def test_the_overrides_example_merges_as_the_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+    found = re.search(r"^```yaml\n(name: chat\n.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    spec = tmp_path / "chat.yaml"
+    spec.write_text(found[1], encoding="utf-8")
+    prod, local = (load_spec(spec, name, environments=ROOT / "environments").endpoint for name in ("prod", "local"))
+    assert (prod.workload.input_tokens, prod.workload.concurrency) == (256, 96)
+    assert prod.serving.instance_types == ("ml.g6.xlarge",)
+    assert (prod.model.hub_token_secret, local.model.hub_token_secret) == ("seatrial/hub-token", None)
+
+
+def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    broken = []
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        if re.match(r"[a-z]+:", link):
+            continue
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_command_and_option_that_is_named_exists(page: Path) -> None:
+    assert [(words, mistake) for words in calls(page.read_text(encoding="utf-8")) for mistake in mistakes(words)] == []
+
+
+def test_pages_that_name_no_command_are_not_all_of_them() -> None:
+    assert ["bench", "endpoints/chat.yaml", "-e", "dev"] in calls((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("`seatrial sail`", ["no command sail"]),
+        ("`seatrial local sink`", ["no command sink"]),
+        ("`seatrial plan SPEC --wrote`", ["plan has no option --wrote"]),
+        ("`seatrial plan SPEC -e ENV --write`", []),
+        ('```console\n$ eval "$(seatrial local up --porto 1)"\n```', ["up has no option --porto"]),
+        ("seatrial sail, in prose", []),
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(line: str, found: list[str]) -> None:
+    assert [mistake for words in calls(line) for mistake in mistakes(words)] == found
