@@ -73,6 +73,9 @@ class Fleets:
         except CopyFailed:
             stop_copies(started)
             raise
+        except OSError as error:
+            stop_copies(started)
+            raise CopyFailed(f"The container's process could not be started: {error}") from error
         return tuple(started)
 
     def put(self, place: Place, copies: tuple[Copy, ...]) -> None:
