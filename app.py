@@ -7,13 +7,14 @@ from aws_cdk import App
 
 from seatrial.deployment.load import load_deployments
 from seatrial.errors import SeatrialError, SpecError
+from stacks.context import context_text
 from stacks.endpoint_stack import EndpointStack
 
 
 def define_stacks(app: App) -> None:
     """Add the stacks that the context asks for: `environment`, `endpoint`, `endpoints` and `environments`."""
-    endpoints, environments = (Path(app.node.try_get_context(name) or name) for name in ("endpoints", "environments"))
-    environment, endpoint = (app.node.try_get_context(name) for name in ("environment", "endpoint"))
+    endpoints, environments = (Path(context_text(app, name) or name) for name in ("endpoints", "environments"))
+    environment, endpoint = (context_text(app, name) for name in ("environment", "endpoint"))
     if not environment:
         known = ", ".join(sorted(file.stem for file in environments.glob("*.yaml"))) or "none"
         raise SpecError.of("SEA404", "no environment is named", hint=f"add `-c environment=NAME`; known: {known}")

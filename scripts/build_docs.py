@@ -35,6 +35,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "formulas.md": ("constants", "engines"),
 }
 WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`"}
+ESCAPED_BAR = r"\|"  # a bar within a cell
 BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "exclusiveMaximum": "below", "maximum": "at most"}
 
 
@@ -172,6 +173,8 @@ def _own_bounds(option: Row) -> Iterator[str]:
         yield f"at most {option['maxLength']} characters"
     if "pattern" in option:
         yield f"matches `{option['pattern']}`"
+    if "minItems" in option:
+        yield f"entries: at least {option['minItems']}"
     if "items" in option:
         yield from (f"each {bound}" for bound in _own_bounds(_row(option["items"])))
 
@@ -210,7 +213,8 @@ def _written(value: Json) -> str:
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---",) * len(head), *rows))
+    lines = (head, ("---",) * len(head), *rows)
+    return "\n".join(f"| {' | '.join(cell.replace('|', ESCAPED_BAR) for cell in cells)} |" for cells in lines)
 
 
 def _row(value: Json) -> Row:

@@ -12,6 +12,7 @@ from constructs import Construct
 
 from seatrial_cdk.execution_role import ExecutionRole
 from seatrial_cdk.model_container import model_container
+from seatrial_cdk.rolling_update import rolling_update
 from seatrial_cdk.serving_artifact import ServingArtifact
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ class LlmEndpoint(Construct):
     model is an update in place.
 
     CopyCount is the planned count: an update that changes the component sets it again, and scaling goes on from there.
+    New copies run beside the old ones meanwhile, so the instances may grow by the plan's surge.
+
+    Another instance type or another tensor parallel degree is not safe in place: the service moves a live endpoint's
+    instances and its components one after the other, and copies of the old size may not fit on what the new ones need.
+    Deploy such a change under another endpoint name, move the traffic, then delete the old endpoint.
 
     Args:
         endpoint_name: The endpoint's name; the component is called the same with `-model` behind it.
@@ -165,14 +171,20 @@ def _variant(plan: Plan) -> sagemaker.CfnEndpointConfig.ProductionVariantPropert
         container_startup_health_check_timeout_in_seconds=plan.startup_timeout_s.value,
         model_data_download_timeout_in_seconds=plan.download_timeout_s.value,
         managed_instance_scaling=sagemaker.CfnEndpointConfig.ManagedInstanceScalingProperty(
-            status="ENABLED", min_instance_count=instances, max_instance_count=plan.max_instances
+            status="ENABLED",
+            min_instance_count=instances,
+            max_instance_count=plan.max_instances + plan.surge_instances.value,
         ),
         routing_config=sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy="LEAST_OUTSTANDING_REQUESTS"),
     )
 
 
 def _endpoint(scope: LlmEndpoint) -> sagemaker.CfnEndpoint:
-    """Define the endpoint; an update keeps the instance count that managed scaling has reached."""
+    """Define the endpoint; an update keeps the instance count that managed scaling has reached.
+
+    The desired count is retained too, and not excluded: it belongs to managed instance scaling, which the plan's count
+    would cut back under load. A count outside new bounds is for managed scaling to mend.
+    """
     endpoint = sagemaker.CfnEndpoint(
         scope,
         "Resource",
@@ -195,6 +207,7 @@ def _component(scope: LlmEndpoint, plan: Plan) -> sagemaker.CfnInferenceComponen
             copy_count=plan.copy_count.value
         ),
         specification=_specification(plan, scope.model.attr_model_name),
+        deployment_config=rolling_update(plan),
     )
     component.add_resource_dependency(scope.endpoint)
     component.add_resource_dependency(scope.model)

@@ -44,11 +44,16 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], slo: Kn
     knee, reason = _chosen_knee(request, levels, slo, kneedle)
     found = _clean_level(request, levels) if knee is None else _level_at(levels, knee)
     if found is None:
-        fallback = request.fallback_target_concurrency
-        return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")
+        return fallback_target(request, reason)
     concurrency = found.concurrency * request.target_utilization
     because = f"{reason} {found.concurrency} per copy x target utilization {request.target_utilization:g}"
     return ScalingTarget(concurrency, None if knee is None else knee.detector, found, because)
+
+
+def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:
+    """Return the request's fallback, for a reason."""
+    fallback = request.fallback_target_concurrency
+    return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")
 
 
 def cost_at(request: TrialRequest, level: LevelResult | None) -> float | None:

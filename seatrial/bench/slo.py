@@ -51,6 +51,11 @@ def verdict_at(gate_concurrency: int, levels: Sequence[LevelResult], objectives:
     return Verdict(status="inconclusive", because=f"{unmeasured}measured in full: {measured}", checks=())
 
 
+def inconclusive(verdict: Verdict, because: str) -> Verdict:
+    """Return the verdict as one that proves nothing, for a reason; what was measured stays readable."""
+    return replace(verdict, status="inconclusive", because=f"{because}; {verdict.because}")
+
+
 def no_success(level: LevelResult) -> str:
     """Say that nothing succeeded, and what happened instead."""
     counts = ", ".join(f"{name} {count}" for name, count in level.errors.items())

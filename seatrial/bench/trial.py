@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.address import address_of, socket_addresses
 from seatrial.bench.client import Wave, WaveResult, run_wave
-from seatrial.bench.conclusion import cost_at, scaling_target
+from seatrial.bench.conclusion import cost_at, fallback_target, scaling_target
 from seatrial.bench.connection import dialer
 from seatrial.bench.credentials import Credentials, ambient_credentials
 from seatrial.bench.decode import record_of
@@ -20,7 +20,7 @@ from seatrial.bench.live import not_proven, prove_live
 from seatrial.bench.payload import RequestWriter
 from seatrial.bench.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
 from seatrial.bench.sigv4 import Signer
-from seatrial.bench.slo import verdict_at
+from seatrial.bench.slo import inconclusive, verdict_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,11 +73,12 @@ def run_trial(
     course = _Course(request=request, writer=writer, dial=dial, clock=clock, deadline_s=deadline_s)
     course.warm_up()
     levels, stopped_because = course.measure(on_level)
-    live = _proven_throughout(before, _prove(request, sagemaker), request.copy_count)
+    after = _prove(request, sagemaker)
     return _conclude(
         request,
         tuple(levels),
-        live=live,
+        live=_proven_throughout(before, after, request.copy_count),
+        changed=_changed_copies(before, after),
         engine_note=course.engine_note,
         started_at=started_at,
         duration_s=clock() - started_s,
@@ -189,18 +190,27 @@ def _proven_throughout(before: LiveProof, after: LiveProof, copy_count: int) -> 
     return replace(after, because=f"{after.because}; {note}")
 
 
+def _changed_copies(before: LiveProof, after: LiveProof) -> str:
+    """Say that copies came or went meanwhile; empty when none did. The load per copy is then unknown."""
+    if before.copy_count == after.copy_count:
+        return ""
+    return f"copies changed from {before.copy_count} to {after.copy_count} during the trial"
+
+
 def _conclude(
     request: TrialRequest,
     levels: tuple[LevelResult, ...],
     *,
     live: LiveProof,
+    changed: str,
     engine_note: str,
     started_at: str,
     duration_s: float,
     stopped_because: str,
 ) -> TrialResult:
     slo, kneedle = slo_knee(levels), kneedle_knee(levels)
-    target = scaling_target(request, levels, slo, kneedle)
+    verdict = verdict_at(request.gate_concurrency, levels, request.objectives)
+    target = fallback_target(request, changed) if changed else scaling_target(request, levels, slo, kneedle)
     return TrialResult(
         schema_version=SCHEMA_VERSION,
         request=request,
@@ -210,7 +220,7 @@ def _conclude(
         live=live,
         levels=levels,
         knees=(slo, kneedle),
-        verdict=verdict_at(request.gate_concurrency, levels, request.objectives),
+        verdict=inconclusive(verdict, changed) if changed else verdict,
         target_concurrency_per_copy=target.concurrency_per_copy,
         target_detector=target.detector,
         target_because=target.because,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from seatrial import __version__
@@ -36,7 +38,10 @@ def _version(*, show: bool) -> None:
 
 @app.callback()
 def root(
-    *, version: bool = typer.Option(default=False, callback=lambda value: _version(show=value), is_eager=True)
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=lambda value: _version(show=value), is_eager=True, help="Show it.")
+    ] = False,
 ) -> None:
     """Plan, render, deploy and try LLM endpoints."""
     del version

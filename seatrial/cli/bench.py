@@ -49,11 +49,14 @@ def bench(
 def _request(deployment: Deployment, levels: str | None) -> TrialRequest:
     import boto3
 
+    from seatrial.deployment.aws_failures import aws_failures
     from seatrial.deployment.live_stack import describe_stack
     from seatrial.deployment.trial import complete_request
 
     region = deployment.environment.region
-    stack = describe_stack(deployment.stack_name, boto3.client("cloudformation", region_name=region))
+    with aws_failures(deployment.stack_name):
+        cloudformation = boto3.client("cloudformation", region_name=region)
+    stack = describe_stack(deployment.stack_name, cloudformation)
     request = complete_request(deployment, stack)
     if levels is None:
         return request

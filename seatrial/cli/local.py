@@ -11,14 +11,18 @@ from seatrial.errors import LocalError
 
 local = typer.Typer(help="The embedded AWS with the local engine, on this machine only.", no_args_is_help=True)
 
-StateFolder = Annotated[Path, typer.Option("--state", metavar="DIR", help="Folder of its state and logs.")]
+StateFolder = Annotated[
+    Path, typer.Option("--state", metavar="DIR", file_okay=False, help="Folder of its state and logs.")
+]
 STATE = Path(".seatrial/local")
 
 
 @local.command()
 def up(
     state: StateFolder = STATE,
-    port: Annotated[int | None, typer.Option(help="Port on 127.0.0.1; a free one by default.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Port on 127.0.0.1; a free one by default.")
+    ] = None,
 ) -> None:
     """Start it in the background and print the variables that the AWS tools need."""
     from seatrial.local.lifecycle import environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -19,4 +20,7 @@ EnvironmentsFolder = Annotated[
 
 def environments_folder(given: Path | None, spec: Path) -> Path:
     """Return the folder of environments: as given, else `environments` beside the folder of the spec."""
-    return given if given is not None else spec.parent.parent / "environments"
+    if given is not None:
+        return given
+    folder = spec.resolve().parent.parent / "environments"
+    return folder if spec.is_absolute() else Path(os.path.relpath(folder))

@@ -23,7 +23,8 @@ def plan(
     ] = False,
 ) -> None:
     """Choose instance type, degree, copies and limits, and say why."""
-    from seatrial.plan.lock import write_lock
+    from seatrial.plan.changes import changes
+    from seatrial.plan.lock import locked_document, write_lock
     from seatrial.plan.planner import make_plan
     from seatrial.spec.load import load_spec
 
@@ -38,5 +39,8 @@ def plan(
 
         Console().print(plan_view(made, loaded))
     if write:
+        before = locked_document(loaded)
         file = write_lock(made, spec)
         typer.echo(f"locked in {file.as_posix()}", err=True)
+        for line in changes(before, made) if before is not None else ():
+            typer.echo(f"  {line}", err=True)

@@ -38,12 +38,15 @@ def report(
 
 def _read(result: str) -> TrialResult:
     from seatrial.bench.result import TrialResult
+    from seatrial.deployment.aws_failures import aws_failures
     from seatrial.deployment.live_stack import fetch_result
 
     if result.startswith("s3://"):
         import boto3
 
-        return fetch_result(result, boto3.client("s3"))
+        with aws_failures(result):
+            s3 = boto3.client("s3")
+        return fetch_result(result, s3)
     try:
         return TrialResult.from_json(Path(result).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

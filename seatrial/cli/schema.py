@@ -23,13 +23,21 @@ def schema(
 
     texts = schema_texts()
     if write:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (FOLDER / f"{name}.schema.json").write_text(text, encoding="utf-8")
+        _write(texts)
     elif check:
         _check(texts)
     else:
         typer.echo(texts[document], nl=False)
+
+
+def _write(texts: dict[str, str]) -> None:
+    try:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (FOLDER / f"{name}.schema.json").write_text(text, encoding="utf-8")
+    except OSError as error:
+        message, hint = f"the schemas can't be written: {error.strerror}", "run it where the repository's docs/ lies"
+        raise SpecError.of("SEA101", message, where=FOLDER.as_posix(), hint=hint) from error
 
 
 def _check(texts: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.bench.result import TrialResult
+from seatrial.deployment.aws_failures import aws_failures
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
@@ -47,10 +48,11 @@ def describe_stack(name: str, cloudformation: CloudFormationClient) -> LiveStack
     """Read a stack.
 
     Raises:
-        BenchError: SEA502 when there is no such stack.
+        BenchError: SEA502 when there is no such stack; SEA503 and SEA504 when AWS can't be asked.
     """
     try:
-        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
+        with aws_failures(name):
+            (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     except cloudformation.exceptions.ClientError as error:
         hint = "deploy it first: cdk deploy -c environment=…"
         raise BenchError.of("SEA502", f"the stack can't be read: {error}", where=name, hint=hint) from error
@@ -62,16 +64,18 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
     """Read a trial's result from its S3 URI.
 
     Raises:
-        BenchError: SEA501 when the URI or the document is wrong, SEA507 when the trial itself ended with an error.
+        BenchError: SEA501 when the URI or the document is wrong, SEA507 when the trial itself ended with an error;
+            SEA503 and SEA504 when AWS can't be asked.
     """
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     if not uri.startswith("s3://") or not key:
         raise BenchError.of("SEA501", f"{uri!r} is not s3://BUCKET/KEY", hint="take the stack's output TrialResultUri")
     try:
-        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        with aws_failures(uri):
+            body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
     except s3.exceptions.ClientError as error:
         raise BenchError.of("SEA501", f"the result can't be read: {error}", where=uri) from error
-    text = body.decode()
+    text = body.decode(errors="replace")
     if failure := _failure(text):
         raise BenchError.of("SEA507", failure, where=uri, hint="mend the cause and deploy again")
     return TrialResult.from_json(text)

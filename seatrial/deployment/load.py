@@ -13,6 +13,7 @@ from seatrial.serving.render import render
 from seatrial.spec.load import load_spec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 
@@ -34,17 +35,17 @@ def load_deployments(
     if not files:
         what = f"no spec {endpoint}.yaml" if endpoint else "no spec (*.yaml)"
         raise SpecError.of("SEA404", f"there is {what}", where=endpoints.as_posix(), hint="name the folder of specs")
-    deployments: list[Deployment] = []
+    deployments: dict[Path, Deployment] = {}
     problems: list[Problem] = []
     for file in files:
         try:
-            deployments.append(load_deployment(file, environments, environment))
+            deployments[file] = load_deployment(file, environments, environment)
         except SeatrialError as error:
             problems += error.problems
     problems += _same_names(deployments)
     if problems:
         raise SpecError(problems)
-    return tuple(deployments)
+    return tuple(deployments.values())
 
 
 def load_deployment(spec: Path, environments: Path, environment: str) -> Deployment:
@@ -68,8 +69,15 @@ def load_deployment(spec: Path, environments: Path, environment: str) -> Deploym
     )
 
 
-def _same_names(deployments: list[Deployment]) -> list[Problem]:
-    names = [deployment.endpoint.name for deployment in deployments]
-    doubles = sorted({name for name in names if names.count(name) > 1})
-    hint = "an endpoint's name is its identity; rename one"
-    return [Problem("", "name", "SEA108", f"two specs name the endpoint {name}", hint) for name in doubles]
+def _same_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+    """Yield each name that another spec has already, in upper or lower case."""
+    first: dict[str, Path] = {}
+    for file, deployment in deployments.items():
+        name = deployment.endpoint.name
+        other = first.setdefault(name.lower(), file)
+        if other != file:
+            message = (
+                f"{other.as_posix()} names its endpoint {deployments[other].endpoint.name}, and this one is {name}"
+            )
+            hint = "an endpoint's name is its identity, in upper or lower case; rename one"
+            yield Problem(file.as_posix(), "name", "SEA108", message, hint)

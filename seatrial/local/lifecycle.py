@@ -84,8 +84,7 @@ def up(*, state_dir: Path, port: int | None = None, verbose: bool = False) -> Lo
 def _start(state_dir: Path, port: int, *, verbose: bool) -> LocalAws:
     state_dir = state_dir.absolute()  # the server works in this folder
     log, scratch = aws_log(state_dir), scratch_folder(state_dir)
-    for folder in (log.parent, scratch):
-        folder.mkdir(parents=True, exist_ok=True)
+    _make_folders(log.parent, scratch)
     command = [sys.executable, "-m", "seatrial.local.aws", "--port", str(port), "--state-dir", str(state_dir)]
     ours = {"PYTHONPATH": package_root(), "TMPDIR": str(scratch)}
     with log.open("wb") as output:
@@ -221,6 +220,15 @@ def _check_dependencies() -> None:
             f"the local mode needs optional packages that are not installed: {', '.join(missing)}",
             hint="pip install 'seatrial[local]'",
         )
+
+
+def _make_folders(*folders: Path) -> None:
+    for folder in folders:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"the folder of its state can't be made: {error.strerror}"
+            raise LocalError.of("SEA601", message, where=folder.as_posix(), hint="name another with --state") from error
 
 
 def _last_lines(state_dir: Path) -> str:

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import options
 from seatrial.catalog.instances import PRICE_REGION
+from seatrial.plan.cost import usd_per_hour
+from seatrial.plan.words import counted
+from seatrial.units import usd
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.instances import Instance
     from seatrial.spec.endpoint import ServingOverrides
+    from seatrial.spec.environment import GuardRails
 
 
 def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
@@ -22,6 +26,18 @@ def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
         date = instance.price_date
         return (f"The price of {name} is that of {PRICE_REGION} on {date}; {region}'s is not in the catalog.",)
     return ()
+
+
+def surge_warnings(instance: Instance, instance_count: int, surge: int, rails: GuardRails) -> tuple[str, ...]:
+    """Warn when an update at the most copies costs more per hour than the guard rail allows for them."""
+    most, rail = usd_per_hour(instance, instance_count + surge), rails.usd_per_hour
+    if not surge or most is None or rail is None or most <= rail:
+        return ()
+    warning = (
+        f"An update at max_copies needs {counted(surge, 'instance')} on top of {instance_count} for a while: "
+        f"{usd(most)} per hour exceed the guard rail of {usd(rail)}, which bounds max_copies alone."
+    )
+    return (warning,)
 
 
 def checkpoint_warnings(architecture: Architecture, quantization: str | None) -> tuple[str, ...]:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from seatrial.spec.endpoint import WorkloadSpec
 
 
+# The service takes batches of 5 to 50 % of a component's copies (RollingUpdatePolicy.MaximumBatchSize).
+_COPIES_PER_BATCH_AT_MOST = 20
+_COPIES_PER_BATCH_AT_LEAST = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """The workload spread over copies.
@@ -57,6 +62,15 @@ def copies_needed(copy: Copy, workload: WorkloadSpec, highest: int) -> int:
     if workload.concurrency is not None:
         return math.ceil(workload.concurrency / highest)
     return math.ceil(_requests_per_second(workload) / (predict(copy, highest).output_tok_s / copy.output_tokens))
+
+
+def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
+    """Return the smallest batch of a rolling update that is valid however many copies run.
+
+    `None` when there is none, as always with a single copy: the service then starts as many new copies as old ones run.
+    """
+    batch = math.ceil(max_copies / _COPIES_PER_BATCH_AT_MOST)
+    return batch if batch * _COPIES_PER_BATCH_AT_LEAST <= min_copies else None
 
 
 def spread(copy: Copy, workload: WorkloadSpec, copy_count: int) -> Load:

@@ -99,6 +99,8 @@ class Plan(FrozenModel):
         model_name: The model as it is shown and addressed.
         architecture: Catalog id, or the file, that the architecture was read from.
         copy_count: Copies that run from the start.
+        copies_replaced_at_once: Copies that an update replaces at a time; `None` when it replaces all of them at once.
+        surge_instances: Instances that an update needs for a while, on top of `max_instances`.
         max_num_seqs: Sequences that one copy batches at once.
         max_num_batched_tokens: Tokens of one engine iteration (prefill limit).
         max_queued_requests: Requests that wait at one copy before one is refused.
@@ -127,6 +129,8 @@ class Plan(FrozenModel):
     copy_count: Decision[int]
     max_copies: int
     max_instances: int
+    copies_replaced_at_once: int | None
+    surge_instances: Decision[int]
     max_model_len: Decision[int]
     max_num_seqs: Decision[int]
     max_num_batched_tokens: Decision[int]

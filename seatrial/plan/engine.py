@@ -10,6 +10,7 @@ from seatrial.catalog import engines, images
 from seatrial.errors import PlanError
 from seatrial.plan.cautions import option_warnings
 from seatrial.plan.document import Decision, Image
+from seatrial.plan.reading import token_warnings
 
 if TYPE_CHECKING:
     from seatrial.catalog.engines import Engine, Family
@@ -37,7 +38,8 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     serving = loaded.endpoint.serving
     family, engine = _family(serving.engine, serving.image)
     if serving.image is not None:
-        return _given_image(family, engine, serving.image, serving.engine_version)
+        given = _given_image(family, engine, serving.image, serving.engine_version)
+        return replace(given, warnings=(*given.warnings, *token_warnings(loaded)))
     try:
         found = images.resolve(family, serving.engine_version, loaded.environment.region)
     except PlanError as error:
@@ -53,7 +55,7 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
         image=Decision(value=image, because=f"The build as listed on {build.date} for {loaded.environment.region}."),
         ami_version=_ami(build.cuda),
         facts=engines.find(family, build.version),
-        warnings=(*_undocumented(build), *option_warnings(serving.overrides, build.lmi)),
+        warnings=(*_undocumented(build), *option_warnings(serving.overrides, build.lmi), *token_warnings(loaded)),
     )
 
 

@@ -30,10 +30,10 @@ def write_lock(plan: Plan, spec_path: Path) -> Path:
         The lock's path.
 
     Raises:
-        SpecError: SEA403 when there is a lock that can't be read: it is left alone.
+        SpecError: SEA403 when there is a lock that can't be read or replaced: it is left alone.
     """
     path = lock_path(spec_path)
-    environments = _read(path) if path.exists() else {}
+    environments = _read(path)
     environments[plan.environment] = plan.model_dump(mode="json")
     document = {"schema_version": LOCK_SCHEMA, "environments": environments}
     _replace(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
@@ -46,8 +46,17 @@ def is_locked(loaded: LoadedSpec) -> bool:
     Raises:
         SpecError: SEA403 when the lock can't be read.
     """
-    path = lock_path(loaded.path)
-    return path.exists() and loaded.environment.name in _read(path)
+    return loaded.environment.name in _read(lock_path(loaded.path))
+
+
+def locked_document(loaded: LoadedSpec) -> dict[str, object] | None:
+    """Return the locked plan of the environment as it is written, by whichever release; `None` when there is none.
+
+    Raises:
+        SpecError: SEA403 when the lock can't be read.
+    """
+    document = _read(lock_path(loaded.path)).get(loaded.environment.name)
+    return {str(key): value for key, value in document.items()} if isinstance(document, dict) else None
 
 
 def read_locked_plan(loaded: LoadedSpec) -> Plan:
@@ -59,7 +68,7 @@ def read_locked_plan(loaded: LoadedSpec) -> Plan:
     """
     path, name = lock_path(loaded.path), loaded.environment.name
     hint = f"run `seatrial plan {loaded.path.as_posix()} --environment {name} --write`"
-    environments = _read(path) if path.exists() else {}
+    environments = _read(path)
     if name not in environments:
         message = f"there is no plan for {name}" if environments else "there is no lock"
         raise SpecError.of("SEA401", message, hint=hint, where=path.as_posix(), field=name)
@@ -71,9 +80,14 @@ def read_locked_plan(loaded: LoadedSpec) -> Plan:
 
 
 def _read(path: Path) -> dict[str, object]:
+    """Return the plans of a lock by environment; none when there is no lock."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _unreadable(path, f"it can't be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
         raise _unreadable(path, f"it is not JSON: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("environments"), dict):
         raise _unreadable(path, "it is not a lock")
@@ -102,13 +116,18 @@ def _unreadable(path: Path, message: str, field: str = "") -> SpecError:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the new one, whole."""
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".lock-", delete=False) as file:
-        file.write(text)
-    written = Path(file.name)
+    """Write a file so that a reader sees the old one or the new one, whole; what fails leaves nothing behind."""
     try:
-        written.chmod(0o644)
-        written.replace(path)
-    except OSError:
-        written.unlink()
-        raise
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".lock-")
+        written = Path(name)
+        try:
+            with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 (an open descriptor)
+                file.write(text)
+            written.chmod(0o644)
+            written.replace(path)
+        finally:
+            written.unlink(missing_ok=True)
+    except OSError as error:
+        hint = "the folder of the spec must be writable"
+        message = f"it can't be written: {error.strerror}"
+        raise SpecError.of("SEA403", message, hint=hint, where=path.as_posix()) from error

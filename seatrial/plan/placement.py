@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from seatrial.plan.copies import copies_replaced_at_once
+from seatrial.plan.cost import usd_per_hour
 from seatrial.plan.document import Decision
 from seatrial.plan.words import counted
-from seatrial.units import gib
+from seatrial.units import gib, usd
 
 if TYPE_CHECKING:
     from seatrial.plan.candidate import Offer
@@ -56,6 +58,28 @@ def decide_instance_count(best: Offer) -> Decision[int]:
     copies, each = best.load.copy_count, best.candidate.copies_per_instance
     because = f"{counted(copies, 'copy', 'copies')}, up to {each} on each instance: {best.price}."
     return Decision(value=best.instance_count, because=because)
+
+
+def decide_surge(best: Offer, demand: Demand) -> Decision[int]:
+    """Return the instances that an update needs on top of those for the most copies: new copies run beside old ones."""
+    scaling, each = demand.endpoint.scaling, best.candidate.copies_per_instance
+    most = scaling.max_copies
+    batch = copies_replaced_at_once(scaling.min_copies, most)
+    beside = most if batch is None else batch
+    before, meanwhile = math.ceil(most / each), math.ceil((most + beside) / each)
+    hourly = usd_per_hour(best.candidate.instance, meanwhile - before)
+    price = "an unknown price" if hourly is None else f"{usd(hourly)} per hour"
+    room = (
+        f"they fit on the same {'instance' if before == 1 else f'{before} instances'}."
+        if meanwhile == before
+        else f"{counted(meanwhile, 'instance')} instead of {before} while it updates, {price} more."
+    )
+    manner = "at once" if batch is None else f"{batch} at a time"
+    because = (
+        f"An update replaces the copies {manner}, up to {counted(beside, 'new copy', 'new copies')} beside "
+        f"{counted(most, 'old one')}: {room}"
+    )
+    return Decision(value=meanwhile - before, because=because)
 
 
 def decide_gate(best: Offer, demand: Demand) -> Decision[int]:

@@ -14,8 +14,8 @@ from seatrial.plan.batching import (
     choose_max_num_seqs,
     choose_max_queued,
 )
-from seatrial.plan.cautions import checkpoint_warnings, price_warnings
-from seatrial.plan.copies import capacity
+from seatrial.plan.cautions import checkpoint_warnings, price_warnings, surge_warnings
+from seatrial.plan.copies import capacity, copies_replaced_at_once
 from seatrial.plan.cost import cost_of
 from seatrial.plan.demand import Demand, read_objectives
 from seatrial.plan.document import CurvePoint, Decision, Plan
@@ -32,6 +32,7 @@ from seatrial.plan.placement import (
     decide_gate,
     decide_host_memory,
     decide_instance_count,
+    decide_surge,
     decide_target,
 )
 from seatrial.plan.ranking import best_first, rejections, why_best
@@ -110,6 +111,8 @@ class _Settled:
     max_num_seqs: Decision[int]
     max_queued: Decision[int]
     gate: Decision[int]
+    max_instances: int
+    surge: Decision[int]
     levels: Decision[tuple[int, ...]]
     startup: Decision[int]
     download: Decision[int]
@@ -132,6 +135,8 @@ def _settle(found: _Findings) -> _Settled:
     timeout = demand.objectives[-1]
     in_time = capacity(copy, (timeout,))
     gate = decide_gate(best, demand)
+    most = math.ceil(endpoint.scaling.max_copies / best.candidate.copies_per_instance)
+    surge = decide_surge(best, demand)
     size = weights_bytes(demand.architecture, overrides.quantization)
     startup, download = startup_timeout(endpoint.model, size), download_timeout(endpoint.model, size)
     return _Settled(
@@ -139,6 +144,8 @@ def _settle(found: _Findings) -> _Settled:
         max_num_seqs=batch,
         max_queued=choose_max_queued(overrides, batch.value, in_time, endpoint.trial.request_timeout_s),
         gate=gate,
+        max_instances=most,
+        surge=surge,
         levels=choose_levels(endpoint.trial.concurrency_levels, batch.value, gate.value),
         startup=startup,
         download=download,
@@ -151,6 +158,7 @@ def _settle(found: _Findings) -> _Settled:
             *batch_limit_warnings(overrides, memory),
             *timeout_warnings(startup, download),
             *price_warnings(best.candidate.instance, found.loaded.environment.region),
+            *surge_warnings(best.candidate.instance, most, surge.value, demand.rails),
         ),
     )
 
@@ -179,7 +187,9 @@ def _write_down(found: _Findings, settled: _Settled) -> Plan:
         copies_per_instance=decide_copies_per_instance(best),
         copy_count=decide_copy_count(best, demand),
         max_copies=endpoint.scaling.max_copies,
-        max_instances=math.ceil(endpoint.scaling.max_copies / copies_per_instance),
+        max_instances=settled.max_instances,
+        copies_replaced_at_once=copies_replaced_at_once(endpoint.scaling.min_copies, endpoint.scaling.max_copies),
+        surge_instances=settled.surge,
         max_model_len=found.max_model_len,
         max_num_seqs=settled.max_num_seqs,
         max_num_batched_tokens=found.batched_tokens,

@@ -72,7 +72,23 @@ def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[s
         message = f"the catalog has none of {', '.join(unknown)}"
         hint = f"near in the catalog: {', '.join(near) or 'nothing'}"
         raise PlanError([loaded.problem(("serving", "instance_types"), "SEA110", message, hint)])
-    return known, tuple(f"SEA110: {name} is not in the catalog and was left out." for name in unknown)
+    return known, tuple(
+        f"SEA110: {name} is not in the catalog: it can't be planned without its accelerator's numbers, so it is left "
+        "out."
+        for name in unknown
+    )
+
+
+def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that a hub token is readable once it is deployed, and how to do without."""
+    model = loaded.endpoint.model
+    if model.hub_token_secret is None or model.s3_uri is not None:
+        return ()
+    warning = (
+        "The hub token is resolved into the model's environment, where everyone who may call sagemaker:DescribeModel "
+        "reads it; weights staged to S3 (model.s3_uri) need no token."
+    )
+    return (warning,)
 
 
 def _every_name() -> list[str]:

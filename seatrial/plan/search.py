@@ -14,6 +14,7 @@ from seatrial.plan.latency import Copy, predict
 from seatrial.plan.memory import fit_memory, missing_bytes, weights_bytes
 from seatrial.plan.parallelism import possible_degrees
 from seatrial.plan.words import counted
+from seatrial.spec.endpoint import MOST_COPIES
 from seatrial.units import gib, usd
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ def _judge_speed(demand: Demand, candidate: Candidate) -> Offer | Loss:
             f"A copy is predicted to keep the objectives up to {counted(highest, 'request')} in flight: the workload "
             f"needs {counted(needed, 'copy', 'copies')}, and max_copies is {most}."
         )
-        hint = f"set max_copies to at least {needed}, or allow faster instance types"
+        raised = f"set max_copies to at least {needed}, or " if needed <= MOST_COPIES else ""
+        hint = f"{raised}allow faster instance types"
         return _loss(instance, degree, "copies", because, gap=needed / most, field=("scaling", "max_copies"), hint=hint)
     return _judge_size(demand, candidate, highest, max(needed, demand.endpoint.scaling.min_copies))
 
@@ -136,15 +138,17 @@ def _judge_speed(demand: Demand, candidate: Candidate) -> Offer | Loss:
 def _judge_size(demand: Demand, candidate: Candidate, highest: int, copy_count: int) -> Offer | Loss:
     workload, scaling = demand.endpoint.workload, demand.endpoint.scaling
     asked_tok_s = demand.endpoint.slo.output_tok_s or 0.0
-    sizes = (spread(candidate.copy, workload, count) for count in range(copy_count, scaling.max_copies + 1))
-    load = next((size for size in sizes if size.output_tok_s >= asked_tok_s), None)
-    if load is None:
-        reached = spread(candidate.copy, workload, scaling.max_copies).output_tok_s
-        copies = counted(scaling.max_copies, "copy", "copies")
+    load = spread(candidate.copy, workload, copy_count)
+    while load.output_tok_s < asked_tok_s and load.copy_count < scaling.max_copies and load.concurrency_per_copy > 1:
+        load = spread(candidate.copy, workload, load.copy_count + 1)  # beyond one request each, copies only idle
+    reached = load.output_tok_s
+    if reached < asked_tok_s:
+        copies = counted(load.copy_count, "copy", "copies")
         because = f"With {copies} the workload is predicted to give {reached:,.0f} output tokens per second, "
         because += f"and slo.output_tok_s is {asked_tok_s:,.0f}."
         field, gap = ("slo", "output_tok_s"), asked_tok_s / reached
-        hint = f"ask for at most {math.floor(reached):,}, raise max_copies or the workload's traffic"
+        what = "max_copies or " if load.concurrency_per_copy > 1 else ""
+        hint = f"ask for at most {math.floor(reached):,}, or raise {what}the workload's traffic"
         return _loss(candidate.instance, candidate.degree, "copies", because, gap=gap, field=field, hint=hint)
     if demand.endpoint.objective == "throughput":
         load = spread(candidate.copy, workload, max(load.copy_count, _affordable_copies(demand, candidate)))

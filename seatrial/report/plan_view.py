@@ -53,6 +53,7 @@ def _decisions(plan: Plan) -> RenderableType:
         "tensor parallel degree": plan.tensor_parallel_degree,
         "copies per instance": plan.copies_per_instance,
         "copies": plan.copy_count,
+        "more instances while updating": plan.surge_instances,
         "max model length": plan.max_model_len,
         "max sequences": plan.max_num_seqs,
         "max batched tokens": plan.max_num_batched_tokens,

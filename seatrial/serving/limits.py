@@ -18,10 +18,13 @@ MAX_TOTAL_BYTES = 32 * 1024  # SageMaker developer guide, container environment
 
 _OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
-# Options that the plan or the renderer writes; vLLM's own names of them make the LMI container refuse to start.
+# Options that the plan or the renderer writes, with the field that decides them; empty where none does. The engines'
+# own names of them are here too: vLLM's make the LMI container refuse to start, TGI's launcher reads both.
 DECIDED_BY_PLAN = {
     "lmi": {
+        "engine": "serving.engine",
         "model_id": "model",
+        "hf_model_id": "model",
         "revision": "model.revision",
         "trust_remote_code": "model.trust_remote_code",
         "async_mode": "serving.engine",
@@ -37,16 +40,23 @@ DECIDED_BY_PLAN = {
         "max_num_seqs": "serving.overrides.max_num_seqs",
         "max_rolling_batch_prefill_tokens": "serving.overrides.max_num_batched_tokens",
         "max_num_batched_tokens": "serving.overrides.max_num_batched_tokens",
+        "model_loading_timeout": "",
+        "predict_timeout": "",
+        "job_queue_size": "serving.overrides.max_queued_requests",
         "hf_token": "model.hub_token_secret",
     },
     "tgi": {
         "hf_model_id": "model.hub_id",
         "model_id": "model.hub_id",
         "hf_model_revision": "model.revision",
+        "revision": "model.revision",
         "hf_model_trust_remote_code": "model.trust_remote_code",
+        "trust_remote_code": "model.trust_remote_code",
         "sm_num_gpus": "serving.overrides.tensor_parallel_degree",
+        "num_shard": "serving.overrides.tensor_parallel_degree",
         "dtype": "serving.overrides.dtype",
         "hf_model_quantize": "serving.overrides.quantization",
+        "quantize": "serving.overrides.quantization",
         "max_input_tokens": "workload.output_tokens and serving.overrides.max_model_len",
         "max_input_length": "workload.output_tokens and serving.overrides.max_model_len",
         "max_total_tokens": "serving.overrides.max_model_len",
@@ -61,14 +71,19 @@ DECIDED_BY_PLAN = {
 
 def extra_option_problems(loaded: LoadedSpec, engine: str) -> Iterator[Problem]:
     """Yield the extra options that contradict a decision of the plan, or can't be names of options."""
+    seen: dict[str, str] = {}
     for name in loaded.endpoint.serving.overrides.extra:
         path = ("serving", "overrides", "extra", name)
         decided = DECIDED_BY_PLAN[engine].get(name.lower())
-        if decided:
-            yield loaded.problem(path, "SEA304", f"{name} is decided by the plan", f"set {decided} instead")
+        if decided is not None:
+            hint = f"set {decided} instead" if decided else "leave it out"
+            yield loaded.problem(path, "SEA304", f"{name} is decided by the plan", hint)
+        elif name.lower() in seen:
+            yield loaded.problem(path, "SEA304", f"{name} and {seen[name.lower()]} are one option", "keep one of them")
         elif not _OPTION_NAME.fullmatch(name):
             message = f"{name!r} is no name of an option"
             yield loaded.problem(path, "SEA304", message, "letters, digits and underscores, without `option.`")
+        seen[name.lower()] = name
 
 
 def env_problems(env: Mapping[str, str], where: str) -> Iterator[Problem]:

@@ -50,8 +50,15 @@ def _lmi(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingConfig:
     if source.weights_s3_uri is None:
         files["serving.properties"] = fill("lmi/serving.properties.j2", holes)
     else:
-        env = parse_env(fill("lmi/container.env.j2", holes))
+        extra = loaded.endpoint.serving.overrides.extra
+        names = tuple((_env_name(key), option_text(extra[key])) for key in sorted(extra))
+        env = parse_env(fill("lmi/container.env.j2", holes | {"extra": names}))
     return _config(loaded, plan, source, files, env)
+
+
+def _env_name(option: str) -> str:
+    """Write an option's name behind `OPTION_`: LMI lowers a name in capitals and takes a mixed one as it is."""
+    return option.upper() if option.islower() else option
 
 
 def _tgi(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingConfig:
@@ -62,7 +69,7 @@ def _tgi(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingConfig:
         path = ("serving", "overrides", "max_num_batched_tokens")
         raise RenderError([loaded.problem(path, "SEA305", message, f"TGI wants at least {longest_prompt}")])
     tgi: dict[str, Hole] = {
-        "dtype": TGI_DTYPES[plan.dtype.value],
+        "dtype": None if plan.quantization else TGI_DTYPES[plan.dtype.value],  # TGI refuses the two together
         "max_input_tokens": longest_prompt,
         "max_concurrent_requests": plan.max_num_seqs.value + plan.max_queued_requests.value,
     }

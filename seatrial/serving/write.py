@@ -29,9 +29,8 @@ def write_config(config: ServingConfig, folder: Path) -> tuple[Path, ...]:
     Raises:
         RenderError: SEA301 when the folder holds something already or can't be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RenderError.of("SEA301", "the folder is not empty", where=folder.as_posix(), hint="name a new folder")
     try:
+        _refuse_to_mix(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
             whole = Path(scratch) / "whole"
@@ -44,3 +43,8 @@ def write_config(config: ServingConfig, folder: Path) -> tuple[Path, ...]:
     except OSError as error:
         raise RenderError.of("SEA301", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
     return tuple(folder / name for name in sorted(rendered_files(config)))
+
+
+def _refuse_to_mix(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RenderError.of("SEA301", "the folder is not empty", where=folder.as_posix(), hint="name a new folder")

@@ -7,10 +7,16 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints
 
 from seatrial.model import FrozenModel
+from seatrial.spec import shapes
 
-EndpointName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=40)]
-InstanceType = Annotated[str, StringConstraints(pattern=r"^ml\.[a-z0-9-]+\.[a-z0-9]+$")]
-S3Prefix = Annotated[str, StringConstraints(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$")]
+EndpointName = Annotated[str, StringConstraints(pattern=shapes.ENDPOINT_NAME, max_length=40)]
+InstanceType = Annotated[str, StringConstraints(pattern=shapes.INSTANCE_TYPE)]
+InstanceTypes = Annotated[tuple[InstanceType, ...], Field(min_length=1)]
+S3Prefix = Annotated[str, StringConstraints(pattern=shapes.S3_PREFIX)]
+ImageUri = Annotated[str, StringConstraints(pattern=shapes.IMAGE_URI)]
+Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
+MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
+Copies = Annotated[int, Field(ge=1, le=MOST_COPIES)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 OptionValue = str | int | float | bool
 
@@ -25,7 +31,7 @@ class ModelSpec(FrozenModel):
     accept_eula: bool = Field(default=False, description="You have read and accept the model's licence.")
     architecture: str | None = Field(None, description="Catalog id whose architecture this model shares.")
     config_file: str | None = Field(None, description="The model's `config.json`, relative to the spec.")
-    hub_token_secret: str | None = Field(None, description="Secrets Manager name or ARN of the hub token.")
+    hub_token_secret: Secret | None = Field(None, description="Secrets Manager name or ARN of the hub token.")
     trust_remote_code: bool = Field(default=False, description="Run the Python code of the model's repository.")
 
 
@@ -81,16 +87,16 @@ class ServingSpec(FrozenModel):
 
     engine: Literal["auto", "lmi", "tgi"] = Field("auto", description="Serving container; `auto` decides.")
     engine_version: str | None = Field(None, description="Container version as the catalog writes it.")
-    image: str | None = Field(None, description="Image URI to use as it is, instead of the catalog's.")
-    instance_types: tuple[InstanceType, ...] | None = Field(None, description="The planner chooses among these.")
+    image: ImageUri | None = Field(None, description="URI in a private ECR repository to use as it is.")
+    instance_types: InstanceTypes | None = Field(None, description="The planner chooses among these.")
     overrides: ServingOverrides = ServingOverrides()
 
 
 class ScalingSpec(FrozenModel):
     """How many copies, and how fast their number changes."""
 
-    min_copies: PositiveInt = Field(1, description="Copies that always run.")
-    max_copies: PositiveInt = Field(1, description="Copies at most.")
+    min_copies: Copies = Field(1, description="Copies that always run.")
+    max_copies: Copies = Field(1, description="Copies at most.")
     target_utilization: Fraction = Field(0.8, description="Share of the knee that a copy is loaded to.")
     scale_out_cooldown_s: PositiveInt = Field(60, description="Pause after adding copies.")
     scale_in_cooldown_s: PositiveInt = Field(300, description="Pause after removing copies.")
@@ -100,7 +106,9 @@ class TrialSpec(FrozenModel):
     """The sea trial that every changed plan is put through."""
 
     mode: Literal["rollback", "report", "off"] = Field("rollback", description="What a failed trial does.")
-    concurrency_levels: tuple[PositiveInt, ...] | None = Field(None, description="Requests in flight per copy.")
+    concurrency_levels: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = Field(
+        None, description="Requests in flight per copy."
+    )
     requests_per_concurrency: PositiveInt = Field(3, description="Requests of a level, times its concurrency.")
     warmup_requests: Annotated[int, Field(ge=0)] = Field(2, description="Requests before the first level.")
     budget_minutes: Annotated[float, Field(gt=0, le=14)] = Field(10, description="The trial ends after this.")

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints
+from pydantic import Field, PositiveFloat, StringConstraints
 
 from seatrial.model import FrozenModel
-from seatrial.spec.endpoint import InstanceType
+from seatrial.spec import shapes
+from seatrial.spec.endpoint import Copies, InstanceTypes
 
-Account = Annotated[str, StringConstraints(pattern=r"^[0-9]{12}$")]
-Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,}(-[a-z]+)+-[0-9]$")]
-EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=16)]
+Account = Annotated[str, StringConstraints(pattern=shapes.ACCOUNT)]
+Region = Annotated[str, StringConstraints(pattern=shapes.REGION)]
+EnvironmentName = Annotated[str, StringConstraints(pattern=shapes.ENVIRONMENT_NAME, max_length=16)]
+SubnetId = Annotated[str, StringConstraints(pattern=shapes.SUBNET_ID)]
+SecurityGroupId = Annotated[str, StringConstraints(pattern=shapes.SECURITY_GROUP_ID)]
+KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
 
 
 class GuardRails(FrozenModel):
     """What no endpoint of this environment may exceed."""
 
-    instance_types: tuple[InstanceType, ...] | None = Field(None, description="Only these instance types.")
+    instance_types: InstanceTypes | None = Field(None, description="Only these instance types.")
     usd_per_hour: PositiveFloat | None = Field(None, description="At most this cost of one endpoint per hour.")
-    max_copies: PositiveInt | None = Field(None, description="At most this many copies.")
+    max_copies: Copies | None = Field(None, description="At most this many copies.")
 
 
 class Network(FrozenModel):
     """The VPC of the containers; with no subnets they run in the service's own network."""
 
-    subnet_ids: tuple[str, ...] = Field((), description="Subnets of the containers.")
-    security_group_ids: tuple[str, ...] = Field((), description="Security groups of the containers.")
+    subnet_ids: tuple[SubnetId, ...] = Field((), description="Subnets of the containers.")
+    security_group_ids: tuple[SecurityGroupId, ...] = Field((), description="Security groups of the containers.")
     isolated: bool = Field(default=False, description="No outbound connection; the weights must lie in S3.")
 
 
@@ -35,9 +39,9 @@ class EnvironmentSpec(FrozenModel):
 
     name: EnvironmentName = Field(description="The name by which specs and commands mean it.")
     account: Account | None = Field(None, description="AWS account; left out, that of the caller's credentials.")
-    region: Region = Field(description="AWS region.")
+    region: Region = Field(description="AWS region; one that has inference components.")
     guard_rails: GuardRails = GuardRails()
     network: Network = Network()
-    kms_key_arn: str | None = Field(None, description="KMS key of volumes and results; left out, one is made.")
+    kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results; left out, one is made.")
     removal: Literal["destroy", "retain"] = Field("retain", description="What becomes of results on deletion.")
     tags: dict[str, str] = Field({}, description="Tags of every resource.")

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ValidationError
 
 from seatrial.errors import Problem, SpecError
-from seatrial.model import FrozenModel, canonical_json, digest
+from seatrial.model import FrozenModel
 from seatrial.spec.contradictions import contradictions
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
+from seatrial.spec.environment_rules import network_problems, region_problems
+from seatrial.spec.fingerprint import fingerprint
 from seatrial.spec.guard_rails import guard_rail_problems
 from seatrial.spec.merge import OVERRIDES, Document, merge_environment
 from seatrial.spec.problems import validation_problems
@@ -43,8 +45,8 @@ class LoadedSpec:
 
     @property
     def digest(self) -> str:
-        """Digest of everything that the plan is made from; a lock made from another digest is stale."""
-        return digest(canonical_json(self.endpoint) + canonical_json(self.environment))
+        """Digest of everything that can change the plan or its trial; a lock made from another digest is stale."""
+        return fingerprint(self.endpoint, self.environment)
 
     def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Problem:
         """Return a problem placed where the user wrote the field."""
@@ -104,6 +106,8 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     source = read_source(file)
     document = merge_environment(source, None)
     spec, problems = _validate(EnvironmentSpec, document) if source.data else (None, [])
+    problems += network_problems(document)
+    problems += region_problems(spec, document) if spec is not None else ()
     if spec is not None and spec.name != name:
         message = f"the name {spec.name} differs from the file's, {name}"
         problems.append(Problem(document.where(("name",)), "name", "SEA108", message, f"write `name: {name}`"))
@@ -112,7 +116,7 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
 
 def _validate(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
     try:
-        text = json.dumps(document.data, default=str)  # as JSON, lists may be tuples and yet `yes` is no number
+        text = json.dumps(document.data)  # as JSON, lists may be tuples and yet `yes` is no number
         return model.model_validate_json(text, strict=True), []
     except ValidationError as error:
         return None, list(validation_problems(error, model, document))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, get_args
 from pydantic import BaseModel, ValidationError
 
 from seatrial.errors import Problem
+from seatrial.spec.endpoint import MOST_COPIES
+from seatrial.spec.shapes import HINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from seatrial.spec.merge import Document
     from seatrial.spec.source import FieldPath
 
+_EXACT = 2**53  # beyond it a float no longer tells whole numbers apart
 _TYPE_ERRORS = ("_type", "_parsing", "_from_float", "model_attributes_type")
 
 
@@ -43,8 +46,10 @@ def _explain(found: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> 
         return "SEA104", "the field is unknown", _nearest(str(path[-1]), _fields_at(model, path[:-1]))
     message = f"{_lower(found['msg'])}, not {value!r}" if not isinstance(value, dict) else _lower(found["msg"])
     if kind.endswith(_TYPE_ERRORS):
-        return "SEA105", message, _type_hint(value)
-    return "SEA107", message, ""
+        return "SEA105", message, _type_hint(kind, value)
+    if kind == "too_short":
+        return "SEA107", "the list is empty", "name at least one, or leave the field out"
+    return "SEA107", message, _bound_hint(found)
 
 
 def _lower(message: str) -> str:
@@ -52,9 +57,20 @@ def _lower(message: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _type_hint(value: object) -> str:
+def _bound_hint(found: ErrorDetails) -> str:
+    context = found.get("ctx", {})
+    if context.get("le") == MOST_COPIES:
+        return f"more than {MOST_COPIES:,} copies are taken for a slip of the hand"
+    return HINTS.get(str(context.get("pattern", "")), "")
+
+
+def _type_hint(kind: str, value: object) -> str:
+    if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
+        return "write it as text, in quotes"
     if isinstance(value, bool):
         return "YAML reads yes, no, on and off as true and false: quote the text"
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return f"write it as a whole number: {int(value)}"
     if isinstance(value, str):
         return "write the number without quotes and units"
     return "see the reference of the spec's fields"

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 RULES = MappingProxyType(
     {
-        "SEA101": "a file is missing or can't be read",
+        "SEA101": "a file is missing, or can't be read or written",
         "SEA102": "the text is not YAML",
         "SEA103": "a key is written twice",
         "SEA104": "the field is unknown",
@@ -41,12 +41,12 @@ RULES = MappingProxyType(
         "SEA306": "an extra option would be dropped without an error",
         "SEA401": "there is no lock for this endpoint and environment",
         "SEA402": "the lock does not match its spec",
-        "SEA403": "the lock can't be read",
+        "SEA403": "the lock can't be read or written",
         "SEA404": "there is nothing to synthesize",
         "SEA501": "the trial request is malformed",
         "SEA502": "the live endpoint is not this deployment's",
-        "SEA503": "there are no AWS credentials",
-        "SEA504": "the endpoint can't be reached",
+        "SEA503": "there are no AWS credentials, or they are refused",
+        "SEA504": "AWS or the endpoint can't be reached",
         "SEA505": "the trial's budget is longer than one Lambda function may run",
         "SEA506": "the report can't be written",
         "SEA507": "the trial ended with an error",

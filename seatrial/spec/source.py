@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,21 @@ if TYPE_CHECKING:
 FieldPath = tuple[str | int, ...]
 Yaml = None | bool | int | float | str | list["Yaml"] | dict[str, "Yaml"]
 
-_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PARSER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TAG = "tag:yaml.org,2002:"
+_NO_JSON = {"timestamp": "YAML reads it as a date", "binary": "it is written as binary data"}
+
+
+class _Loader(_PARSER):  # type: ignore[misc, valid-type]  # the base is the C parser where there is one
+    """YAML as people write it: `1e-3` is a number (as in YAML 1.2), dates and binary data stay text to be refused."""
+
+
+_EXPONENT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+")
+_Loader.add_implicit_resolver(f"{_TAG}float", _EXPONENT, list("-+.0123456789"))
+for _name in _NO_JSON:
+    _Loader.add_constructor(f"{_TAG}{_name}", yaml.SafeLoader.construct_yaml_str)
+for _name in ("set", "omap", "pairs"):
+    _Loader.add_constructor(f"{_TAG}{_name}", yaml.SafeLoader.construct_undefined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +70,19 @@ def parse_source(text: str, name: str) -> Source:
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
             return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
+        endless = tuple(_endless(root, name))
+        if endless:
+            return Source(name, {}, {}, endless)
         strange = tuple(_non_string_keys(root, name))
         if strange:
             return Source(name, {}, {}, strange)
         lines = dict(_walk(root, ()))
-        problems = tuple(_duplicates(root, name))
+        problems = (*_duplicates(root, name), *_no_json(root, name))
         data: dict[str, Yaml] = loader.construct_document(root)
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         return _broken_yaml(name, error)
+    except RecursionError:
+        return _broken(name, "SEA102", "the text is nested too deeply", "a spec has a handful of levels")
     finally:
         loader.dispose()
     return Source(name, data, lines, problems)
@@ -72,11 +92,52 @@ def _broken(name: str, rule: str, message: str, hint: str) -> Source:
     return Source(name, {}, {}, (Problem(name, "", rule, message, hint),))
 
 
-def _broken_yaml(name: str, error: yaml.YAMLError | RecursionError) -> Source:
+def _broken_yaml(name: str, error: yaml.YAMLError) -> Source:
     mark = getattr(error, "problem_mark", None)
-    where = f"{name}:{mark.line + 1}" if mark else name
+    where, hint = (f"{name}:{mark.line + 1}", "mend the YAML syntax at this line") if mark else (name, "")
     what = getattr(error, "problem", None) or "the text can't be parsed"
-    return Source(name, {}, {}, (Problem(where, "", "SEA102", str(what), "mend the YAML syntax at this line"),))
+    return Source(name, {}, {}, (Problem(where, "", "SEA102", str(what), hint),))
+
+
+def _endless(node: yaml.Node, name: str, above: tuple[yaml.Node, ...] = ()) -> Iterator[Problem]:
+    """Yield each alias that refers to what contains it."""
+    for line, child in _children(node):
+        if any(child is outer for outer in (*above, node)):
+            message = "the alias refers to what contains it"
+            yield Problem(f"{name}:{line}", "", "SEA102", message, "write the value out instead of the alias")
+        else:
+            yield from _endless(child, name, (*above, node))
+
+
+def _children(node: yaml.Node) -> Iterator[tuple[int, yaml.Node]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            yield from ((line, key), (line, value))
+    elif isinstance(node, yaml.SequenceNode):
+        yield from ((node.start_mark.line + 1, value) for value in node.value)
+
+
+def _no_json(root: yaml.Node, name: str) -> Iterator[Problem]:
+    """Yield every value that is neither text, number, truth, list nor mapping."""
+    for path, node in _scalars(root, ()):
+        what = _NO_JSON.get(node.tag.removeprefix(_TAG))
+        if what:
+            where = f"{name}:{node.start_mark.line + 1}"
+            yield Problem(
+                where, dotted(path), "SEA105", f"{node.value} is no text: {what}", f'quote it: "{node.value}"'
+            )
+
+
+def _scalars(node: yaml.Node, path: FieldPath) -> Iterator[tuple[FieldPath, yaml.ScalarNode]]:
+    if isinstance(node, yaml.ScalarNode):
+        yield path, node
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _scalars(value, (*path, str(key.value)))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _scalars(value, (*path, index))
 
 
 def _walk(node: yaml.Node, path: FieldPath) -> Iterator[tuple[FieldPath, int]]:

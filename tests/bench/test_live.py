@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import boto3
 import pytest
+from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 from botocore.stub import Stubber
 
 from seatrial.bench.live import prove_live
@@ -69,7 +70,7 @@ def test_this_deployment_is_live(sagemaker: SageMakerClient) -> None:
         2,
     )
     assert proof.because == (
-        "the endpoint is InService on config config-2, its component runs model model-2 in 2 copies"
+        "the endpoint is InService on config config-2, its component is InService and runs model model-2 in 2 copies"
     )
 
 
@@ -89,12 +90,11 @@ def test_an_endpoint_without_components_is_proven_by_its_config_alone(sagemaker:
             {},
             "EndpointConfigName: the live endpoint config is config-1, this deployment's is config-2",
         ),
-        ({"EndpointStatus": "Updating"}, {}, "EndpointStatus: the endpoint is Updating, not InService"),
         ({"FailureReason": "no capacity"}, {}, "FailureReason: the endpoint's last update failed: no capacity"),
         (
             {},
             {"InferenceComponentStatus": "Failed"},
-            "InferenceComponentStatus: component chat-copy is Failed, not InService",
+            "InferenceComponentStatus: component chat-copy is Failed, neither InService nor Updating",
         ),
         ({}, {"FailureReason": "health check"}, "FailureReason: component chat-copy: health check"),
         ({}, {"EndpointName": "other"}, "EndpointName: component chat-copy is on endpoint other"),
@@ -119,6 +119,65 @@ def test_each_difference(
     sagemaker: SageMakerClient, endpoint: dict[str, object], component: dict[str, object], difference: str
 ) -> None:
     assert differences(sagemaker, endpoint, component) == [difference]
+
+
+def test_a_healthy_endpoint_may_be_updating_while_its_instances_and_copies_scale(sagemaker: SageMakerClient) -> None:
+    with answering(
+        sagemaker,
+        {**ENDPOINT, "EndpointStatus": "Updating"},
+        {**COMPONENT, "InferenceComponentStatus": "Updating"},
+    ):
+        proof = prove_live(TARGET, EXPECTED, sagemaker=sagemaker)
+    assert proof.because == (
+        "the endpoint is Updating on config config-2, its component is Updating and runs model model-2 in 2 copies"
+    )
+
+
+@pytest.mark.parametrize(
+    "status",
+    ["OutOfService", "Creating", "SystemUpdating", "RollingBack", "Deleting", "Failed", "UpdateRollbackFailed"],
+)
+def test_every_other_status_of_the_endpoint_is_refused(sagemaker: SageMakerClient, status: str) -> None:
+    assert differences(sagemaker, {"EndpointStatus": status}, {}) == [
+        f"EndpointStatus: the endpoint is {status}, neither InService nor Updating"
+    ]
+
+
+@pytest.mark.parametrize("status", ["Creating", "Deleting", "Failed"])
+def test_every_other_status_of_the_component_is_refused(sagemaker: SageMakerClient, status: str) -> None:
+    assert differences(sagemaker, {}, {"InferenceComponentStatus": status}) == [
+        f"InferenceComponentStatus: component chat-copy is {status}, neither InService nor Updating"
+    ]
+
+
+class Failing:
+    """A control plane that can't be asked."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def describe_endpoint(self, **_: str) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            NoCredentialsError(),
+            "endpoint chat: SEA503: no credentials to describe it with: Unable to locate credentials",
+        ),
+        (
+            EndpointConnectionError(endpoint_url="https://api.example"),
+            "endpoint chat: SEA504: the control plane can't be reached: Could not connect to the endpoint URL: "
+            '"https://api.example"',
+        ),
+    ],
+)
+def test_a_control_plane_that_cannot_be_asked_is_told_without_a_traceback(error: Exception, message: str) -> None:
+    with pytest.raises(BenchError) as caught:
+        prove_live(TARGET, EXPECTED, sagemaker=cast("SageMakerClient", Failing(error)))
+    assert str(caught.value) == message
 
 
 def test_a_rolled_back_update_is_told_in_full(sagemaker: SageMakerClient) -> None:

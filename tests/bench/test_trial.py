@@ -143,16 +143,26 @@ def test_the_deployment_is_proven_before_and_after(proven_trial: Callable[..., T
     result = proven_trial(description("config-2", 1), description("config-2", 1))
     assert result.live.proven
     assert result.live.because == (
-        "the endpoint is InService on config config-2, its component runs model model-2 in 1 copies"
+        "the endpoint is InService on config config-2, its component is InService and runs model model-2 in 1 copies"
     )
 
 
 def test_copies_that_are_not_those_loaded_are_told(proven_trial: Callable[..., TrialResult]) -> None:
     result = proven_trial(description("config-2", 1), description("config-2", 3))
     assert result.live.because == (
-        "the endpoint is InService on config config-2, its component runs model model-2 in 3 copies; "
+        "the endpoint is InService on config config-2, its component is InService and runs model model-2 in 3 copies; "
         "beware: 1 and 3 copies ran before and after, the load was made for 1"
     )
+
+
+def test_copies_that_come_or_go_meanwhile_prove_nothing(proven_trial: Callable[..., TrialResult]) -> None:
+    result = proven_trial(description("config-2", 1), description("config-2", 3))
+    changed = "copies changed from 1 to 3 during the trial"
+    assert result.verdict.status == "inconclusive"
+    assert result.verdict.because.startswith(f"{changed}; all ")
+    assert (result.target_concurrency_per_copy, result.target_detector) == (2.0, None)
+    assert result.target_because == f"fallback 2 per copy: {changed}"
+    assert len(result.levels) == 3
 
 
 def test_a_rollback_during_the_trial_voids_it(proven_trial: Callable[..., TrialResult]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pytest
 
@@ -15,7 +17,9 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 class Seatrial(Protocol):
-    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
+    def __call__(
+        self, *arguments: str, folder: Path | None = ..., env: dict[str, str] | None = ...
+    ) -> subprocess.CompletedProcess[str]: ...
 
 
 @pytest.fixture
@@ -27,9 +31,19 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def seatrial(project: Path) -> Seatrial:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: str, folder: Path | None = None, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "seatrial.cli", *arguments]
-        return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            command,
+            cwd=folder or project,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=None if env is None else os.environ | env,
+        )
 
     return run
 
@@ -65,6 +79,23 @@ class TestValidate:
             "concurrency and requests_per_second exclude each other",
         ]
         assert files(project) == before
+
+    def test_from_the_folder_of_the_specs_the_environments_are_found(self, seatrial: Seatrial, project: Path) -> None:
+        done = seatrial("validate", "llama-2-7b-chat.yaml", folder=project / "endpoints")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "llama-2-7b-chat.yaml: valid\n", "")
+
+    def test_paths_are_named_as_the_user_gave_them(self, seatrial: Seatrial, project: Path) -> None:
+        hint = "\n  hint: known in {}: dev, local, prod\n"
+        done = seatrial("validate", "falcon-40b.yaml", "-e", "qa", folder=project / "endpoints")
+        assert (
+            done.stderr
+            == f"../environments/qa.yaml: SEA109: there is no environment qa{hint.format('../environments')}"
+        )
+        done = seatrial("validate", SPECS[0], "-e", "qa")
+        assert done.stderr == f"environments/qa.yaml: SEA109: there is no environment qa{hint.format('environments')}"
+        folder = project.resolve() / "environments"
+        done = seatrial("validate", str(project / SPECS[0]), "-e", "qa")
+        assert done.stderr == f"{folder}/qa.yaml: SEA109: there is no environment qa{hint.format(folder)}"
 
     @pytest.mark.parametrize("command", [["plan"], ["plan", "--write"], ["render"], ["render", "-o", "out"]])
     def test_other_commands_refuse_a_wrong_spec_alike(
@@ -112,6 +143,24 @@ class TestPlan:
         assert seatrial("plan", SPECS[1], "-e", "dev", "--write").returncode == 0
         assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
 
+    def test_locking_again_says_what_changed(self, seatrial: Seatrial, project: Path) -> None:
+        lock = "locked in endpoints/llama-2-7b-chat.lock.json\n"
+        seatrial("plan", SPECS[1], "-e", "dev", "--write")
+        assert seatrial("plan", SPECS[1], "-e", "dev", "--write").stderr == f"{lock}  unchanged\n"
+        spec = project / SPECS[1]
+        spec.write_text(spec.read_text().replace("max_copies: 2\n\nenv", "max_copies: 1\n\nenv"))
+        done = seatrial("plan", SPECS[1], "-e", "dev", "--write")
+        assert done.stderr.startswith(lock)
+        assert "  max_copies: 2 -> 1\n" in done.stderr
+        assert "spec_digest" not in done.stderr
+
+    def test_a_change_of_what_is_only_deployed_keeps_the_lock(self, seatrial: Seatrial, project: Path) -> None:
+        assert seatrial("plan", SPECS[1], "-e", "dev", "--write").returncode == 0
+        spec, place = project / SPECS[1], project / "environments" / "dev.yaml"
+        spec.write_text(spec.read_text().replace("Chat for the support portal.", "Chat."))
+        place.write_text(place.read_text().replace("removal: destroy", "removal: retain"))
+        assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
+
 
 class TestRender:
     def test_to_a_folder(self, seatrial: Seatrial, project: Path) -> None:
@@ -150,3 +199,91 @@ def test_a_missing_result_is_named(seatrial: Seatrial) -> None:
         1,
         "none.json: SEA501: the result can't be read: [Errno 2] No such file or directory: 'none.json'",
     )
+
+
+class TestWithoutAws:
+    """Nothing here calls AWS: the calls end before, each with one message."""
+
+    NOTHING: ClassVar = {
+        "HOME": "/nonexistent",
+        "AWS_ACCESS_KEY_ID": "",
+        "AWS_SECRET_ACCESS_KEY": "",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": "/nonexistent/config",
+        "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent/credentials",
+        "AWS_MAX_ATTEMPTS": "1",
+    }
+    LOG_IN = "  hint: log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY\n"
+    REPORT = ("report", "s3://bucket/result.json")
+    BENCH = ("bench", SPECS[1], "-e", "dev")
+
+    @pytest.mark.parametrize(
+        ("arguments", "where"), [(REPORT, "s3://bucket/result.json"), (BENCH, "seatrial-dev-llama-2-7b-chat")]
+    )
+    def test_no_credentials(self, arguments: tuple[str, ...], where: str, seatrial: Seatrial) -> None:
+        seatrial("plan", SPECS[1], "-e", "dev", "--write")
+        done = seatrial(*arguments, env=self.NOTHING)
+        message = f"{where}: SEA503: there are no AWS credentials: Unable to locate credentials\n"
+        assert (done.returncode, done.stderr) == (1, message + self.LOG_IN)
+
+    @pytest.mark.parametrize(
+        ("arguments", "where"), [(REPORT, "s3://bucket/result.json"), (BENCH, "seatrial-dev-llama-2-7b-chat")]
+    )
+    def test_an_unknown_profile(self, arguments: tuple[str, ...], where: str, seatrial: Seatrial) -> None:
+        seatrial("plan", SPECS[1], "-e", "dev", "--write")
+        done = seatrial(*arguments, env=self.NOTHING | {"AWS_PROFILE": "nosuch"})
+        message = f"{where}: SEA503: The config profile (nosuch) could not be found\n"
+        hint = "  hint: set AWS_PROFILE to one of `aws configure list-profiles`\n"
+        assert (done.returncode, done.stderr) == (1, message + hint)
+
+    def test_no_connection(self, seatrial: Seatrial) -> None:
+        with socket.socket() as nobody:  # bound, and never listening: every connection is refused
+            nobody.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+            keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": url}
+            done = seatrial(*self.REPORT, env=self.NOTHING | keys)
+        assert (done.returncode, done.stderr) == (
+            1,
+            "s3://bucket/result.json: SEA504: AWS can't be reached: Could not connect to the endpoint URL: "
+            f'"{url}/bucket/result.json"\n  hint: check the connection, the region and AWS_ENDPOINT_URL\n',
+        )
+
+
+class TestPathsThatCantBe:
+    def test_a_name_that_is_too_long_to_render_into(self, seatrial: Seatrial) -> None:
+        seatrial("plan", SPECS[1], "-e", "dev", "--write")
+        done = seatrial("render", SPECS[1], "-e", "dev", "-o", "x" * 300)
+        assert (done.returncode, done.stderr) == (2, f"{'x' * 300}: SEA301: can't be written: File name too long\n")
+
+    def test_schemas_where_docs_is_a_file(self, seatrial: Seatrial, project: Path) -> None:
+        (project / "docs").write_text("")
+        done = seatrial("schema", "--write")
+        assert (done.returncode, done.stderr) == (
+            2,
+            "docs/schema: SEA101: the schemas can't be written: Not a directory\n"
+            "  hint: run it where the repository's docs/ lies\n",
+        )
+
+    @pytest.mark.parametrize(
+        ("port", "bound"),
+        [("0", "greater than or equal to 1"), ("-1", "greater than or equal to 1"), ("65536", "less than or equal to")],
+    )
+    def test_a_port_that_is_none(self, port: str, bound: str, seatrial: Seatrial) -> None:
+        done = seatrial("local", "up", "--port", port)
+        assert done.returncode == 2
+        assert f"Invalid value for '--port': Input should be {bound}" in done.stderr
+
+    def test_a_state_that_is_a_file(self, seatrial: Seatrial, project: Path) -> None:
+        (project / "state").write_text("")
+        done = seatrial("local", "up", "--state", "state")
+        assert done.returncode == 2
+        assert "Invalid value for '--state': dir 'state' is a file." in done.stderr
+
+    def test_a_state_below_a_file(self, seatrial: Seatrial, project: Path) -> None:
+        (project / "state").write_text("")
+        done = seatrial("local", "up", "--state", "state/here")
+        assert (done.returncode, done.stderr) == (
+            1,
+            f"{project}/state/here/logs: SEA601: the folder of its state can't be made: Not a directory\n"
+            "  hint: name another with --state\n",
+        )

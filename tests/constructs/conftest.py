@@ -15,6 +15,8 @@ from seatrial.bench.result import Check, Knee, LevelResult, LiveProof, TrialResu
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
+
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent
 
 OBJECTIVE = Objective(metric="ttft_ms", statistic="p95", bound=2000.0, sense="at_most")
@@ -33,6 +35,9 @@ class DictStore:
 
     def uri(self, key: str) -> str:
         return f"s3://results/{key}"
+
+    def clear(self, endpoint_name: str) -> None:
+        self.texts = {key: text for key, text in self.texts.items() if key.split("/")[1] != endpoint_name}
 
 
 def request_of_dev() -> TrialRequest:
@@ -112,6 +117,26 @@ def passing_result() -> TrialResult:
 @pytest.fixture
 def store() -> DictStore:
     return DictStore()
+
+
+@dataclass
+class DictScaling:
+    """What is suspended, by component; a component that nothing scales is absent."""
+
+    states: dict[str, SuspendedStateTypeDef] = field(default_factory=dict)
+    calls: list[SuspendedStateTypeDef] = field(default_factory=list)
+
+    def suspended(self, component: str) -> SuspendedStateTypeDef | None:
+        return self.states.get(component)
+
+    def suspend(self, component: str, state: SuspendedStateTypeDef) -> None:
+        self.states[component] = state
+        self.calls.append(state)
+
+
+@pytest.fixture
+def scaling() -> DictScaling:
+    return DictScaling()
 
 
 @pytest.fixture

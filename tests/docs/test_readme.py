@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,15 +52,13 @@ def anchors(markdown: str) -> set[str]:
 
 
 def test_the_example_of_the_readme_validates_and_plans(tmp_path: Path) -> None:
-    found = re.search(r"^```yaml\n# (endpoints/chat\.yaml)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.S | re.M)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"^```yaml\n# (endpoints/chat\.yaml)\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
     assert found is not None
     spec = tmp_path / found[1]
     spec.parent.mkdir()
     spec.write_text(found[2], encoding="utf-8")
-    shutil.copytree(ROOT / "environments", tmp_path / "environments")
-    for environment in ("dev", "prod"):
-        loaded = load_spec(spec, environment, environments=tmp_path / "environments")
-        assert make_plan(loaded).endpoint == "chat"
+    assert make_plan(load_spec(spec, "dev", environments=ROOT / "environments")).endpoint == "chat"
 
 
 def test_the_overrides_example_merges_as_the_page_says(tmp_path: Path) -> None:
@@ -78,7 +75,7 @@ def test_the_overrides_example_merges_as_the_page_says(tmp_path: Path) -> None:
 
 def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     broken = []
-    for link in LINK.findall(page.read_text(encoding="utf-8")):
+    for link in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
         file, _, anchor = link.partition("#")
         target = (page.parent / file).resolve() if file else page
         if re.match(r"[a-z]+:", link):
@@ -92,7 +89,7 @@ def test_every_command_and_option_that_is_named_exists(page: Path) -> None:
     assert [(words, mistake) for words in calls(page.read_text(encoding="utf-8")) for mistake in mistakes(words)] == []
 
 
-def test_pages_that_name_no_command_are_not_all_of_them() -> None:
+def test_the_commands_of_the_readme_are_found() -> None:
     assert ["bench", "endpoints/chat.yaml", "-e", "dev"] in calls((ROOT / "README.md").read_text(encoding="utf-8"))
 
 

@@ -90,6 +90,7 @@ def environment_of(repository: Path, home: Path) -> dict[str, str]:
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{repository}{os.pathsep}{repository / 'constructs'}",
         "HOME": str(home),
+        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),  # unpacked jsii packages
         "LANG": "C.UTF-8",
         "COLUMNS": "100",
         "NO_COLOR": "1",

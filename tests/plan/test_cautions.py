@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from seatrial.plan.planner import make_plan
 
 if TYPE_CHECKING:
@@ -19,3 +21,21 @@ def test_an_option_that_lmi_would_drop_is_warned_of(ask: Ask) -> None:
 def test_known_options_are_not(ask: Ask) -> None:
     serving = {"instance_types": ["ml.g5.2xlarge"], "overrides": {"extra": {"enable_prefix_caching": True}}}
     assert not any("SEA306" in warning for warning in make_plan(ask(serving=serving)).warnings)
+
+
+@pytest.mark.parametrize(
+    ("rail", "warnings"),
+    [
+        (
+            3.02,
+            [
+                "An update at max_copies needs 1 instance on top of 1 for a while: $3.03 per hour exceed the guard "
+                "rail of $3.02, which bounds max_copies alone."
+            ],
+        ),
+        (3.03, []),
+    ],
+)
+def test_an_update_beyond_the_guard_rail_is_warned_of(ask: Ask, rail: float, warnings: list[str]) -> None:
+    plan = make_plan(ask(rails={"usd_per_hour": rail}))
+    assert [warning for warning in plan.warnings if warning.startswith("An update")] == warnings

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.catalog import engines, models
-from seatrial.plan.copies import capacity, copies_needed, spread
+from seatrial.plan.copies import capacity, copies_needed, copies_replaced_at_once, spread
 from seatrial.plan.demand import Objective
 from seatrial.plan.latency import Copy, predict
 from seatrial.spec.endpoint import WorkloadSpec
@@ -65,3 +66,13 @@ def test_a_rate_is_served_by_the_copies_that_it_needs(rate: float) -> None:
 
     assert load.output_tok_s >= rate * 256 * (1 - 1e-6)
     assert 1 <= load.concurrency_per_copy <= 28
+
+
+@pytest.mark.parametrize(
+    ("min_copies", "max_copies", "batch"),
+    [(1, 1, None), (1, 4, None), (2, 2, 1), (2, 20, 1), (3, 21, None), (4, 21, 2), (20, 140, 7), (13, 140, None)],
+)
+def test_a_batch_of_an_update_is_5_to_50_percent_of_however_many_copies_run(
+    min_copies: int, max_copies: int, batch: int | None
+) -> None:
+    assert copies_replaced_at_once(min_copies, max_copies) == batch

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from seatrial.plan.engine import choose_engine
 
 if TYPE_CHECKING:
@@ -45,6 +47,16 @@ def test_a_given_image_is_used_as_it_is(ask: Ask) -> None:
     assert (choice.engine.value, choice.version.value) == ("tgi", "2025-cu124")
     assert choice.ami_version.value == "al2-ami-sagemaker-inference-gpu-3-1"
     assert choice.warnings == (f"The image {OWN_IMAGE} is used as it is: nothing about it was checked.",)
+
+
+@pytest.mark.parametrize("serving", [{}, {"image": OWN_IMAGE}])
+def test_a_hub_token_is_warned_of_because_it_can_be_read(serving: dict[str, object], ask: Ask) -> None:
+    model = {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "hub_token_secret": "hub-token"}
+
+    assert choose_engine(ask(model=model, serving=serving)).warnings[-1] == (
+        "The hub token is resolved into the model's environment, where everyone who may call sagemaker:DescribeModel "
+        "reads it; weights staged to S3 (model.s3_uri) need no token."
+    )
 
 
 def test_without_a_native_driver_the_service_chooses_the_ami(ask: Ask) -> None:

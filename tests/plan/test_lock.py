@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,10 @@ def test_a_changed_spec_makes_the_lock_stale(plan: Plan, ask: Ask) -> None:
     ("text", "message"),
     [
         ("{", "it is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (
+            "[" * 100_000,
+            "it is not JSON: maximum recursion depth exceeded while decoding a JSON array from a unicode string",
+        ),
         ("[]", "it is not a lock"),
         ('{"schema_version": "2", "environments": {}}', "its schema_version is 2, and this release reads 1"),
     ],
@@ -112,6 +117,33 @@ def test_an_unreadable_lock(text: str, message: str, ask: Ask) -> None:
         read_locked_plan(loaded)
 
     assert str(caught.value) == f"chat.lock.json: SEA403: {message}{AGAIN}"
+
+
+def test_a_lock_that_is_a_folder(ask: Ask) -> None:
+    loaded = ask()
+    Path("chat.lock.json").mkdir()
+
+    with pytest.raises(SpecError) as caught:
+        read_locked_plan(loaded)
+
+    assert str(caught.value) == f"chat.lock.json: SEA403: it can't be read: Is a directory{AGAIN}"
+
+
+def test_a_disk_that_takes_nothing_leaves_the_old_lock_and_nothing_else(plan: Plan, tmp_path: Path) -> None:
+    before = write_lock(plan, Path("chat.yaml")).read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(SpecError) as caught:
+            write_lock(plan, Path("chat.yaml"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert str(caught.value) == (
+        "chat.lock.json: SEA403: it can't be written: File too large\n  hint: the folder of the spec must be writable"
+    )
+    assert Path("chat.lock.json").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["chat.lock.json", "chat.yaml", "environments"]
 
 
 @pytest.mark.parametrize(

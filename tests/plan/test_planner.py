@@ -97,6 +97,42 @@ def test_several_copies_share_an_instance(ask: Ask) -> None:
     assert plan.cost.usd_per_hour_per_copy == round(7.09 / 4, 4)
 
 
+def test_an_update_of_single_copies_doubles_them_for_a_while(ask: Ask) -> None:
+    plan = make_plan(ask(scaling={"min_copies": 1, "max_copies": 2}))
+
+    assert plan.copies_replaced_at_once is None
+    assert (plan.max_instances, plan.surge_instances.value) == (2, 2)
+    assert plan.surge_instances.because == (
+        "An update replaces the copies at once, up to 2 new copies beside 2 old ones: 4 instances instead of 2 while "
+        "it updates, $3.03 per hour more."
+    )
+
+
+def test_an_update_of_several_copies_needs_room_for_one_more(ask: Ask) -> None:
+    plan = make_plan(ask(scaling={"min_copies": 2, "max_copies": 4}))
+
+    assert plan.copies_replaced_at_once == 1
+    assert (plan.max_instances, plan.surge_instances.value) == (4, 1)
+    assert plan.surge_instances.because == (
+        "An update replaces the copies 1 at a time, up to 1 new copy beside 4 old ones: 5 instances instead of 4 while "
+        "it updates, $1.515 per hour more."
+    )
+
+
+def test_room_that_an_instance_has_left_is_no_surge(ask: Ask) -> None:
+    plan = make_plan(
+        ask(
+            serving={"instance_types": ["ml.g5.12xlarge"], "overrides": {"tensor_parallel_degree": 1}},
+            scaling={"min_copies": 2, "max_copies": 3},
+        )
+    )
+
+    assert (plan.copies_per_instance.value, plan.max_instances, plan.surge_instances.value) == (4, 1, 0)
+    assert plan.surge_instances.because == (
+        "An update replaces the copies 1 at a time, up to 1 new copy beside 3 old ones: they fit on the same instance."
+    )
+
+
 def test_a_request_rate_becomes_a_concurrency_by_littles_law(ask: Ask) -> None:
     traffic = {"input_tokens": 256, "output_tokens": 256, "requests_per_second": 1.0}
     plan = make_plan(ask(workload=traffic, serving={"instance_types": ["ml.g5.2xlarge"], **TGI_1}))
@@ -241,7 +277,10 @@ def test_an_unknown_price_and_an_unknown_instance_type_are_said(ask: Ask) -> Non
     plan = make_plan(ask(serving={"instance_types": ["ml.g4dn.12xlarge", "ml.g99.xlarge"]}))
 
     assert plan.cost.usd_per_hour is None
-    assert plan.warnings[0] == "SEA110: ml.g99.xlarge is not in the catalog and was left out."
+    assert plan.warnings[0] == (
+        "SEA110: ml.g99.xlarge is not in the catalog: it can't be planned without its accelerator's numbers, so it is "
+        "left out."
+    )
     assert plan.warnings[-1] == (
         "SEA207: the price of ml.g4dn.12xlarge in us-east-1 is not in the catalog, so the cost is unknown."
     )

@@ -90,7 +90,17 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
         {"slo": {"output_tok_s": 5000}},
         "chat.yaml:12: slo.output_tok_s: SEA205: no deployment takes the workload; the nearest is ml.g5.2xlarge with "
         "degree 1: With 1 copy the workload is predicted to give 344 output tokens per second, and slo.output_tok_s "
-        "is 5,000.\n  hint: ask for at most 343, raise max_copies or the workload's traffic",
+        "is 5,000.\n  hint: ask for at most 343, or raise max_copies or the workload's traffic",
+    ),
+    "SEA205 more tokens per second than the traffic can ask for": (
+        {
+            "slo": {"output_tok_s": 1e12},
+            "scaling": {"max_copies": 1000},
+            "workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 4},
+        },
+        "chat.yaml:12: slo.output_tok_s: SEA205: no deployment takes the workload; the nearest is ml.g5.2xlarge with "
+        "degree 1: With 4 copies the workload is predicted to give 124 output tokens per second, and slo.output_tok_s "
+        "is 1,000,000,000,000.\n  hint: ask for at most 124, or raise the workload's traffic",
     ),
     "SEA206 above the budget": (
         {"budget": {"usd_per_hour": 1.5}},
@@ -138,9 +148,9 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
         "  hint: known: 3.3.6, 3.3.4, 3.2.3; or give the image's URI in serving.image",
     ),
     "SEA303 an unknown region": (
-        {"region": "us-easy-1"},
-        "chat.yaml:8: serving: SEA303: no image is known for 0.36.0-lmi27.0.0-cu130 in us-easy-1\n"
-        "  hint: known: us-east-1, us-west-1, us-east-2; or give the image's URI in serving.image",
+        {"region": "us-iso-west-1"},
+        "chat.yaml:8: serving: SEA303: no image is known for 0.36.0-lmi27.0.0-cu130 in us-iso-west-1\n"
+        "  hint: known: us-iso-east-1, us-isob-east-1, us-gov-west-1; or give the image's URI in serving.image",
     ),
 }
 

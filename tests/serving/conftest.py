@@ -38,12 +38,20 @@ def loaded(tmp_path: Path) -> Loaded:
 
 
 class MakePlan(Protocol):
-    def __call__(self, engine: str = ..., *, max_num_batched_tokens: int = ..., dtype: str = ...) -> Plan: ...
+    def __call__(
+        self, engine: str = ..., *, max_num_batched_tokens: int = ..., dtype: str = ..., quantization: str | None = ...
+    ) -> Plan: ...
 
 
 @pytest.fixture
 def make_plan() -> MakePlan:
-    def make(engine: str = "lmi", *, max_num_batched_tokens: int = 2048, dtype: str = "fp16") -> Plan:
+    def make(
+        engine: str = "lmi",
+        *,
+        max_num_batched_tokens: int = 2048,
+        dtype: str = "fp16",
+        quantization: str | None = None,
+    ) -> Plan:
         uri = TGI_IMAGE if engine == "tgi" else LMI_IMAGE
         repository, _, tag = uri.partition("/")[2].partition(":")
         why = "chosen for the test"
@@ -65,12 +73,14 @@ def make_plan() -> MakePlan:
             copy_count=Decision(value=1, because=why),
             max_copies=1,
             max_instances=1,
+            copies_replaced_at_once=None,
+            surge_instances=Decision(value=1, because=why),
             max_model_len=Decision(value=512, because=why),
             max_num_seqs=Decision(value=64, because=why),
             max_num_batched_tokens=Decision(value=max_num_batched_tokens, because=why),
             max_queued_requests=Decision(value=100, because=why),
             dtype=Decision(value=dtype, because=why),
-            quantization=None,
+            quantization=quantization,
             cpu_cores_per_copy=4,
             memory_min_mb=Decision(value=1024, because=why),
             startup_timeout_s=Decision(value=1200, because=why),

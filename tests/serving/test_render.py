@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from seatrial.errors import RenderError
+from seatrial.serving.limits import DECIDED_BY_PLAN
 from seatrial.serving.properties import parse_properties
 from seatrial.serving.render import render
 from seatrial.serving.write import rendered_files, write_config
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from seatrial.spec.load import LoadedSpec
 
 GOLDEN = Path(__file__).parent / "golden"
-S3_MODEL = "s3_uri: s3://weights/llama/"
+S3_MODEL = "s3_uri: s3://weights/llama/\n  trust_remote_code: true"
+HUB_MODEL = "hub_id: org/model\n  revision: abc123\n  trust_remote_code: true"
 EXTRA = "serving: {overrides: {extra: {gpu_memory_utilization: 0.9, enable_prefix_caching: true}}}\n"
 SECRET = "hub_id: org/model\n  hub_token_secret: seatrial/hub-token\n  trust_remote_code: true"
 
@@ -25,7 +28,9 @@ class Loaded(Protocol):
 
 
 class MakePlan(Protocol):
-    def __call__(self, engine: str = ..., *, max_num_batched_tokens: int = ..., dtype: str = ...) -> Plan: ...
+    def __call__(
+        self, engine: str = ..., *, max_num_batched_tokens: int = ..., dtype: str = ..., quantization: str | None = ...
+    ) -> Plan: ...
 
 
 def golden(name: str) -> str:
@@ -36,7 +41,7 @@ def golden(name: str) -> str:
     ("engine", "model", "file", "expected"),
     [
         ("lmi", "hub_id: org/model\n  revision: abc123", "serving.properties", "lmi.serving.properties"),
-        ("lmi", S3_MODEL, "container.env", "lmi.container.env"),
+        ("lmi", "s3_uri: s3://weights/llama/", "container.env", "lmi.container.env"),
         ("tgi", SECRET, "container.env", "tgi.container.env"),
     ],
 )
@@ -45,6 +50,23 @@ def test_the_rendered_text_is_the_golden_file(
 ) -> None:
     config = render(loaded(EXTRA, model=model), make_plan(engine))
     assert rendered_files(config)[file] == golden(expected)
+
+
+def test_quantized_weights_have_no_dtype_in_tgi(loaded: Loaded, make_plan: MakePlan) -> None:
+    config = render(loaded(), make_plan("tgi", quantization="awq"))  # TGI: "Only 1 can be set"
+    assert rendered_files(config)["container.env"] == golden("tgi.quantized.container.env")
+
+
+@pytest.mark.parametrize(("engine", "model"), [("lmi", HUB_MODEL), ("lmi", S3_MODEL), ("tgi", HUB_MODEL)])
+def test_no_extra_option_can_write_a_rendered_key_again(
+    engine: str, model: str, loaded: Loaded, make_plan: MakePlan
+) -> None:
+    config = render(loaded(model=model), make_plan(engine, quantization="awq"))
+    keys = [*config.container_env, *parse_properties(config.files.get("serving.properties", ""))]
+    prefix = re.compile("^(option[._]|serving_)")
+    names = {prefix.sub("", key.lower()) for key in keys}
+    assert len(names) > 8
+    assert names - set(DECIDED_BY_PLAN[engine]) == set()
 
 
 class TestLmi:
@@ -84,6 +106,31 @@ class TestLmi:
         spec = loaded(f"serving: {{overrides: {{extra: {{{name}: x}}}}}}\n")
         with pytest.raises(RenderError, match=rf"extra\.{name}: SEA304: {name} is decided by the plan\n  hint: set "):
             render(spec, make_plan())
+
+    @pytest.mark.parametrize("name", ["model_loading_timeout", "predict_timeout"])
+    def test_an_extra_option_that_no_field_decides_is_to_be_left_out(
+        self, name: str, loaded: Loaded, make_plan: MakePlan
+    ) -> None:
+        spec = loaded(f"serving: {{overrides: {{extra: {{{name}: 3}}}}}}\n")
+        with pytest.raises(RenderError) as caught:
+            render(spec, make_plan())
+        assert str(caught.value).endswith(
+            f"chat.yaml:6: serving.overrides.extra.{name}: SEA304: {name} is decided by the plan\n  hint: leave it out"
+        )
+
+    def test_one_option_in_two_spellings_is_refused(self, loaded: Loaded, make_plan: MakePlan) -> None:
+        spec = loaded("serving: {overrides: {extra: {max_loras: 3, MAX_LORAS: 4}}}\n")
+        with pytest.raises(RenderError) as caught:
+            render(spec, make_plan())
+        assert str(caught.value).endswith(
+            "chat.yaml:6: serving.overrides.extra.MAX_LORAS: SEA304: MAX_LORAS and max_loras are one option\n"
+            "  hint: keep one of them"
+        )
+
+    def test_in_the_environment_a_mixed_case_option_keeps_its_case(self, loaded: Loaded, make_plan: MakePlan) -> None:
+        spec = loaded("serving: {overrides: {extra: {pythonExecutable: p, max_loras: 3}}}\n", model=S3_MODEL)
+        env = render(spec, make_plan()).container_env
+        assert (env["OPTION_pythonExecutable"], env["OPTION_MAX_LORAS"]) == ("p", "3")
 
     def test_an_extra_option_can_not_smuggle_a_line(self, loaded: Loaded, make_plan: MakePlan) -> None:
         spec = loaded('serving: {overrides: {extra: {"a=1\\nengine": x}}}\n')
@@ -157,6 +204,12 @@ class TestWriting:
         config = render(loaded(), make_plan())
         assert write_config(config, tmp_path / "a" / "b") == (tmp_path / "a" / "b" / "serving.properties",)
         assert (tmp_path / "a" / "b" / "serving.properties").read_text() == config.files["serving.properties"]
+
+    def test_a_name_that_is_too_long_is_said(self, loaded: Loaded, make_plan: MakePlan, tmp_path: Path) -> None:
+        folder = tmp_path / ("x" * 300)
+        with pytest.raises(RenderError) as caught:
+            write_config(render(loaded(), make_plan()), folder)
+        assert str(caught.value) == f"{folder.as_posix()}: SEA301: can't be written: File name too long"
 
     def test_a_folder_that_holds_something_is_left_alone(
         self, loaded: Loaded, make_plan: MakePlan, tmp_path: Path

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from seatrial.errors import SpecError
+from seatrial.spec import shapes
 from seatrial.spec.load import environment_names, load_environment, load_spec
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
     [
         pytest.param(
             ("name: chat", "name: -chat"),
-            "endpoints/chat.yaml:1: name: SEA107: should match pattern '^[a-zA-Z0-9](-*[a-zA-Z0-9])*$', not '-chat'",
+            "endpoints/chat.yaml:1: name: SEA107: should match pattern '^[a-zA-Z0-9](-*[a-zA-Z0-9])*$', not '-chat'\n"
+            "  hint: letters and digits, with single hyphens or more between them: support-chat",
             id="bad-name",
         ),
         pytest.param(
@@ -93,7 +95,8 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         pytest.param(
             ("hub_id: org/model", "s3_uri: s3://bucket/model"),
             "endpoints/chat.yaml:3: model.s3_uri: SEA107: should match pattern "
-            "'^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$', not 's3://bucket/model'",
+            "'^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$', not 's3://bucket/model'\n"
+            "  hint: as in s3://bucket/model/, with the final slash",
             id="s3-without-final-slash",
         ),
         pytest.param(
@@ -126,6 +129,57 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
             id="context-one-too-short",
         ),
         pytest.param(
+            ("concurrency: 8", "concurrency: 1e3"),
+            "endpoints/chat.yaml:7: workload.concurrency: SEA105: should be a valid integer, not 1000.0\n"
+            "  hint: write it as a whole number: 1000",
+            id="whole-float",
+        ),
+        pytest.param(
+            ("hub_id: org/model", "hub_id: org/model\n  revision: 1234567"),
+            "endpoints/chat.yaml:4: model.revision: SEA105: should be a valid string, not 1234567\n"
+            "  hint: write it as text, in quotes",
+            id="number-for-text",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nscaling: {max_copies: 1001}"),
+            "endpoints/chat.yaml:2: scaling.max_copies: SEA107: should be less than or equal to 1000, not 1001\n"
+            "  hint: more than 1,000 copies are taken for a slip of the hand",
+            id="copies-without-bound",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nserving: {instance_types: []}"),
+            "endpoints/chat.yaml:2: serving.instance_types: SEA107: the list is empty\n"
+            "  hint: name at least one, or leave the field out",
+            id="no-instance-type",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\ndescription: 2024-01-01"),
+            "endpoints/chat.yaml:2: description: SEA105: 2024-01-01 is no text: YAML reads it as a date\n"
+            '  hint: quote it: "2024-01-01"',
+            id="date",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\ndescription: !!binary aGVsbG8="),
+            "endpoints/chat.yaml:2: description: SEA105: aGVsbG8= is no text: it is written as binary data\n"
+            '  hint: quote it: "aGVsbG8="',
+            id="binary",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nserving: {image: foo}"),
+            "endpoints/chat.yaml:2: serving.image: SEA107: should match pattern "
+            f"'{shapes.IMAGE_URI}', not 'foo'\n"
+            "  hint: write it as ACCOUNT.dkr.ecr.REGION.amazonaws.com/REPOSITORY:TAG",
+            id="image",
+        ),
+        pytest.param(
+            ("hub_id: org/model", "hub_id: org/model\n  hub_token_secret: a:b"),
+            "endpoints/chat.yaml:4: model.hub_token_secret: SEA107: should match pattern "
+            f"'{shapes.SECRET_NAME}', not 'a:b'\n"
+            "  hint: a name as in my/token, or the whole ARN: "
+            "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+            id="secret",
+        ),
+        pytest.param(
             ("name: chat", "name: chat\nenvironments: {stage: {}}"),
             "endpoints/chat.yaml:2: environments.stage: SEA109: there is no environment stage\n"
             "  hint: known in environments: dev, prod",
@@ -137,6 +191,16 @@ def test_one_mistake_gives_one_whole_message(
     change: tuple[str, str], expected: str, write: Write, environments: Path, endpoint_text: str
 ) -> None:
     assert problems_of(endpoint_text.replace(*change), write, environments) == [expected]
+
+
+@pytest.mark.parametrize(
+    "secret", ["hub-token", "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-a1B2c3"]
+)
+def test_a_secret_is_given_by_its_name_or_its_arn(
+    secret: str, write: Write, environments: Path, endpoint_text: str
+) -> None:
+    spec = write(endpoint_text.replace("hub_id: org/model", f"hub_id: org/model\n  hub_token_secret: {secret}"))
+    assert load_spec(spec, "dev", environments=environments).endpoint.model.hub_token_secret == secret
 
 
 def test_a_context_that_just_fits_is_accepted(write: Write, environments: Path, endpoint_text: str) -> None:
@@ -230,7 +294,15 @@ class TestUnreadableFiles:
             load_spec(spec, "dev", environments=environments)
 
     def test_a_recursive_alias_is_refused(self, write: Write, environments: Path) -> None:
-        assert problems_of("name: &a\n  b: *a\n", write, environments)
+        where, what = "endpoints/chat.yaml:2: ", "SEA102: the alias refers to what contains it"
+        hint = "\n  hint: write the value out instead of the alias"
+        assert f"{where}{what}{hint}" in problems_of("name: &a\n  b: *a\n", write, environments)
+
+    def test_text_nested_without_end(self, write: Write, environments: Path) -> None:
+        spec = f"name: {'[' * 2000}{']' * 2000}\n"
+        assert problems_of(spec, write, environments) == [
+            "endpoints/chat.yaml: SEA102: the text is nested too deeply\n  hint: a spec has a handful of levels"
+        ]
 
 
 class TestDigest:
@@ -246,3 +318,55 @@ class TestDigest:
         first = load_spec(write(endpoint_text), "dev", environments=environments).digest
         spec = write(f"{endpoint_text}environments: {{prod: {{objective: latency}}}}\n")
         assert load_spec(spec, "dev", environments=environments).digest == first
+
+    @pytest.mark.parametrize(
+        ("endpoint", "environment"),
+        [
+            ("description: other\n", ""),
+            ("scaling: {scale_in_cooldown_s: 7}\n", ""),
+            ("", "removal: destroy\n"),
+            ("", "tags: {team: ml}\n"),
+            ("", "account: '111122223333'\n"),
+        ],
+    )
+    def test_what_is_only_deployed_does_not_change_it(
+        self, endpoint: str, environment: str, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        first = load_spec(write(endpoint_text), "dev", environments=environments).digest
+        (environments / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\n{environment}")
+        assert load_spec(write(endpoint_text + endpoint), "dev", environments=environments).digest == first
+
+    @pytest.mark.parametrize(
+        ("endpoint", "environment"),
+        [
+            ("objective: latency\n", ""),
+            ("trial: {mode: report}\n", ""),
+            ("slo: {ttft_ms: {p95: 10}}\n", ""),
+            ("", "guard_rails: {max_copies: 3}\n"),
+        ],
+    )
+    def test_what_is_planned_or_tried_changes_it(
+        self, endpoint: str, environment: str, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        first = load_spec(write(endpoint_text), "dev", environments=environments).digest
+        (environments / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\n{environment}")
+        assert load_spec(write(endpoint_text + endpoint), "dev", environments=environments).digest != first
+
+    def test_of_the_hub_token_only_whether_there_is_one_counts(
+        self, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        def digest(secret: str) -> str:
+            text = endpoint_text.replace("hub_id: org/model", f"hub_id: org/model\n  {secret}")
+            return load_spec(write(text), "dev", environments=environments).digest
+
+        assert digest("hub_token_secret: one") == digest("hub_token_secret: two") != digest("")
+
+
+@pytest.mark.parametrize(
+    ("written", "number"), [("1e-3", 0.001), ("1.0e-3", 0.001), (".5", 0.5), ("5e-1", 0.5), ("1E-2", 0.01)]
+)
+def test_numbers_are_read_as_people_write_them(
+    written: str, number: float, write: Write, environments: Path, endpoint_text: str
+) -> None:
+    spec = write(f"{endpoint_text}slo: {{error_rate: {written}}}\n")
+    assert load_spec(spec, "dev", environments=environments).endpoint.slo.error_rate == number

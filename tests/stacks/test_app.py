@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 
-def run_app(monkeypatch: pytest.MonkeyPatch, folder: Path, context: dict[str, str]) -> None:
+def run_app(monkeypatch: pytest.MonkeyPatch, folder: Path, context: dict[str, object]) -> None:
     monkeypatch.setattr(aws_cdk, "App", partial(aws_cdk.App, outdir=str(folder / "cdk.out"), context=context))
     runpy.run_path(str(ROOT / "app.py"), run_name="__main__")
 
@@ -33,6 +33,26 @@ def test_without_an_environment_the_known_ones_are_named(
     assert ended.value.code == 2
     assert capsys.readouterr().err == (
         "SEA404: no environment is named\n  hint: add `-c environment=NAME`; known: dev, prod\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [("endpoint", 5, "5"), ("environment", {"name": "dev"}, "{'name': 'dev'}"), ("endpoints", True, "True")],
+)
+def test_a_context_value_that_is_no_text_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    value: object,
+    shown: str,
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_app(monkeypatch, tmp_path, {"environment": "dev", name: value})
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        f"SEA404: the context value `{name}` is {shown}, not a text\n  hint: give it as `-c {name}=TEXT`\n"
     )
 
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from aws_cdk.assertions import Match
+from aws_cdk import App
+from aws_cdk.assertions import Match, Template
+
+from stacks.endpoint_stack import EndpointStack
 
 if TYPE_CHECKING:
-    from aws_cdk.assertions import Template
+    from seatrial.deployment.document import Deployment
 
 KEY_ARN = "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 
@@ -32,7 +36,7 @@ def test_the_variant_holds_no_model_and_scales_its_instances_itself(dev_template
         "ModelName": Match.absent(),
         "InstanceType": "ml.g5.2xlarge",
         "InitialInstanceCount": 1,
-        "ManagedInstanceScaling": {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 2},
+        "ManagedInstanceScaling": {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 2 + 1},
         "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
         "ContainerStartupHealthCheckTimeoutInSeconds": 900,
         "ModelDataDownloadTimeoutInSeconds": 600,
@@ -75,6 +79,36 @@ def test_the_component_reserves_what_one_copy_needs(dev_template: Template) -> N
                 },
             },
         },
+    )
+
+
+def test_a_single_copy_is_replaced_as_the_service_does_by_itself(dev_template: Template) -> None:
+    dev_template.has_resource_properties("AWS::SageMaker::InferenceComponent", {"DeploymentConfig": Match.absent()})
+
+
+def test_several_copies_are_replaced_a_batch_at_a_time(dev_deployment: Deployment) -> None:
+    rolling = dev_deployment.plan.model_copy(update={"copies_replaced_at_once": 1})
+    stack = EndpointStack(App(), "rolling", deployment=replace(dev_deployment, plan=rolling))
+    policy = {
+        "MaximumBatchSize": {"Type": "COPY_COUNT", "Value": 1},
+        "RollbackMaximumBatchSize": {"Type": "COPY_COUNT", "Value": 1},
+        "WaitIntervalInSeconds": 60,
+        "MaximumExecutionTimeoutInSeconds": 2 * (900 + 600 + 60),  # two batches: start-up, download, wait
+    }
+    Template.from_stack(stack).has_resource_properties(
+        "AWS::SageMaker::InferenceComponent", {"DeploymentConfig": {"RollingUpdatePolicy": policy}}
+    )
+
+
+@pytest.mark.parametrize(("max_copies", "timeout_s"), [(18, 28_080), (19, 28_800)])
+def test_a_rolling_update_takes_no_longer_than_the_service_allows(
+    dev_deployment: Deployment, max_copies: int, timeout_s: int
+) -> None:
+    rolling = dev_deployment.plan.model_copy(update={"copies_replaced_at_once": 1, "max_copies": max_copies})
+    stack = EndpointStack(App(), "rolling", deployment=replace(dev_deployment, plan=rolling))
+    policy = Match.object_like({"MaximumExecutionTimeoutInSeconds": timeout_s})
+    Template.from_stack(stack).has_resource_properties(
+        "AWS::SageMaker::InferenceComponent", {"DeploymentConfig": {"RollingUpdatePolicy": policy}}
     )
 
 

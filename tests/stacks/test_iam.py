@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -117,6 +118,39 @@ def test_on_event_reads_the_status_of_its_own_stack(dev_template: Template) -> N
     (describe,) = (each for each in statements(dev_template) if "cloudformation:DescribeStacks" in each.actions)
     assert "OnEventRole" in describe.role
     assert describe.resources == (json.dumps({"Ref": "AWS::StackId"}),)
+
+
+def test_scaling_is_suspended_and_resumed_on_targets_of_copies_only(dev_template: Template) -> None:
+    register = [
+        each for each in statements(dev_template) if "application-autoscaling:RegisterScalableTarget" in each.actions
+    ]
+    assert sorted(re.sub(r"SmokeBenchmark|Role.*", "", each.role) for each in register) == ["IsComplete", "Runner"]
+    for each in register:
+        (resource,) = each.resources
+        assert ":application-autoscaling:us-east-1:" in resource
+        assert ":scalable-target/*" in resource
+        assert json.loads(each.conditions) == {
+            "StringEquals": {
+                "application-autoscaling:service-namespace": "sagemaker",
+                "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
+            }
+        }
+
+
+def test_copies_are_scaled_by_hand_on_the_own_component_only(dev_template: Template) -> None:
+    (component,) = dev_template.find_resources("AWS::SageMaker::InferenceComponent")
+    scale = [
+        each for each in statements(dev_template) if "sagemaker:UpdateInferenceComponentRuntimeConfig" in each.actions
+    ]
+    assert [each.resources for each in scale] == [(json.dumps({"Ref": component}),)] * 2
+
+
+def test_only_on_event_removes_results_and_only_in_their_folders(dev_template: Template) -> None:
+    (remove,) = (
+        each for each in statements(dev_template) if "s3:DeleteObject" in each.actions and "SmokeBenchmark" in each.role
+    )
+    assert "OnEventRole" in remove.role
+    assert [re.findall(r"/(\w+)/\*", resource) for resource in remove.resources] == [["latest"], ["passed"], ["trials"]]
 
 
 def execution_trust(template: Template) -> object:

@@ -54,6 +54,17 @@ def test_a_runner_that_fails_is_not_started_twice(dev_template: Template) -> Non
     dev_template.has_resource_properties("AWS::Lambda::EventInvokeConfig", {"MaximumRetryAttempts": 0})
 
 
+def test_a_runner_that_starts_late_is_not_started(dev_template: Template) -> None:
+    dev_template.has_resource_properties("AWS::Lambda::EventInvokeConfig", {"MaximumEventAgeInSeconds": 60})
+
+
+def test_a_budget_is_rounded_up_to_whole_seconds(dev_deployment: Deployment) -> None:
+    odd = dev_deployment.endpoint.trial.model_copy(update={"budget_minutes": 1.001})
+    spec = dev_deployment.endpoint.model_copy(update={"trial": odd})
+    template = Template.from_stack(EndpointStack(App(), "odd", deployment=replace(dev_deployment, endpoint=spec)))
+    template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "61", "ServiceTimeout": "661"})
+
+
 def test_the_handlers_share_one_archive(dev_template: Template) -> None:
     ours = dev_template.find_resources("AWS::Lambda::Function", {"Properties": {"Runtime": "python3.13"}})
     assert len(ours) == 3
@@ -102,8 +113,24 @@ def test_removal_destroy_empties_and_deletes_the_bucket(dev_template: Template) 
 
 
 def test_removal_retain_keeps_the_bucket(prod_template: Template) -> None:
-    prod_template.has_resource("AWS::S3::Bucket", {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"})
+    kept = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
+    prod_template.has_resource("AWS::S3::Bucket", kept)
     prod_template.resource_count_is("Custom::S3AutoDeleteObjects", 0)
+
+
+def test_removal_retain_keeps_the_key_of_the_bucket(dev_deployment: Deployment) -> None:
+    kept = dev_deployment.environment.model_copy(update={"removal": "retain"})
+    stack = EndpointStack(App(), "kept", deployment=replace(dev_deployment, environment=kept))
+    Template.from_stack(stack).has_resource("AWS::KMS::Key", {"DeletionPolicy": "RetainExceptOnCreate"})
+
+
+def test_removal_retain_keeps_the_log_of_the_runner_alone(prod_template: Template) -> None:
+    groups = prod_template.find_resources("AWS::Logs::LogGroup")
+    kept = [name for name, group in groups.items() if group["DeletionPolicy"] == "Retain"]
+    (runner,) = prod_template.find_resources(
+        "AWS::Lambda::Function", {"Properties": {"Handler": "seatrial_cdk.smoke_benchmark.runtime.runner.handler"}}
+    ).values()
+    assert [{"Ref": name} for name in kept] == [runner["Properties"]["LoggingConfig"]["LogGroup"]]
 
 
 def test_the_environments_key_is_used_where_there_is_one(prod_template: Template) -> None:

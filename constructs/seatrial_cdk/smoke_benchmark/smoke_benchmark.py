@@ -16,6 +16,7 @@ from seatrial.units import S_PER_MINUTE
 from seatrial_cdk.archive_file import archive_file
 from seatrial_cdk.smoke_benchmark.runtime.trial_store import LATEST, PASSED, TRIALS
 from seatrial_cdk.smoke_benchmark.runtime_code import runtime_archive
+from seatrial_cdk.smoke_benchmark.scaling_permission import grant_describe_scaling, grant_suspend_scaling
 from seatrial_cdk.smoke_benchmark.trial_function import TrialFunction, log_group_of
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size; one proces
 
 
 class SmokeBenchmark(Construct):
-    """Trial of the live endpoint whenever the plan changes; a failed one rolls the deployment back.
+    """Trial of the live endpoint whenever what is deployed changes; a failed one rolls the deployment back.
+
+    While it measures, nothing scales the copies: the policy of before would act on the trial's load.
 
     Request properties (CloudFormation sends each as a string):
         EndpointName, InferenceComponentName, EndpointConfigName, ModelName: What must be live.
-        PlanDigest: The trial runs again exactly when it changes.
+        PlanDigest: The trial runs again exactly when it, EndpointConfigName or ModelName changes.
         Request: The trial request as JSON without `target` and `expected`.
         Mode: `rollback` fails the deployment when the trial is not passed, `report` only reports.
         BudgetSeconds: The trial measures no longer than this.
@@ -82,7 +85,7 @@ class SmokeBenchmark(Construct):
             code = lambda_.Code.from_asset(path)
             self.runner = _runner(self, code, endpoint, results, budget_s)
             self.on_event = _on_event(self, code, results)
-            self.is_complete = _is_complete(self, code, results)
+            self.is_complete = _is_complete(self, code, endpoint, results)
         self.resource = CustomResource(
             self,
             "Resource",
@@ -110,18 +113,24 @@ class SmokeBenchmark(Construct):
         return self.resource.get_att_string(name)
 
 
-def _budget_s(budget_minutes: float) -> float:
+def _budget_s(budget_minutes: float) -> int:
+    """Return the budget in seconds, rounded up: CloudFormation and Lambda count whole ones."""
     if budget_minutes > MAX_BUDGET_MINUTES:
         message = f"budget {budget_minutes:g} minutes exceeds {MAX_BUDGET_MINUTES:g} minutes"
         hint = "measure fewer concurrency levels, or fewer requests per level"
         raise SpecError.of("SEA505", message, field="trial.budget_minutes", hint=hint)
-    return budget_minutes * S_PER_MINUTE
+    return math.ceil(budget_minutes * S_PER_MINUTE)
 
 
 def _runner(
-    scope: SmokeBenchmark, code: lambda_.Code, endpoint: LlmEndpoint, results: TrialResults, budget_s: float
+    scope: SmokeBenchmark, code: lambda_.Code, endpoint: LlmEndpoint, results: TrialResults, budget_s: int
 ) -> TrialFunction:
-    """Define the function that measures; it is never repeated, because a second load beside the first spoils both."""
+    """Define the function that measures.
+
+    A second load beside the first would spoil both, so a failed run is not repeated and a late start is dropped.
+    Lambda may still deliver an order twice: it is ignored once its document is written, but two runs at the same time
+    are not excluded.
+    """
     runner = TrialFunction(
         scope,
         "Runner",
@@ -131,9 +140,14 @@ def _runner(
         environment={"RESULTS_BUCKET": results.bucket.bucket_name},
         memory_mb=ONE_VCPU_MEMORY_MB,
         async_retries=0,
+        max_event_age=Duration.minutes(1),
+        keep_logs=results.removal == "retain",
     )
     endpoint.grant_invoke(runner.role)
     endpoint.grant_describe(runner.role)
+    grant_describe_scaling(runner.role)
+    grant_suspend_scaling(endpoint, runner.role)
+    results.grant_read(runner.role, (TRIALS,))
     results.grant_write(runner.role, (TRIALS, LATEST, PASSED))
     return runner
 
@@ -150,6 +164,7 @@ def _on_event(scope: SmokeBenchmark, code: lambda_.Code, results: TrialResults) 
     )
     runner.grant_invoke(on_event.role)
     results.grant_read(on_event.role, (LATEST, PASSED))
+    results.grant_empty(on_event.role, (TRIALS, LATEST, PASSED))
     iam.Grant.add_to_principal(
         grantee=on_event.role,
         actions=["cloudformation:DescribeStacks"],
@@ -158,7 +173,9 @@ def _on_event(scope: SmokeBenchmark, code: lambda_.Code, results: TrialResults) 
     return on_event
 
 
-def _is_complete(scope: SmokeBenchmark, code: lambda_.Code, results: TrialResults) -> TrialFunction:
+def _is_complete(
+    scope: SmokeBenchmark, code: lambda_.Code, endpoint: LlmEndpoint, results: TrialResults
+) -> TrialFunction:
     is_complete = TrialFunction(
         scope,
         "IsComplete",
@@ -168,10 +185,11 @@ def _is_complete(scope: SmokeBenchmark, code: lambda_.Code, results: TrialResult
         environment={"RESULTS_BUCKET": results.bucket.bucket_name},
     )
     results.grant_read(is_complete.role, (TRIALS,))
+    grant_suspend_scaling(endpoint, is_complete.role)
     return is_complete
 
 
-def _provider(scope: SmokeBenchmark, budget_s: float, query_interval: Duration | None) -> cr.Provider:
+def _provider(scope: SmokeBenchmark, budget_s: int, query_interval: Duration | None) -> cr.Provider:
     pause_s = query_interval.to_seconds() if query_interval else math.ceil(budget_s / LOOKS)
     looks = math.ceil((budget_s + FRAMEWORK_MARGIN_S) / pause_s)  # the framework wants a whole number of them
     return cr.Provider(

@@ -26,6 +26,8 @@ class TrialFunction(Construct):
         environment: Variables of the handler.
         memory_mb: Memory in MiB; the CPU grows with it.
         async_retries: How often Lambda repeats a failed asynchronous call; default: Lambda's own (twice).
+        max_event_age: How long an asynchronous call may wait for its start; default: Lambda's own (six hours).
+        keep_logs: The log group outlives the stack, and its rolled-back creation; its events end after a month anyway.
     """
 
     def __init__(
@@ -39,9 +41,11 @@ class TrialFunction(Construct):
         environment: Mapping[str, str],
         memory_mb: int = 256,
         async_retries: int | None = None,
+        max_event_age: Duration | None = None,
+        keep_logs: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
-        log_group = log_group_of(self)
+        log_group = log_group_of(self, keep=keep_logs)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         log_group.grant_write(self.role)
         self.function = lambda_.Function(
@@ -57,9 +61,11 @@ class TrialFunction(Construct):
             environment=dict(environment),
             log_group=log_group,
             retry_attempts=async_retries,
+            max_event_age=max_event_age,
         )
 
 
-def log_group_of(scope: Construct) -> logs.LogGroup:
-    """Define a log group that is kept for a month and goes with its stack."""
-    return logs.LogGroup(scope, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY)
+def log_group_of(scope: Construct, *, keep: bool = False) -> logs.LogGroup:
+    """Define a log group whose events end after a month; it goes with its stack, unless it is to be kept."""
+    policy = RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY
+    return logs.LogGroup(scope, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=policy)

@@ -24,7 +24,8 @@ class TrialResults(Construct):
 
     Args:
         kms_key_arn: Key to encrypt with; default: a key of its own that rotates every year.
-        removal: `destroy` empties and deletes the bucket with the stack, `retain` keeps it.
+        removal: `destroy` empties and deletes the bucket with the stack; `retain` keeps it and its key, unless it is
+            their own creation that is rolled back: `on_event` then empties the bucket and CloudFormation deletes both.
         expiry: How long the history is kept; default: one year.
     """
 
@@ -38,7 +39,8 @@ class TrialResults(Construct):
         expiry: Duration | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        policy = RemovalPolicy.DESTROY if removal == "destroy" else RemovalPolicy.RETAIN
+        self.removal = removal
+        policy = RemovalPolicy.DESTROY if removal == "destroy" else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
         self.key: kms.IKey = (
             kms.Key.from_key_arn(self, "Key", kms_key_arn)
             if kms_key_arn
@@ -67,6 +69,10 @@ class TrialResults(Construct):
         """Allow writing folders."""
         self._grant(grantee, ["s3:PutObject"], [self.bucket.arn_for_objects(f"{folder}/*") for folder in folders])
         self.key.grant(grantee, "kms:Decrypt", "kms:GenerateDataKey")
+
+    def grant_empty(self, grantee: iam.IGrantable, folders: Iterable[str]) -> None:
+        """Allow removing what is in folders."""
+        self._grant(grantee, ["s3:DeleteObject"], [self.bucket.arn_for_objects(f"{folder}/*") for folder in folders])
 
     @staticmethod
     def _grant(grantee: iam.IGrantable, actions: list[str], resources: list[str]) -> None:

@@ -27,6 +27,13 @@ LINKED_ROLE: Final = (
     "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 )
 
+ACTIVE: Final[Document] = {
+    "DynamicScalingInSuspended": False,
+    "DynamicScalingOutSuspended": False,
+    "ScheduledScalingSuspended": False,
+}
+"""The suspended state of a target that nobody suspended."""
+
 Key = tuple[str, str, str]
 """Namespace, resource and dimension: what identifies a scalable target."""
 
@@ -59,9 +66,10 @@ def _register_target(scaling: Scaling, request: Document) -> Document:
     key = _key(request)
     _check_resource(scaling.store, text(request, "ResourceId"))
     arn = f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/{uuid.uuid5(uuid.NAMESPACE_URL, '|'.join(key)).hex[:22]}"  # noqa: E501 (an ARN reads as one)
-    new = {"RoleARN": LINKED_ROLE, "CreationTime": time.time(), "ScalableTargetARN": arn}
+    new = {"RoleARN": LINKED_ROLE, "CreationTime": time.time(), "ScalableTargetARN": arn, "SuspendedState": ACTIVE}
     asked = {name: value for name, value in request.items() if name != "Tags"}
     target = {**new, **scaling.targets.get(key, {}), **asked}
+    target["SuspendedState"] = {**ACTIVE, **child(target, "SuspendedState")}
     if "MinCapacity" not in target or "MaxCapacity" not in target:
         raise invalid("MinCapacity and MaxCapacity are required to register a scalable target.")
     if whole(target, "MinCapacity") > whole(target, "MaxCapacity"):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from seatrial.bench.result import TrialResult
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
+    from tests.constructs.conftest import DictScaling
 
 STARTED_S = 1000.0
 DUE_S = STARTED_S + 600.0 + 120.0  # the budget and its margin
@@ -27,41 +28,49 @@ def started(create: CustomResourceEvent) -> CustomResourceEvent:
 
 
 @pytest.mark.parametrize("now_s", [STARTED_S, DUE_S])
-def test_no_document_yet_is_not_complete(started: CustomResourceEvent, store: TrialStore, now_s: float) -> None:
-    assert respond(started, store, now_s=now_s) == {"IsComplete": False}
+def test_no_document_yet_is_not_complete(
+    started: CustomResourceEvent, store: TrialStore, scaling: DictScaling, now_s: float
+) -> None:
+    assert respond(started, store, scaling, now_s=now_s) == {"IsComplete": False}
 
 
-def test_an_overdue_trial_rolls_back(started: CustomResourceEvent, store: TrialStore) -> None:
+def test_an_overdue_trial_rolls_back(started: CustomResourceEvent, store: TrialStore, scaling: DictScaling) -> None:
     with pytest.raises(TrialNotPassedError) as raised:
-        respond(started, store, now_s=DUE_S + 1)
+        respond(started, store, scaling, now_s=DUE_S + 1)
     assert str(raised.value) == (
         "The sea trial of dev-chat could not be made: no answer after 721 s, the budget was 600 s (result: unknown)"
     )
 
 
 def test_a_passed_trial_returns_its_attributes(
-    started: CustomResourceEvent, store: TrialStore, passed: TrialResult, verified: dict[str, str]
+    started: CustomResourceEvent, store: TrialStore, scaling: DictScaling, passed: TrialResult, verified: dict[str, str]
 ) -> None:
     store.write(KEY, passed.to_json())
-    assert respond(started, store, now_s=STARTED_S) == {"IsComplete": True, "Data": {**verified, "ResultUri": URI}}
+    assert respond(started, store, scaling, now_s=STARTED_S) == {
+        "IsComplete": True,
+        "Data": {**verified, "ResultUri": URI},
+    }
 
 
-def test_a_late_document_still_counts(started: CustomResourceEvent, store: TrialStore, passed: TrialResult) -> None:
+def test_a_late_document_still_counts(
+    started: CustomResourceEvent, store: TrialStore, scaling: DictScaling, passed: TrialResult
+) -> None:
     store.write(KEY, passed.to_json())
-    assert respond(started, store, now_s=DUE_S + 1)["IsComplete"]
+    assert respond(started, store, scaling, now_s=DUE_S + 1)["IsComplete"]
 
 
 @pytest.mark.parametrize(("status", "heading"), [("fail", "failed"), ("inconclusive", "was inconclusive")])
 def test_a_trial_not_passed_rolls_back_with_every_reason(
     started: CustomResourceEvent,
     store: TrialStore,
+    scaling: DictScaling,
     missed: Callable[[Literal["fail", "inconclusive"]], TrialResult],
     status: Literal["fail", "inconclusive"],
     heading: str,
 ) -> None:
     store.write(KEY, missed(status).to_json())
     with pytest.raises(TrialNotPassedError) as raised:
-        respond(started, store, now_s=STARTED_S)
+        respond(started, store, scaling, now_s=STARTED_S)
     assert str(raised.value) == f"The sea trial of dev-chat {heading}: {MISSED} (result: {URI})"
 
 
@@ -69,22 +78,23 @@ def test_a_trial_not_passed_rolls_back_with_every_reason(
 def test_mode_report_completes_whatever_the_verdict(
     started: CustomResourceEvent,
     store: TrialStore,
+    scaling: DictScaling,
     missed: Callable[[Literal["fail", "inconclusive"]], TrialResult],
     verified: dict[str, str],
     status: Literal["fail", "inconclusive"],
 ) -> None:
     started["ResourceProperties"]["Mode"] = "report"
     store.write(KEY, missed(status).to_json())
-    assert respond(started, store, now_s=STARTED_S) == {
+    assert respond(started, store, scaling, now_s=STARTED_S) == {
         "IsComplete": True,
         "Data": {**verified, "Verdict": status, "Verified": "false", "ResultUri": URI},
     }
 
 
-def test_an_error_document_rolls_back(started: CustomResourceEvent, store: TrialStore) -> None:
+def test_an_error_document_rolls_back(started: CustomResourceEvent, store: TrialStore, scaling: DictScaling) -> None:
     store.write(KEY, json.dumps({"error": "SEA502: the live endpoint config is config-1"}))
     with pytest.raises(TrialNotPassedError) as raised:
-        respond(started, store, now_s=STARTED_S)
+        respond(started, store, scaling, now_s=STARTED_S)
     assert str(raised.value) == (
         f"The sea trial of dev-chat could not be made: SEA502: the live endpoint config is config-1 (result: {URI})"
     )
@@ -92,26 +102,31 @@ def test_an_error_document_rolls_back(started: CustomResourceEvent, store: Trial
 
 @pytest.mark.parametrize(("document", "uri"), [('{"error": "SEA504: unreachable"}', URI), (None, "unknown")])
 def test_mode_report_completes_without_a_measurement(
-    started: CustomResourceEvent, store: TrialStore, unverified: dict[str, str], document: str | None, uri: str
+    started: CustomResourceEvent,
+    store: TrialStore,
+    scaling: DictScaling,
+    unverified: dict[str, str],
+    document: str | None,
+    uri: str,
 ) -> None:
     started["ResourceProperties"]["Mode"] = "report"
     if document is not None:
         store.write(KEY, document)
-    assert respond(started, store, now_s=DUE_S + 1) == {
+    assert respond(started, store, scaling, now_s=DUE_S + 1) == {
         "IsComplete": True,
         "Data": {**unverified, "Verdict": "error", "ResultUri": uri},
     }
 
 
 def test_stored_attributes_need_no_waiting(
-    create: CustomResourceEvent, store: TrialStore, unverified: dict[str, str]
+    create: CustomResourceEvent, store: TrialStore, scaling: DictScaling, unverified: dict[str, str]
 ) -> None:
-    assert respond({**create, "Data": unverified}, store, now_s=STARTED_S) == {"IsComplete": True}
+    assert respond({**create, "Data": unverified}, store, scaling, now_s=STARTED_S) == {"IsComplete": True}
 
 
-def test_a_deletion_is_complete_at_once(create: CustomResourceEvent, store: TrialStore) -> None:
+def test_a_deletion_is_complete_at_once(create: CustomResourceEvent, store: TrialStore, scaling: DictScaling) -> None:
     deletion: CustomResourceEvent = {**create, "RequestType": "Delete", "ResourceProperties": {}}
-    assert respond(deletion, store, now_s=STARTED_S) == {"IsComplete": True}
+    assert respond(deletion, store, scaling, now_s=STARTED_S) == {"IsComplete": True}
 
 
 @pytest.mark.parametrize(
@@ -123,3 +138,48 @@ def test_a_deletion_is_complete_at_once(create: CustomResourceEvent, store: Tria
 )
 def test_a_long_reason_is_cut_and_never_the_result_behind_it(length: int, shown: str) -> None:
     assert str(TrialNotPassedError("x" * length, URI)) == f"{shown} (result: {URI})"
+
+
+PAUSE = "trials/dev-chat/b/request-1.scaling.json"
+BEFORE = {"DynamicScalingInSuspended": False}
+
+
+@pytest.mark.parametrize("document", ["passed", "error", "overdue"])
+def test_whatever_the_answer_scaling_that_a_killed_runner_left_suspended_is_restored(
+    started: CustomResourceEvent, store: TrialStore, scaling: DictScaling, passed: TrialResult, document: str
+) -> None:
+    started["ResourceProperties"]["Mode"] = "report"
+    store.write(PAUSE, json.dumps(BEFORE))
+    if document != "overdue":
+        store.write(KEY, passed.to_json() if document == "passed" else '{"error": "killed"}')
+    for _ in range(2):
+        assert respond(started, store, scaling, now_s=DUE_S + 1)["IsComplete"]
+    assert scaling.states == {"dev-chat-model": BEFORE}
+
+
+def test_scaling_is_restored_before_a_failed_trial_rolls_back(
+    started: CustomResourceEvent, store: TrialStore, scaling: DictScaling
+) -> None:
+    store.write(PAUSE, json.dumps(BEFORE))
+    with pytest.raises(TrialNotPassedError):
+        respond(started, store, scaling, now_s=DUE_S + 1)
+    assert scaling.states == {"dev-chat-model": BEFORE}
+
+
+def test_scaling_rests_while_the_trial_runs(
+    started: CustomResourceEvent, store: TrialStore, scaling: DictScaling
+) -> None:
+    store.write(PAUSE, json.dumps(BEFORE))
+    assert respond(started, store, scaling, now_s=DUE_S) == {"IsComplete": False}
+    assert scaling.calls == []
+
+
+@pytest.mark.parametrize("pause", ["null", None])
+def test_scaling_that_the_runner_restored_or_never_suspended_is_left_alone(
+    started: CustomResourceEvent, store: TrialStore, scaling: DictScaling, passed: TrialResult, pause: str | None
+) -> None:
+    store.write(KEY, passed.to_json())
+    if pause is not None:
+        store.write(PAUSE, pause)
+    assert respond(started, store, scaling, now_s=STARTED_S)["IsComplete"]
+    assert scaling.calls == []

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime.on_event import respond
+from seatrial_cdk.smoke_benchmark.runtime.on_event import DirectionUnknownError, respond
+from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
 
 NOW_S = 1_763_690_000.0
+UNREADABLE = "unreadable"
 ROLLBACKS = ["UPDATE_ROLLBACK_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"]
 
 
@@ -25,6 +27,8 @@ class Stack:
 
     def stack_status(self, stack_id: str) -> str:
         assert stack_id.startswith("arn:aws:cloudformation:")
+        if self.status == UNREADABLE:
+            raise UnavailableError("reading the stack's status: throttled")
         return self.status
 
     def start_runner(self, order: TrialOrder) -> None:
@@ -45,7 +49,27 @@ def test_a_changed_plan_starts_a_trial(update: CustomResourceEvent, store: Trial
     assert [order["RequestId"] for order in stack.orders] == ["request-1"]
 
 
-@pytest.mark.parametrize("status", ["UPDATE_IN_PROGRESS", *ROLLBACKS])
+@pytest.mark.parametrize("name", ["PlanDigest", "EndpointConfigName", "ModelName"])
+def test_whatever_is_deployed_anew_is_tried(
+    update: CustomResourceEvent, store: TrialStore, passed: TrialResult, name: str
+) -> None:
+    update["OldResourceProperties"] = {**update["ResourceProperties"], name: "other"}
+    for folder in ("latest", "passed"):
+        store.write(f"{folder}/dev-chat/b/config-2/model-2.json", passed.to_json())
+    stack = Stack("UPDATE_IN_PROGRESS")
+    assert respond(update, store, stack, now_s=NOW_S).get("StartedAt") == NOW_S
+    assert len(stack.orders) == 1
+
+
+@pytest.mark.parametrize("name", ["Mode", "BudgetSeconds", "FallbackTarget"])
+def test_another_way_to_try_is_no_reason_for_a_trial(update: CustomResourceEvent, store: TrialStore, name: str) -> None:
+    update["OldResourceProperties"] = {**update["ResourceProperties"], name: "1"}
+    stack = Stack("UPDATE_IN_PROGRESS")
+    assert "StartedAt" not in respond(update, store, stack, now_s=NOW_S)
+    assert stack.orders == []
+
+
+@pytest.mark.parametrize("status", ["UPDATE_IN_PROGRESS", *ROLLBACKS, UNREADABLE])
 def test_an_unchanged_plan_is_answered_from_its_last_result(
     update: CustomResourceEvent,
     store: TrialStore,
@@ -54,9 +78,9 @@ def test_an_unchanged_plan_is_answered_from_its_last_result(
     status: str,
 ) -> None:
     update["OldResourceProperties"] = update["ResourceProperties"]
-    store.write("latest/dev-chat/b.json", missed("fail").to_json())
+    store.write("latest/dev-chat/b/config-2/model-2.json", missed("fail").to_json())
     stack = Stack(status)
-    uri = "s3://results/latest/dev-chat/b.json"
+    uri = "s3://results/latest/dev-chat/b/config-2/model-2.json"
     assert respond(update, store, stack, now_s=NOW_S) == {
         "PhysicalResourceId": "smoke-benchmark-dev-chat",
         "Data": {**verified, "Verdict": "fail", "Verified": "false", "ResultUri": uri},
@@ -68,11 +92,11 @@ def test_an_unchanged_plan_is_answered_from_its_last_result(
 def test_a_rollback_goes_back_to_the_passing_result(
     update: CustomResourceEvent, store: TrialStore, passed: TrialResult, verified: dict[str, str], status: str
 ) -> None:
-    store.write("passed/dev-chat/b.json", passed.to_json())
+    store.write("passed/dev-chat/b/config-2/model-2.json", passed.to_json())
     stack = Stack(status)
     assert respond(update, store, stack, now_s=NOW_S) == {
         "PhysicalResourceId": "smoke-benchmark-dev-chat",
-        "Data": {**verified, "ResultUri": "s3://results/passed/dev-chat/b.json"},
+        "Data": {**verified, "ResultUri": "s3://results/passed/dev-chat/b/config-2/model-2.json"},
     }
     assert stack.orders == []
 
@@ -81,7 +105,7 @@ def test_a_rollback_goes_back_to_the_passing_result(
 def test_a_rollback_without_a_passing_result_goes_back_unverified(
     update: CustomResourceEvent, store: TrialStore, passed: TrialResult, unverified: dict[str, str], status: str
 ) -> None:
-    store.write("latest/dev-chat/b.json", passed.to_json())
+    store.write("latest/dev-chat/b/config-2/model-2.json", passed.to_json())
     stack = Stack(status)
     assert respond(update, store, stack, now_s=NOW_S) == {
         "PhysicalResourceId": "smoke-benchmark-dev-chat",
@@ -93,9 +117,9 @@ def test_a_rollback_without_a_passing_result_goes_back_unverified(
 def test_a_result_of_another_version_never_blocks_a_rollback(
     update: CustomResourceEvent, store: TrialStore, unverified: dict[str, str]
 ) -> None:
-    store.write("passed/dev-chat/b.json", '{"schema_version": "0"}')
+    store.write("passed/dev-chat/b/config-2/model-2.json", '{"schema_version": "0"}')
     answer = respond(update, store, Stack("UPDATE_ROLLBACK_IN_PROGRESS"), now_s=NOW_S)
-    assert answer["Data"] == {**unverified, "ResultUri": "s3://results/passed/dev-chat/b.json"}
+    assert answer["Data"] == {**unverified, "ResultUri": "s3://results/passed/dev-chat/b/config-2/model-2.json"}
 
 
 @pytest.mark.parametrize("broken", [{}, {"EndpointName": "dev-chat"}, {"BudgetSeconds": "long"}])
@@ -117,3 +141,94 @@ def test_a_missing_property_fails_the_creation_by_its_name(create: CustomResourc
     del create["ResourceProperties"]["ModelName"]
     with pytest.raises(KeyError, match="ModelName"):
         respond(create, store, Stack("CREATE_IN_PROGRESS"), now_s=NOW_S)
+
+
+class UnreadableStore:
+    """A store that is throttled."""
+
+    def read(self, key: str) -> str | None:
+        raise UnavailableError(f"reading s3://results/{key}: SlowDown")
+
+    def write(self, key: str, text: str) -> None:
+        raise AssertionError(f"on_event writes nothing, but {text} as {key}")
+
+    def uri(self, key: str) -> str:
+        return f"s3://results/{key}"
+
+    def clear(self, endpoint_name: str) -> None:
+        raise UnavailableError(f"emptying s3://results of {endpoint_name}: SlowDown")
+
+
+@pytest.mark.parametrize("status", ROLLBACKS)
+@pytest.mark.parametrize(("digest", "folder"), [("a", "passed"), ("b", "latest")])
+def test_an_unreadable_store_never_blocks_a_rollback(
+    update: CustomResourceEvent, unverified: dict[str, str], status: str, digest: str, folder: str
+) -> None:
+    update["OldResourceProperties"] = {**update["ResourceProperties"], "PlanDigest": digest}
+    answer = respond(update, UnreadableStore(), Stack(status), now_s=NOW_S)
+    uri = f"s3://results/{folder}/dev-chat/b/config-2/model-2.json"
+    assert answer["Data"] == {**unverified, "ResultUri": uri}
+
+
+def test_going_forward_an_unreadable_result_never_becomes_another_target(update: CustomResourceEvent) -> None:
+    update["OldResourceProperties"] = update["ResourceProperties"]
+    with pytest.raises(UnavailableError, match="SlowDown"):
+        respond(update, UnreadableStore(), Stack("UPDATE_IN_PROGRESS"), now_s=NOW_S)
+
+
+def test_without_a_status_a_configuration_that_has_passed_is_answered_without_a_trial(
+    update: CustomResourceEvent, store: TrialStore, passed: TrialResult, verified: dict[str, str]
+) -> None:
+    key = "passed/dev-chat/b/config-2/model-2.json"
+    store.write(key, passed.to_json())
+    stack = Stack(UNREADABLE)
+    answer = respond(update, store, stack, now_s=NOW_S)
+    assert (answer["Data"], stack.orders) == ({**verified, "ResultUri": f"s3://results/{key}"}, [])
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_without_a_status_an_unproven_configuration_never_stays(
+    update: CustomResourceEvent,
+    store: TrialStore,
+    readable: bool,  # noqa: FBT001 (a column of the table)
+) -> None:
+    stack = Stack(UNREADABLE)
+    with pytest.raises(DirectionUnknownError) as raised:
+        respond(update, store if readable else UnreadableStore(), stack, now_s=NOW_S)
+    assert stack.orders == []
+    assert str(raised.value) == (
+        "Whether dev-chat is rolled back can't be told, and no stored trial of it was passed "
+        "(reading the stack's status: throttled)"
+    )
+
+
+def test_without_a_status_a_trial_that_only_reports_is_made(update: CustomResourceEvent, store: TrialStore) -> None:
+    update["ResourceProperties"]["Mode"] = "report"
+    stack = Stack(UNREADABLE)
+    assert respond(update, store, stack, now_s=NOW_S).get("StartedAt") == NOW_S
+    assert len(stack.orders) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "left"),
+    [
+        ("ROLLBACK_IN_PROGRESS", ["trials/other/b/1.json"]),
+        ("UPDATE_ROLLBACK_IN_PROGRESS", ["trials/other/b/1.json"]),
+        ("DELETE_IN_PROGRESS", ["trials/dev-chat/b/1.json", "trials/other/b/1.json"]),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", ["trials/dev-chat/b/1.json", "trials/other/b/1.json"]),
+        (UNREADABLE, ["trials/dev-chat/b/1.json", "trials/other/b/1.json"]),
+    ],
+)
+def test_a_creation_that_is_rolled_back_leaves_no_results_behind(
+    create: CustomResourceEvent, store: TrialStore, status: str, left: list[str]
+) -> None:
+    for name in ("dev-chat", "other"):
+        store.write(f"trials/{name}/b/1.json", "{}")
+    respond({**create, "RequestType": "Delete"}, store, Stack(status), now_s=NOW_S)
+    assert [key for key in ("trials/dev-chat/b/1.json", "trials/other/b/1.json") if store.read(key)] == left
+
+
+def test_a_bucket_that_cannot_be_emptied_never_blocks_a_deletion(create: CustomResourceEvent) -> None:
+    deletion: CustomResourceEvent = {**create, "RequestType": "Delete", "PhysicalResourceId": "id"}
+    answer = respond(deletion, UnreadableStore(), Stack("ROLLBACK_IN_PROGRESS"), now_s=NOW_S)
+    assert answer == {"PhysicalResourceId": "id"}

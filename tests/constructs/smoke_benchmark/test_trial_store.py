@@ -4,11 +4,11 @@ import io
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from seatrial_cdk.smoke_benchmark.runtime.trial_store import S3TrialStore
+from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
 
 KEY = "trials/dev-chat/b/request-1.json"
 
@@ -36,8 +36,24 @@ def test_a_missing_text_is_none(store: S3TrialStore) -> None:
 def test_a_forbidden_text_is_not_a_missing_one(store: S3TrialStore) -> None:
     with Stubber(store.client) as stub:
         stub.add_client_error("get_object", "AccessDenied", http_status_code=403)
-        with pytest.raises(ClientError, match="AccessDenied"):
+        with pytest.raises(UnavailableError) as raised:
             store.read(KEY)
+    assert str(raised.value) == (
+        f"reading s3://results/{KEY}: An error occurred (AccessDenied) when calling the GetObject operation: "
+    )
+
+
+def test_the_texts_of_an_endpoint_are_removed_folder_by_folder(store: S3TrialStore) -> None:
+    with Stubber(store.client) as stub:
+        for folder, keys in (("trials", ["1", "2"]), ("latest", []), ("passed", ["3"])):
+            prefix = f"{folder}/dev-chat/"
+            found = {"Contents": [{"Key": f"{prefix}{key}"} for key in keys]} if keys else {}
+            stub.add_response("list_objects_v2", found, {"Bucket": "results", "Prefix": prefix})
+            if keys:
+                removed = {"Objects": [{"Key": f"{prefix}{key}"} for key in keys], "Quiet": True}
+                stub.add_response("delete_objects", {}, {"Bucket": "results", "Delete": removed})
+        store.clear("dev-chat")
+        stub.assert_no_pending_responses()
 
 
 def test_a_text_is_written_as_json(store: S3TrialStore) -> None:

@@ -4,6 +4,8 @@ import json
 import time
 from typing import Any
 
+from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import ALL_SUSPENDED, aws_copy_scaling
+
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
@@ -24,6 +26,7 @@ def attribute(of: str, name: str) -> dict[str, object]:
 def template(component: str, *, dtype: str = "bf16", slots: int = 4, **variant: object) -> str:
     """Return an endpoint with one inference component and its scaling; numbers are strings, as templates have them."""
     environment = {"HF_MODEL_ID": "org/model", "OPTION_DTYPE": dtype, "OPTION_MAX_ROLLING_BATCH_SIZE": slots}
+    batch = {"Type": "COPY_COUNT", "Value": "1"}
     requirements = {"NumberOfAcceleratorDevicesRequired": "1", "MinMemoryRequiredInMb": "1024"}
     main = {"VariantName": "main", "InstanceType": "ml.g5.2xlarge", "InitialInstanceCount": "1", **variant}
     metric = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
@@ -43,6 +46,7 @@ def template(component: str, *, dtype: str = "bf16", slots: int = 4, **variant: 
                 "ComputeResourceRequirements": requirements,
             },
             RuntimeConfig={"CopyCount": "1"},
+            DeploymentConfig={"RollingUpdatePolicy": {"MaximumBatchSize": batch, "WaitIntervalInSeconds": "60"}},
         ),
         "Target": {
             "DependsOn": "Component",
@@ -107,6 +111,8 @@ def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop
     first_models, first_configs = of_stack(laptop, stack)
     (first_port,) = laptop.ports(component)
 
+    scaling = aws_copy_scaling()
+    scaling.suspend(component, ALL_SUSPENDED)
     bigger = template(component, slots=8, InstanceType="ml.g5.12xlarge")
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=bigger)
     assert settled(laptop, stack)["StackStatus"] == "UPDATE_COMPLETE"
@@ -115,6 +121,9 @@ def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop
     assert (models != first_models, configs != first_configs) == (True, True)
     (port,) = laptop.ports(component)
     assert port != first_port
+    assert scaling.suspended(component) == ALL_SUSPENDED
+    scaling.suspend(component, {})
+    assert scaling.suspended(component) == dict.fromkeys(ALL_SUSPENDED, False)
 
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=template(component, dtype="bfloat16"))
     assert settled(laptop, stack)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
@@ -126,6 +135,7 @@ def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop
     assert settled(laptop, stack) is None
     assert of_stack(laptop, stack) == ([], [])
     assert laptop.ports(component) == ()
+    assert scaling.suspended(component) is None
 
 
 def test_a_failed_creation_tells_why_and_leaves_nothing(laptop: Laptop) -> None:

@@ -249,6 +249,12 @@ def test_a_target_keeps_its_bounds_and_a_policy_its_alarms(laptop: Laptop, chat:
     said = refusal(lambda: client.put_scaling_policy(**policy, TargetTrackingScalingPolicyConfiguration=tracking))
     assert said.startswith("ObjectNotFoundException: No scalable target registered for sagemaker inference-component/")
     client.register_scalable_target(**place, MinCapacity=1, MaxCapacity=4)
+    rests = {"DynamicScalingInSuspended": True, "DynamicScalingOutSuspended": True, "ScheduledScalingSuspended": True}
+    for suspended in (dict.fromkeys(rests, False), rests, dict.fromkeys(rests, False)):
+        client.register_scalable_target(**place, SuspendedState=suspended)
+        client.register_scalable_target(**place, MaxCapacity=4)
+        (target,) = client.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
+        assert (target["SuspendedState"], target["MinCapacity"], target["MaxCapacity"]) == (suspended, 1, 4)
     alarms = client.put_scaling_policy(**policy, TargetTrackingScalingPolicyConfiguration=tracking)["Alarms"]
     found = cloudwatch.describe_alarms(AlarmNames=[alarm["AlarmName"] for alarm in alarms])["MetricAlarms"]
     assert sorted((alarm["MetricName"], alarm["Threshold"]) for alarm in found) == [

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from seatrial.bench.result import TrialResult
 from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes, unmeasured_attributes
 from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
+from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import aws_copy_scaling, resume
 from seatrial_cdk.smoke_benchmark.runtime.trial_store import results_bucket, trial_key
 
 if TYPE_CHECKING:
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import Completion, CustomResourceEvent
+    from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import CopyScaling
     from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
 
 OVERDUE_MARGIN_S = 120.0
@@ -29,11 +31,13 @@ class TrialNotPassedError(Exception):
 
 def handler(event: CustomResourceEvent, _context: object) -> Completion:
     """Answer the provider framework."""
-    return respond(event, results_bucket(), now_s=time.time())
+    return respond(event, results_bucket(), aws_copy_scaling(), now_s=time.time())
 
 
-def respond(event: CustomResourceEvent, store: TrialStore, *, now_s: float) -> Completion:
+def respond(event: CustomResourceEvent, store: TrialStore, scaling: CopyScaling, *, now_s: float) -> Completion:
     """Complete when there is nothing to wait for, or when the trial's document is there and lets the stack go on.
+
+    Whatever the final answer is, scaling is as it was before the trial: a runner that was killed has left it suspended.
 
     Raises:
         TrialNotPassedError: In mode `rollback`, when the trial was not passed, could not run, or is overdue.
@@ -43,11 +47,12 @@ def respond(event: CustomResourceEvent, store: TrialStore, *, now_s: float) -> C
     properties = TrialProperties.of(event["ResourceProperties"])
     key = trial_key(properties, event["RequestId"])
     text = store.read(key)
+    waited_s = now_s - event["StartedAt"]
+    if text is None and waited_s <= properties.budget_s + OVERDUE_MARGIN_S:
+        return {"IsComplete": False}
+    resume(scaling, store, properties, event["RequestId"])
     if text is not None:
         return _concluded(properties, text, store.uri(key))
-    waited_s = now_s - event["StartedAt"]
-    if waited_s <= properties.budget_s + OVERDUE_MARGIN_S:
-        return {"IsComplete": False}
     return _failed(
         properties, f"no answer after {waited_s:.0f} s, the budget was {properties.budget_s:.0f} s", "unknown"
     )

@@ -1,0 +1,39 @@
+"""The forms of the names that users write: each pattern with an example that a message can show."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+ENDPOINT_NAME = r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
+ENVIRONMENT_NAME = r"^[a-z][a-z0-9]*$"
+INSTANCE_TYPE = r"^ml\.[a-z0-9-]+\.[a-z0-9]+$"
+S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$"
+IMAGE_URI = (
+    r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[a-z0-9._/-]+(:[A-Za-z0-9_.-]+)?(@sha256:[0-9a-f]{64})?$"
+)
+SECRET_NAME = (
+    r"^([A-Za-z0-9/_+=.@-]{1,512}|"  # noqa: S105 (the form of a name, no secret)
+    r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,519})$"
+)
+ACCOUNT = r"^[0-9]{12}$"
+REGION = r"^[a-z]{2,}(-[a-z]+)+-[0-9]$"
+SUBNET_ID = r"^subnet-[0-9a-z]+$"
+SECURITY_GROUP_ID = r"^sg-[0-9a-z]+$"
+KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
+
+HINTS = MappingProxyType(
+    {
+        ENDPOINT_NAME: "letters and digits, with single hyphens or more between them: support-chat",
+        ENVIRONMENT_NAME: "lower-case letters and digits, no hyphen: `prod-eu` and `chat` would give the same stack as "
+        "`prod` and `eu-chat`",
+        INSTANCE_TYPE: "as in ml.g5.2xlarge",
+        S3_PREFIX: "as in s3://bucket/model/, with the final slash",
+        IMAGE_URI: "write it as ACCOUNT.dkr.ecr.REGION.amazonaws.com/REPOSITORY:TAG",
+        SECRET_NAME: "a name as in my/token, or the whole ARN: arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+        ACCOUNT: "twelve digits in quotes",
+        REGION: "as in us-east-1",
+        SUBNET_ID: "as in subnet-0a1b2c3d",
+        SECURITY_GROUP_ID: "as in sg-0a1b2c3d",
+        KMS_KEY_ARN: "the key's whole ARN, no alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
+    }
+)
