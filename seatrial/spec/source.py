@@ -34,6 +34,10 @@ for _name in ("set", "omap", "pairs"):
     _Loader.add_constructor(f"{_TAG}{_name}", yaml.SafeLoader.construct_undefined)
 
 
+MAX_DEPTH, MAX_VALUES = 40, 20_000  # a spec has a handful of levels and some dozens of values
+_TOO_LARGE = ("the text is nested too deeply, or its aliases unfold to too much", "a spec has a handful of levels")
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """The content of one YAML file.
@@ -65,27 +69,40 @@ def read_source(path: Path) -> Source:
 
 def parse_source(text: str, name: str) -> Source:
     """Parse YAML text under the name of its file; what is wrong with it is returned, not raised."""
+    try:
+        if _depth(text) > MAX_DEPTH:
+            return _broken(name, "SEA102", *_TOO_LARGE)
+        root = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        return _broken_yaml(name, error)
+    if not isinstance(root, yaml.MappingNode):
+        return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
+    if _is_too_large(root):
+        return _broken(name, "SEA102", *_TOO_LARGE)
+    problems = tuple(_endless(root, name)) or tuple(_non_string_keys(root, name))
+    return Source(name, {}, {}, problems) if problems else _constructed(root, text, name)
+
+
+def _constructed(root: yaml.MappingNode, text: str, name: str) -> Source:
     loader = _Loader(text)
     try:
-        root = loader.get_single_node()
-        if not isinstance(root, yaml.MappingNode):
-            return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
-        endless = tuple(_endless(root, name))
-        if endless:
-            return Source(name, {}, {}, endless)
-        strange = tuple(_non_string_keys(root, name))
-        if strange:
-            return Source(name, {}, {}, strange)
-        lines = dict(_walk(root, ()))
-        problems = (*_duplicates(root, name), *_no_json(root, name))
         data: dict[str, Yaml] = loader.construct_document(root)
     except yaml.YAMLError as error:
         return _broken_yaml(name, error)
-    except RecursionError:
-        return _broken(name, "SEA102", "the text is nested too deeply", "a spec has a handful of levels")
     finally:
         loader.dispose()
-    return Source(name, data, lines, problems)
+    return Source(name, data, dict(_walk(root, ())), (*_duplicates(root, name), *_no_json(root, name)))
+
+
+def _depth(text: str) -> int:
+    """Return how deeply the text nests, counted before it is composed: composing deep text ends the process."""
+    depth = deepest = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        deepest = max(deepest, depth)
+        if deepest > MAX_DEPTH:
+            return deepest
+    return deepest
 
 
 def _broken(name: str, rule: str, message: str, hint: str) -> Source:
@@ -97,6 +114,21 @@ def _broken_yaml(name: str, error: yaml.YAMLError) -> Source:
     where, hint = (f"{name}:{mark.line + 1}", "mend the YAML syntax at this line") if mark else (name, "")
     what = getattr(error, "problem", None) or "the text can't be parsed"
     return Source(name, {}, {}, (Problem(where, "", "SEA102", str(what), hint),))
+
+
+def _is_too_large(root: yaml.Node) -> bool:
+    """Return whether the text, its aliases unfolded, is deeper or larger than any spec."""
+    waiting: list[tuple[yaml.Node, tuple[yaml.Node, ...]]] = [(root, ())]
+    count = 0
+    while waiting:
+        node, above = waiting.pop()
+        count += 1
+        if len(above) > MAX_DEPTH or count > MAX_VALUES:
+            return True
+        outer = (*above, node)
+        inner = (child for _, child in _children(node))
+        waiting.extend((child, outer) for child in inner if not any(child is known for known in outer))
+    return False
 
 
 def _endless(node: yaml.Node, name: str, above: tuple[yaml.Node, ...] = ()) -> Iterator[Problem]:

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+TOO_LARGE = (
+    "endpoints/chat.yaml: SEA102: the text is nested too deeply, or its aliases unfold to too much\n"
+    "  hint: a spec has a handful of levels"
+)
+
+
 class Write(Protocol):
     def __call__(self, text: str, name: str = ...) -> Path: ...
 
@@ -298,11 +304,13 @@ class TestUnreadableFiles:
         hint = "\n  hint: write the value out instead of the alias"
         assert f"{where}{what}{hint}" in problems_of("name: &a\n  b: *a\n", write, environments)
 
-    def test_text_nested_without_end(self, write: Write, environments: Path) -> None:
-        spec = f"name: {'[' * 2000}{']' * 2000}\n"
-        assert problems_of(spec, write, environments) == [
-            "endpoints/chat.yaml: SEA102: the text is nested too deeply\n  hint: a spec has a handful of levels"
-        ]
+    @pytest.mark.parametrize("depth", [50, 2000, 100_000])
+    def test_text_nested_without_end(self, depth: int, write: Write, environments: Path) -> None:
+        assert problems_of(f"name: {'[' * depth}{']' * depth}\n", write, environments) == [TOO_LARGE]
+
+    def test_aliases_that_unfold_to_billions(self, write: Write, environments: Path) -> None:
+        rows = [f"x{i}: &x{i} [{', '.join([f'*x{i - 1}' if i else 'x'] * 10)}]" for i in range(12)]
+        assert problems_of("\n".join(rows), write, environments) == [TOO_LARGE]
 
 
 class TestDigest:
