@@ -1,4 +1,4 @@
-"""A SageMaker endpoint that serves one LLM as an inference component."""
+"""A SageMaker endpoint that serves an LLM as an inference component, and has room for more of them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial_cdk.execution_role import ExecutionRole
+from seatrial_cdk.inference_component import VARIANT_NAME, define_component, define_model
 from seatrial_cdk.model_container import model_container
-from seatrial_cdk.rolling_update import rolling_update
 from seatrial_cdk.serving_artifact import ServingArtifact
 
 if TYPE_CHECKING:
     from seatrial.plan.document import Plan
     from seatrial.serving.document import ServingConfig
     from seatrial.spec.environment import Network
-
-VARIANT_NAME = "AllTraffic"
 
 
 class LlmEndpoint(Construct):
@@ -36,6 +34,8 @@ class LlmEndpoint(Construct):
     Another instance type or another tensor parallel degree is not safe in place: the service moves a live endpoint's
     instances and its components one after the other, and copies of the old size may not fit on what the new ones need.
     Deploy such a change under another endpoint name, move the traffic, then delete the old endpoint.
+
+    More models share the endpoint's instances as `AddedComponent`s.
 
     Args:
         endpoint_name: The endpoint's name; the component is called the same with `-model` behind it.
@@ -64,6 +64,7 @@ class LlmEndpoint(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.endpoint_name = endpoint_name
+        self.instance_type = plan.instance_type.value
         self.inference_component_name = f"{endpoint_name}-model"
         artifact = ServingArtifact(self, "Artifact", files=serving.files) if serving.files else None
         self.role = ExecutionRole(
@@ -77,12 +78,11 @@ class LlmEndpoint(Construct):
             network=network,
             kms_key_arn=kms_key_arn,
         ).role
-        self.model = _model(
-            self, model_container(serving, artifact=artifact, accept_eula=accept_eula), serving, network
-        )
+        container = model_container(serving, artifact=artifact, accept_eula=accept_eula)
+        self.model = define_model(self, self.role, container, serving, network)
         self.config = _config(self, plan, serving, network, None if has_local_nvme else kms_key_arn)
         self.endpoint = _endpoint(self)
-        self.component = _component(self, plan)
+        self.component = define_component(self, self.endpoint, self.model, self.inference_component_name, plan)
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow invoking this endpoint and its component, streamed or whole."""
@@ -116,28 +116,6 @@ class LlmEndpoint(Construct):
             period=Duration.minutes(1),
             dimensions_map={"InferenceComponentName": self.inference_component_name},
         )
-
-
-def _model(
-    scope: LlmEndpoint,
-    container: sagemaker.CfnModel.ContainerDefinitionProperty,
-    serving: ServingConfig,
-    network: Network,
-) -> sagemaker.CfnModel:
-    model = sagemaker.CfnModel(
-        scope,
-        "Model",
-        execution_role_arn=scope.role.role_arn,
-        primary_container=container,
-        enable_network_isolation=serving.isolated,
-        vpc_config=sagemaker.CfnModel.VpcConfigProperty(
-            subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
-        )
-        if network.subnet_ids
-        else None,
-    )
-    model.node.add_dependency(scope.role)
-    return model
 
 
 def _config(
@@ -194,38 +172,3 @@ def _endpoint(scope: LlmEndpoint) -> sagemaker.CfnEndpoint:
     )
     endpoint.add_resource_dependency(scope.config)
     return endpoint
-
-
-def _component(scope: LlmEndpoint, plan: Plan) -> sagemaker.CfnInferenceComponent:
-    component = sagemaker.CfnInferenceComponent(
-        scope,
-        "Component",
-        endpoint_name=scope.endpoint.attr_endpoint_name,
-        inference_component_name=scope.inference_component_name,
-        variant_name=VARIANT_NAME,
-        runtime_config=sagemaker.CfnInferenceComponent.InferenceComponentRuntimeConfigProperty(
-            copy_count=plan.copy_count.value
-        ),
-        specification=_specification(plan, scope.model.attr_model_name),
-        deployment_config=rolling_update(plan),
-    )
-    component.add_resource_dependency(scope.endpoint)
-    component.add_resource_dependency(scope.model)
-    return component
-
-
-def _specification(
-    plan: Plan, model_name: str
-) -> sagemaker.CfnInferenceComponent.InferenceComponentSpecificationProperty:
-    return sagemaker.CfnInferenceComponent.InferenceComponentSpecificationProperty(
-        model_name=model_name,
-        compute_resource_requirements=sagemaker.CfnInferenceComponent.InferenceComponentComputeResourceRequirementsProperty(
-            number_of_accelerator_devices_required=plan.tensor_parallel_degree.value,
-            number_of_cpu_cores_required=plan.cpu_cores_per_copy,
-            min_memory_required_in_mb=plan.memory_min_mb.value,
-        ),
-        startup_parameters=sagemaker.CfnInferenceComponent.InferenceComponentStartupParametersProperty(
-            container_startup_health_check_timeout_in_seconds=plan.startup_timeout_s.value,
-            model_data_download_timeout_in_seconds=plan.download_timeout_s.value,
-        ),
-    )
