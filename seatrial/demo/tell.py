@@ -29,7 +29,8 @@ def tell(root: Path, console: Console, *, verbose: bool) -> None:
         KeyboardInterrupt: After Ctrl-C, when everything is stopped.
     """
     began_s = time.monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a job in the background is started with Ctrl-C ignored
+        signal.signal(number, signal.default_int_handler)
     steps = Steps(console, verbose=verbose)
     workspace = make_workspace(root)
     state = workspace.folder / "local"

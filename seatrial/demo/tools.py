@@ -98,7 +98,7 @@ class Tools:
 def _stop(process: subprocess.Popen[str]) -> None:
     """End a tool and everything that it started: the wrappers around Node pass no signal on."""
     try:
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait(STOP_S)
     except (ProcessLookupError, subprocess.TimeoutExpired):
         pass  # it has ended by itself, or is ended now
