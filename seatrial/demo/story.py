@@ -13,7 +13,7 @@ from rich.table import Table
 from seatrial.demo.expect import expect
 from seatrial.demo.workspace import ENDPOINT, ENVIRONMENT, Workspace
 from seatrial.deployment.load import load_deployment
-from seatrial.errors import PlanError
+from seatrial.errors import LocalError, PlanError
 from seatrial.report import write_report
 from seatrial.report.plan_view import plan_view
 from seatrial.serving.write import rendered_files
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from seatrial.demo.steps import Steps
     from seatrial.demo.tools import Outcome, Tools
     from seatrial.deployment.live_stack import LiveStack
+    from seatrial.errors import Problem
     from seatrial.plan.document import Plan
 
 BATCH_LIMIT, SMALLER_BATCH_LIMIT = "max_num_seqs: 8", "max_num_seqs: 2"
@@ -97,7 +98,9 @@ class Story:
         self.steps.chapter(f"4. An SLO that can't be met: {IMPOSSIBLE_SLO}")
         with self.steps.step("seatrial plan refuses, and is overruled") as step:
             self.workspace.edit(SLO, IMPOSSIBLE_SLO)
-            step.did(self._refusal().splitlines()[0].rpartition("SEA205: ")[2])
+            refusal = self._refusal()
+            expect("the planner refused the SLO", refusal.rule, "SEA205")
+            step.did(refusal.message)
             self.workspace.lock(accept_slo_miss=True)
         with self.steps.step("cdk deploy must fail") as step:
             outcome = self._deploy()
@@ -164,12 +167,12 @@ class Story:
         folder = self.workspace.folder / "reports" / deployed.plan.digest
         self.steps.show(f"report: {write_report(result, deployed.plan, folder).html}")
 
-    def _refusal(self) -> str:
+    def _refusal(self) -> Problem:
         try:
-            self.workspace.lock()
+            plan = self.workspace.lock()
         except PlanError as refused:
-            return str(refused)
-        return "the planner accepted it"
+            return refused.problems[0]
+        raise LocalError.of("SEA606", f"the planner accepted {IMPOSSIBLE_SLO} (plan {plan.digest})")
 
 
 def _reason(outcome: Outcome) -> str:

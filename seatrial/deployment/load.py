@@ -44,7 +44,7 @@ def load_deployments(
             problems += error.problems
     problems += _same_names(deployments)
     if problems:
-        raise SpecError(problems)
+        raise SpecError(dict.fromkeys(problems))  # an environment's problem concerns every spec, and is told once
     return tuple(deployments.values())
 
 

@@ -56,3 +56,13 @@ def test_one_name_in_two_specs_names_both_files(second: str, folders: tuple[Path
         f"endpoints/b.yaml: name: SEA108: endpoints/a.yaml names its endpoint chat, and this one is {second}\n"
         "  hint: an endpoint's name is its identity, in upper or lower case; rename one"
     )
+
+
+def test_what_is_wrong_with_the_environment_is_told_once(folders: tuple[Path, Path]) -> None:
+    write(folders, "a.yaml", "chat")
+    write(folders, "b.yaml", "talk")
+    with pytest.raises(SpecError) as caught:
+        load_deployments(*folders, "stage")
+    assert [str(problem) for problem in caught.value.problems] == [
+        "environments/stage.yaml: SEA109: there is no environment stage\n  hint: known in environments: dev"
+    ]

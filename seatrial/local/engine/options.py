@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from seatrial.local.engine.settings import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,8 @@ class Options:
         Raises:
             LocalError: SEA605, the value isn't such a number.
         """
-        written = self.text(name)
-        if not written:
-            return None
-        try:
-            value = int(written)
-        except ValueError:
-            raise refusal(f"{written!r} is not a whole number", field=name) from None
-        if value < least:
+        value = self._read(name, int, "a whole number")
+        if value is not None and value < least:
             raise refusal(f"{value} must be at least {least}", field=name)
         return value
 
@@ -48,13 +44,16 @@ class Options:
         Raises:
             LocalError: SEA605, the value isn't such a number.
         """
+        value = self._read(name, float, "a number")
+        if value is not None and not 0 < value <= 1:
+            raise refusal(f"{value} must be above 0 and at most 1", field=name)
+        return value
+
+    def _read(self, name: str, kind: Callable[[str], Number], what: str) -> Number | None:
         written = self.text(name)
         if not written:
             return None
         try:
-            value = float(written)
+            return kind(written)
         except ValueError:
-            raise refusal(f"{written!r} is not a number", field=name) from None
-        if not 0 < value <= 1:
-            raise refusal(f"{value} must be above 0 and at most 1", field=name)
-        return value
+            raise refusal(f"{written!r} is not {what}", field=name) from None
