@@ -2,7 +2,8 @@
 
     python scripts/build_catalog.py --facts DIR
 
-DIR holds `instances.json`, `models.json` and `images.json`. The output is sorted, one row a line, so that a refresh
+DIR holds `instances.json`, `models.json` and `images.json`; models that were looked up one by one lie in
+`scripts/facts/models.json`. The output is sorted, one row a line, so that a refresh
 reads as a diff. `engine_options.json` has a script of its own. `engines.json` is not built: its constants were fitted
 or read by people, and say so.
 """
@@ -19,6 +20,7 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 Row: TypeAlias = dict[str, Json]
 
 DATA = Path(__file__).resolve().parent.parent / "seatrial" / "catalog" / "data"
+OWN_FACTS = Path(__file__).resolve().parent / "facts"
 MIB, TERA, GIGA = 2**20, 10**12, 10**9
 
 # Repositories that the hub knows by a second name.
@@ -40,7 +42,7 @@ def main() -> None:
     parser.add_argument("--facts", type=Path, required=True, help="folder of the collected facts")
     facts: Path = parser.parse_args().facts
     _write("instances.json", _instances(_read(facts / "instances.json")))
-    _write("models.json", _models(_read(facts / "models.json")))
+    _write("models.json", _models(_read(facts / "models.json"), _read(OWN_FACTS / "models.json")))
     _write("images.json", _images(_read(facts / "images.json")))
 
 
@@ -124,9 +126,10 @@ def _link(fact: Row) -> str:
 # --------------------------------------------------------------------- models
 
 
-def _models(facts: Row) -> dict[str, Json]:
+def _models(facts: Row, own: Row) -> dict[str, Json]:
     date = str(_row(facts["_meta"])["generated"])
-    every = sorted(_rows(facts["models"]), key=lambda fact: str(fact["id"]))
+    by_id = {str(fact["id"]): fact for fact in (*_rows(facts["models"]), *_rows(own["models"]))}
+    every = [by_id[name] for name in sorted(by_id)]
     return {"rows": [_model(fact, date) for fact in every], "aliases": [*_aliases(every)]}
 
 
@@ -148,14 +151,21 @@ def _model(fact: Row, date: str) -> Row:
         "experts": fact.get("num_experts"),
         "experts_per_token": fact.get("experts_per_token"),
         "tied_embeddings": bool(fact.get("tie_word_embeddings")),
-        # gpt-oss slides on every other layer only; its full layers decide, so the window is left out.
-        "sliding_window": None if fact["family"] == "gpt_oss" else fact.get("sliding_window"),
+        "sliding_window": fact.get("sliding_window"),
         "parallel_attention": fact["family"] == "falcon",
         "is_mla": is_mla,
         "checkpoint_quantization": str(fact["quantization"]).split(" ")[0] if fact.get("quantization") else None,
         "source": fact["source"],
-        "date": date,
+        "date": fact.get("date", date),
+        "sliding_layers": _sliding_layers(fact),
     }
+
+
+def _sliding_layers(fact: Row) -> Json:
+    """The layers that have the window where not all do; those of gpt-oss take turns with full ones."""
+    if fact["family"] == "gpt_oss":
+        return int(str(fact["num_layers"])) // 2
+    return fact.get("sliding_layers")
 
 
 def _latent_width(fact: Row) -> int:

@@ -154,7 +154,7 @@ def _one_type(option: Row) -> str:
 
 def _default(field: Row) -> str:
     if _reference(field):
-        return "each field's own"
+        return "none" if field.get("default", 0) is None else "each field's own"
     value = field.get("default")
     if value is None:
         return "none"
@@ -193,7 +193,8 @@ def _constants() -> str:
 
 
 def _engines() -> str:
-    columns = ("id", "constants", "fitted", "steps_between_prefills", "default_batched_tokens", "memory_utilization")
+    columns = ("id", "constants", "fitted", "scheduler", "steps_between_prefills", "waiting_served_ratio")
+    columns += ("moe_dense_tokens", "default_batched_tokens", "memory_utilization")
     rows = (
         (*(_written(row[name]) for name in columns), f"{row['source']} ({row['date']})") for row in _catalog("rows")
     )

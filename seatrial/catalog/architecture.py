@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp16"}
-_FALCON_CONTEXT = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +34,13 @@ class Architecture:
         experts: Experts of each layer; `None` for a dense model.
         experts_per_token: Experts that one token passes through.
         tied_embeddings: Input and output embeddings are one matrix.
-        sliding_window: Tokens that every layer's attention looks back; `None` for all.
+        sliding_window: Tokens that the attention of a sliding layer looks back; `None` where every layer sees all.
         parallel_attention: Attention and MLP run side by side (Falcon): one all-reduce per layer.
         is_mla: Multi-head latent attention (DeepSeek): the KV formulas don't hold.
         checkpoint_quantization: Quantization of the published checkpoint; `None` when it has 16 bits.
         source: Where the facts were read.
         date: When; `None` for a file of the user.
+        sliding_layers: Layers that have the window, where only some do (Gemma 2 and 3, gpt-oss); `None` for all.
     """
 
     id: str
@@ -64,21 +64,38 @@ class Architecture:
     checkpoint_quantization: str | None
     source: str
     date: str | None
+    sliding_layers: int | None = None
 
-    def cached_tokens(self, tokens: int) -> int:
-        """Return how many tokens of a sequence stay in the KV cache."""
-        return min(tokens, self.sliding_window) if self.sliding_window else tokens
+    def cached_tokens(self, tokens: float) -> float:
+        """Return how many tokens of a sequence stay in the KV cache, averaged over the layers.
+
+        A sliding layer keeps its window, any other layer the whole sequence. Engines without a cache of its own for
+        the sliding layers keep more (vLLM's hybrid KV cache manager does as is counted here).
+        """
+        if self.sliding_window is None or tokens <= self.sliding_window:
+            return tokens
+        if self.sliding_layers is None:
+            return self.sliding_window
+        sliding = self.sliding_layers / self.layers
+        return sliding * self.sliding_window + (1 - sliding) * tokens
+
+
+def shards_evenly(architecture: Architecture, degree: int) -> bool:
+    """Tell whether a degree divides the attention heads, and divides or is divided by the KV heads."""
+    heads, kv_heads = architecture.attention_heads, architecture.kv_heads
+    return heads % degree == 0 and (kv_heads % degree == 0 or degree % kv_heads == 0)
 
 
 def from_config_json(path: Path) -> Architecture:
     """Read a model's shape from its `config.json`; parameters are counted from the shape.
 
     Raises:
-        PlanError: SEA201 when the file or a field is missing, SEA209 when the family can't be planned.
+        PlanError: SEA201 when the file or a field is missing, SEA209 when the family can't be planned, SEA211 when a
+            number is one that no model has.
     """
     config = read_config_json(path)
     total, active = count_parameters(config)
-    is_falcon = config.family == "falcon"
+    window, sliding_layers = config.sliding
     return Architecture(
         id=path.name,
         family=config.family,
@@ -88,19 +105,20 @@ def from_config_json(path: Path) -> Architecture:
         kv_heads=config.kv_heads,
         head_dim=config.head_dim,
         vocab=config.number("vocab_size"),
-        max_context=config.optional("max_position_embeddings") or _FALCON_CONTEXT,
+        max_context=config.max_context,
         dtype=_published_dtype(config),
         params_total=total,
         params_active=active,
         experts=config.experts,
         experts_per_token=config.optional("num_experts_per_tok") if config.experts else None,
         tied_embeddings=config.ties_embeddings,
-        sliding_window=config.optional("sliding_window") if config.family == "mistral" else None,
-        parallel_attention=is_falcon,
+        sliding_window=window,
+        parallel_attention=config.family == "falcon",
         is_mla=False,
         checkpoint_quantization=config.quantization,
         source=path.as_posix(),
         date=None,
+        sliding_layers=sliding_layers,
     )
 
 

@@ -11,7 +11,24 @@ from seatrial.errors import PlanError
 if TYPE_CHECKING:
     from pathlib import Path
 
-_FAMILIES = ("falcon", "llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe")
+_FAMILIES = (
+    "falcon",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "gpt_neox",
+    "llama",
+    "mistral",
+    "mixtral",
+    "phi",
+    "phi3",
+    "qwen2",
+    "qwen3",
+    "qwen3_moe",
+)
+_TIED_UNSAID = ("falcon", "gemma", "gemma2", "gemma3_text")  # tie_word_embeddings is true where it is left out
+_FALCON_CONTEXT = 2048  # tokens; Falcon's configurations leave it out
+_GEMMA_3_PATTERN = 6  # every sixth layer sees all, unless sliding_window_pattern says otherwise
 _ALWAYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 _MOST = ("intermediate_size", "max_position_embeddings")
 _REQUIRED = {
@@ -47,13 +64,41 @@ class ConfigJson:
 
     @property
     def head_dim(self) -> int:
-        """Width of one head; Qwen3 gives it, the others divide the hidden size."""
+        """Width of one head; Qwen3 and Gemma give it, the others divide the hidden size."""
         return self.optional("head_dim") or self.number("hidden_size") // self.number("num_attention_heads")
 
     @property
     def ties_embeddings(self) -> bool:
-        """Input and output embeddings are one matrix; left out, Falcon ties them and the others don't."""
-        return self.flag("tie_word_embeddings", default=self.family == "falcon")
+        """Input and output embeddings are one matrix; left out, Falcon and Gemma tie them and the others don't."""
+        return self.flag("tie_word_embeddings", default=self.family in _TIED_UNSAID)
+
+    @property
+    def max_context(self) -> int:
+        """Longest sequence in tokens."""
+        return self.optional("max_position_embeddings") or _FALCON_CONTEXT
+
+    @property
+    def sliding(self) -> tuple[int | None, int | None]:
+        """The attention window in tokens, and how many layers have it; `None` for no window, and for all layers."""
+        window, layers = self.optional("sliding_window"), self._sliding_layers()
+        if window is None or layers == 0 or window >= self.max_context:
+            return None, None
+        return window, None if layers == self.number("num_hidden_layers") else layers
+
+    def _sliding_layers(self) -> int:
+        """Count the layers with a window, as the model code of Hugging Face lays them out."""
+        layers, kinds = self.number("num_hidden_layers"), self.fields.get("layer_types")
+        if isinstance(kinds, list):
+            return kinds.count("sliding_attention")
+        if self.family in ("mistral", "phi3"):
+            return layers
+        if self.family == "gemma2":
+            return layers - layers // 2  # layers 0, 2, 4, …
+        if self.family == "gemma3_text":
+            return layers - layers // (self.optional("sliding_window_pattern") or _GEMMA_3_PATTERN)
+        if self.flag("use_sliding_window"):  # Qwen: the layers from max_window_layers on
+            return max(layers - (self.optional("max_window_layers") or layers), 0)
+        return 0
 
     @property
     def quantization(self) -> str | None:
@@ -71,7 +116,7 @@ class ConfigJson:
     def optional(self, name: str) -> int | None:
         """Return a whole number, or `None` when the field is absent or null."""
         value = self.fields.get(name)
-        return value if isinstance(value, int) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return a truth value."""
@@ -88,7 +133,8 @@ def read_config_json(path: Path) -> ConfigJson:
     """Read a `config.json` and check that its family can be planned and nothing required is missing.
 
     Raises:
-        PlanError: SEA201 when the file or a field is missing, SEA209 when the family can't be planned.
+        PlanError: SEA201 when the file or a field is missing, SEA209 when the family can't be planned, SEA211 when a
+            number is one that no model has.
     """
     config = ConfigJson(_read(path))
     if "kv_lora_rank" in config.fields:
@@ -103,13 +149,29 @@ def read_config_json(path: Path) -> ConfigJson:
     if missing:
         message, hint = f"{', '.join(missing)} missing", "use the config.json that lies beside the weights"
         raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix())
+    impossible = _impossible(config, required)
+    if impossible:
+        hint = "use the config.json that lies beside the weights"
+        raise PlanError.of("SEA211", impossible, hint=hint, where=path.as_posix())
     return config
+
+
+def _impossible(config: ConfigJson, required: tuple[str, ...]) -> str:
+    """Return what no model has, or nothing: a count below one, heads that can't be grouped."""
+    counts = [*required, "num_key_value_heads", "num_kv_heads", "head_dim", "sliding_window"]
+    low = [f"{name} is {value}" for name in counts if (value := config.optional(name)) is not None and value < 1]
+    if low:
+        return f"{', '.join(low)}: at least 1"
+    heads, kv_heads = config.number("num_attention_heads"), config.kv_heads
+    if heads % kv_heads:
+        return f"{kv_heads} KV heads do not divide {heads} attention heads"
+    return ""
 
 
 def _read(path: Path) -> dict[str, object]:
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         message, hint = f"the file can't be read: {error}", "it must be the model's config.json"
         raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix()) from error
     if not isinstance(fields, dict):

@@ -13,39 +13,60 @@ Family = Literal["lmi", "tgi"]
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """The fitted constants of the closed-form latency model (`seatrial.plan.latency`).
+    """The constants of the performance model (`seatrial.predict.costs`).
 
     Attributes:
         id: Engine and version that the constants belong to.
+        fitted: Whether they were fitted on measurements; assumed when not.
         memory_efficiency: Share of the memory bandwidth that a decode step reaches.
         compute_efficiency: Share of the peak FLOPS that a matrix product reaches.
-        layer_floor_s: Least time of one layer: kernel launches of the host.
+        kernels: Kernels that the host launches for one dense layer, all-reduces not counted.
+        moe_kernels: The same for a layer with experts.
+        kernel_launch_s: Time of the host to launch one kernel.
+        host_slowdowns: Families of instance types whose host is slower, and how much, as `ml.p4d=1.31`.
         sequence_s: Work of the server per sequence and step.
         input_token_s: Work of the server per prompt token.
-        hop_s: Latency of an all-reduce per additional accelerator.
+        attention_token_s: Time of one head of one layer per token of context on one multiprocessor of an A10G; 0 where
+            the kernel spreads a head over several.
+        hop_s: Latency of an all-reduce per additional accelerator over PCIe.
+        nvlink_hop_s: The same over NVLink.
         pcie_bytes_s: Bus bandwidth of an all-reduce over PCIe, up to four accelerators.
         nvlink_bytes_s: Bus bandwidth of an all-reduce over NVLink.
         reserve_bytes: Memory of one accelerator that neither weights nor KV cache can use.
-        uncertainty: Mean absolute error of the predictions, as a share, where the constants were fitted.
+        throughput_error: Share that 80 % of predicted throughputs were off by at most, configurations left out.
+        latency_error: The same of predicted latencies.
         fitted_accelerators: Accelerators of the fit.
         source: What the constants were fitted on.
         date: When.
     """
 
     id: str
+    fitted: bool
     memory_efficiency: float
     compute_efficiency: float
-    layer_floor_s: float
+    kernels: int
+    moe_kernels: int
+    kernel_launch_s: float
+    host_slowdowns: tuple[str, ...]
     sequence_s: float
     input_token_s: float
+    attention_token_s: float
     hop_s: float
+    nvlink_hop_s: float
     pcie_bytes_s: float
     nvlink_bytes_s: float
     reserve_bytes: int
-    uncertainty: float
+    throughput_error: float
+    latency_error: float
     fitted_accelerators: tuple[str, ...]
     source: str
     date: str
+
+    def slowdown(self, instance_type: str) -> float:
+        """Return how much slower the host of an instance type is than the one of the fit."""
+        family = instance_type.rpartition(".")[0]
+        slow = dict(entry.split("=") for entry in self.host_slowdowns)
+        return float(slow.get(family, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +78,12 @@ class Engine:
         family: The container that it belongs to.
         version_prefix: Versions that it holds for begin like this.
         constants: Row of its performance constants, or of those that it borrows.
-        fitted: Whether the constants were fitted on this engine; borrowed when not.
-        steps_between_prefills: Decode steps after which waiting prompts are admitted.
+        fitted: Whether the constants were fitted on this engine; borrowed or assumed when not.
+        scheduler: Whether a prefill stops decoding, or prompts are mixed into decode steps in chunks.
+        steps_between_prefills: Decode steps after which waiting prompts are admitted (`separate`).
+        waiting_served_ratio: Share of the running batch that lets waiting prompts in at once (`separate`).
+        kv_block_tokens: Tokens of one block of the KV cache.
+        moe_dense_tokens: Tokens up to which every expert is computed for every token.
         default_batched_tokens: Prompt tokens of one iteration by default.
         memory_utilization: Share of the accelerator's memory that the engine takes by default.
         source: Where the defaults were read.
@@ -70,7 +95,11 @@ class Engine:
     version_prefix: str
     constants: str
     fitted: bool
+    scheduler: Literal["separate", "chunked"]
     steps_between_prefills: int
+    waiting_served_ratio: float
+    kv_block_tokens: int
+    moe_dense_tokens: int
     default_batched_tokens: int
     memory_utilization: float
     source: str

@@ -1,16 +1,18 @@
-"""Model architectures by hub id."""
+"""Model architectures by hub id, and by the names that people and published tables give them."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, replace
 from functools import cache
 
 from seatrial.catalog.architecture import Architecture
-from seatrial.catalog.table import nearest as nearest_names
+from seatrial.catalog.model_names import ModelName, read_name
 from seatrial.catalog.table import read_rows
 
-_TUNED = re.compile(r"-(instruct|chat)(?=-|$)")
+_TUNED = re.compile(r"-(instruct|chat|it|python)(?=-|$)")
+_FEWEST_ALIKE = 0.5  # share of letters in common below which a suggestion is no help
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +31,68 @@ def every() -> tuple[Architecture, ...]:
 def find(model_id: str) -> Architecture | None:
     """Return the architecture of a hub id, or `None` when the catalog lacks it.
 
-    A tuned model shares the architecture of its base: `-Instruct` and `-Chat` are left out when the id itself is
-    unknown (`tiiuae/falcon-40b-instruct`). The aliases of the catalog name the repositories for which that is not
-    all, because they were renamed or ship another context length. Upper and lower case don't matter.
+    A tuned model shares the architecture of its base: `-Instruct`, `-Chat`, `-it` and `-Python` are left out when the
+    id itself is unknown (`tiiuae/falcon-40b-instruct`). The aliases of the catalog name the repositories for which
+    that is not all, because they were renamed or ship another context length. Upper and lower case don't matter.
     """
     asked = model_id.lower()
     return _look_up(asked) or _look_up(_TUNED.sub("", asked, count=1))
 
 
-def nearest(model_id: str) -> tuple[str, ...]:
-    """Return up to three catalog ids that are written most like this one."""
-    return nearest_names(model_id, [architecture.id for architecture in every()])
+def find_by_name(name: str) -> Architecture | None:
+    """Return the architecture that a hub id or a displayed name means, or `None`.
+
+    `Llama 2 7B Chat`, `Mistral 7B Instruct` and `Code Llama 7B Python` are read by pattern, not from a table of names:
+    family, generation and size must be those of a catalog id, in this order; case, separators and the words of tuning
+    don't matter. A version, a context or a number of active parameters that is written must be the id's own. Where
+    several ids are left, it is the oldest plain release: the lowest version, then the one tuned as asked, then the
+    shortest context (`Mistral 7B Instruct` is v0.1). An owner before a slash must be the id's.
+    """
+    exact = find(name)
+    if exact is not None:
+        return exact
+    asked = read_name(name)
+    named = [(known, model_id) for model_id, known in _by_name().items() if _means(asked, known)]
+    found = [(known, architecture) for known, model_id in named if (architecture := _look_up(model_id))]
+    if not found:
+        return None
+    return min(found, key=lambda pair: _age(asked, *pair))[1]
+
+
+def nearest(name: str) -> tuple[str, ...]:
+    """Return up to three catalog ids that are written most like this name, best first.
+
+    Compared are family, generation and size, and the owner where there is one; of releases that differ in neither, the
+    oldest plain one is named.
+    """
+    asked = read_name(name)
+    ids: dict[str, str] = {}
+    for model in sorted(every(), key=lambda model: _plainness(read_name(model.id))):
+        ids.setdefault(_written(read_name(model.id), with_owner=bool(asked.owner)), model.id)
+    written = _written(asked, with_owner=bool(asked.owner))
+    return tuple(ids[found] for found in difflib.get_close_matches(written, ids, n=3, cutoff=_FEWEST_ALIKE))
+
+
+def _plainness(name: ModelName) -> tuple[tuple[int, ...], int]:
+    return name.version, len(name.tuned)
+
+
+def _written(name: ModelName, *, with_owner: bool) -> str:
+    return " ".join((name.owner, *name.core) if with_owner else name.core)
+
+
+def _means(asked: ModelName, known: ModelName) -> bool:
+    return (
+        bool(asked.core)
+        and asked.core == known.core
+        and asked.details <= known.details
+        and asked.owner in ("", known.owner)
+    )
+
+
+def _age(asked: ModelName, known: ModelName, architecture: Architecture) -> tuple[tuple[int, ...], int, int, str]:
+    """Order releases of one model: the oldest plain one first."""
+    return known.version, len(asked.tuned ^ known.tuned), architecture.max_context, architecture.id
 
 
 def _look_up(name: str) -> Architecture | None:
@@ -51,6 +104,11 @@ def _look_up(name: str) -> Architecture | None:
 @cache
 def _by_id() -> dict[str, Architecture]:
     return {architecture.id.lower(): architecture for architecture in every()}
+
+
+@cache
+def _by_name() -> dict[str, ModelName]:
+    return {model_id: read_name(model_id) for model_id in (*_by_id(), *_aliases())}
 
 
 @cache

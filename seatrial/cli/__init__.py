@@ -6,6 +6,7 @@ import sys
 from typing import NoReturn
 
 from seatrial.errors import SeatrialError
+from seatrial.secrets import redacted
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -17,7 +18,7 @@ def main() -> None:
 
         app()
     except SeatrialError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{redacted(str(error))}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         _exit_interrupted()

@@ -8,13 +8,19 @@ import typer
 
 from seatrial import __version__
 from seatrial.cli.bench import bench
+from seatrial.cli.calibrate import calibrate
+from seatrial.cli.compare_instances import compare_instances
+from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
+from seatrial.cli.lint import lint
 from seatrial.cli.local import local
 from seatrial.cli.plan import plan
+from seatrial.cli.predict import predict
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
 from seatrial.cli.schema import schema
+from seatrial.cli.stage import stage
 from seatrial.cli.validate import validate
 
 app = typer.Typer(
@@ -25,7 +31,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (validate, schema, plan, render, bench, report, demo, rules):
+for command in (
+    validate,
+    schema,
+    plan,
+    compare_instances,
+    predict,
+    render,
+    lint,
+    convert,
+    bench,
+    calibrate,
+    report,
+    stage,
+    demo,
+    rules,
+):
     app.command()(command)
 app.add_typer(local, name="local")
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.terminal import show, show_json
+
+if TYPE_CHECKING:
+    from seatrial.plan.document import Plan
+    from seatrial.spec.load import LoadedSpec
+
+Format = Literal["text", "json"]
 
 
 def plan(
     spec: SpecFile,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
-    output_format: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="For people or machines.")
-    ] = "text",
+    output_format: Annotated[Format, typer.Option("--format", help="For people or machines.")] = "text",
+    why: Annotated[
+        str | None,
+        typer.Option("--why", metavar="INSTANCE_TYPE", help="Say only why this instance type won or lost."),
+    ] = None,
     *,
     write: Annotated[bool, typer.Option("--write", help="Write the plan to the lock beside the spec.")] = False,
     accept_slo_miss: Annotated[
@@ -23,24 +32,50 @@ def plan(
     ] = False,
 ) -> None:
     """Choose instance type, degree, copies and limits, and say why."""
-    from seatrial.plan.changes import changes
-    from seatrial.plan.lock import locked_document, write_lock
-    from seatrial.plan.planner import make_plan
+    if why is not None and write:
+        raise typer.BadParameter("it makes no plan to write", param_hint="'--why'")
     from seatrial.spec.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
+    if why is not None:
+        _explain(loaded, why, output_format, accept_slo_miss=accept_slo_miss)
+        return
+    from seatrial.plan.planner import make_plan
+
     made = make_plan(loaded, accept_slo_miss=accept_slo_miss)
-    if output_format == "json":
-        typer.echo(made.model_dump_json(indent=2))
-    else:
-        from rich.console import Console
-
-        from seatrial.report.plan_view import plan_view
-
-        Console().print(plan_view(made, loaded))
+    _show(made, loaded, output_format)
     if write:
-        before = locked_document(loaded)
-        file = write_lock(made, spec)
-        typer.echo(f"locked in {file.as_posix()}", err=True)
-        for line in changes(before, made) if before is not None else ():
-            typer.echo(f"  {line}", err=True)
+        _lock(made, loaded)
+
+
+def _show(made: Plan, loaded: LoadedSpec, output_format: Format) -> None:
+    if output_format == "json":
+        show_json(made.model_dump(mode="json"))
+        return
+    from seatrial.report.plan_view import plan_view
+
+    show(plan_view(made, loaded))
+
+
+def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, *, accept_slo_miss: bool) -> None:
+    from seatrial.plan.why import explain
+
+    verdicts = explain(loaded, instance_type, accept_slo_miss=accept_slo_miss)
+    if output_format == "json":
+        rows = [verdict.model_dump(mode="json") for verdict in verdicts]
+        show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})
+        return
+    from seatrial.report.terminal.why import why_view
+
+    show(why_view(instance_type, verdicts))
+
+
+def _lock(made: Plan, loaded: LoadedSpec) -> None:
+    from seatrial.plan.changes import changes
+    from seatrial.plan.lock import locked_document, write_lock
+
+    before = locked_document(loaded)
+    file = write_lock(made, loaded.path)
+    typer.echo(f"locked in {file.as_posix()}", err=True)
+    for line in changes(before, made) if before is not None else ():
+        typer.echo(f"  {line}", err=True)

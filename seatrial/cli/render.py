@@ -27,6 +27,8 @@ def render(
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
     config = render_plan(loaded, _plan(loaded))
+    for note in config.notes:
+        typer.echo(f"note: {note}", err=True)
     if output is not None:
         for file in write_config(config, output):
             typer.echo(file.as_posix())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.engines import Engine
-    from seatrial.plan.document import MemoryFit
+    from seatrial.predict.memory import MemoryFit
     from seatrial.spec.endpoint import ServingOverrides, WorkloadSpec
 
 ENGINE_BATCH_LIMIT = 256
@@ -49,15 +49,13 @@ def choose_batched_tokens(overrides: ServingOverrides, workload: WorkloadSpec, e
     return Decision(value=default, because=because)
 
 
-def choose_max_num_seqs(
-    overrides: ServingOverrides, memory: MemoryFit, capacity: int, uncertainty: float
-) -> Decision[int]:
+def choose_max_num_seqs(overrides: ServingOverrides, memory: MemoryFit, capacity: int, error: float) -> Decision[int]:
     """Return the batch limit: the override, or the least of KV room, what the objectives allow, and 256."""
     if overrides.max_num_seqs is not None:
         return Decision(value=overrides.max_num_seqs, because="The spec fixes it.")
-    allowed = math.ceil(capacity * (1 + uncertainty))
+    allowed = math.ceil(capacity * (1 + error))
     if allowed < min(memory.kv_limited_batch, ENGINE_BATCH_LIMIT):
-        because = f"The objectives are predicted to hold up to {counted(capacity, 'request')}; {uncertainty:.0%} more "
+        because = f"The objectives are predicted to hold up to {counted(capacity, 'request')}; {error:.0%} more "
         return Decision(value=allowed, because=f"{because}are allowed, because the prediction may be off by as much.")
     if memory.kv_limited_batch <= ENGINE_BATCH_LIMIT:
         because = f"The KV room holds {counted(memory.kv_limited_batch, 'sequence')} of the workload's length."

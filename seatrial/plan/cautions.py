@@ -28,9 +28,11 @@ def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
     return ()
 
 
-def surge_warnings(instance: Instance, instance_count: int, surge: int, rails: GuardRails) -> tuple[str, ...]:
+def surge_warnings(
+    instance: Instance, instance_count: int, surge: int, rails: GuardRails, discount: float
+) -> tuple[str, ...]:
     """Warn when an update at the most copies costs more per hour than the guard rail allows for them."""
-    most, rail = usd_per_hour(instance, instance_count + surge), rails.usd_per_hour
+    most, rail = usd_per_hour(instance, instance_count + surge, discount), rails.usd_per_hour
     if not surge or most is None or rail is None or most <= rail:
         return ()
     warning = (
@@ -46,6 +48,27 @@ def checkpoint_warnings(architecture: Architecture, quantization: str | None) ->
     if published is None or quantization is not None:
         return ()
     return (f"{architecture.id} is published in {published}; its weights are counted at 16 bits, an over-estimate.",)
+
+
+def assumption_warnings(overrides: ServingOverrides) -> tuple[str, ...]:
+    """Say what speculative decoding and quantization are taken to do to the speed."""
+    warnings = []
+    drafted = overrides.speculative_decoding
+    if drafted is not None:
+        warnings.append(
+            f"Speculative decoding is planned with {counted(drafted.draft_tokens, 'drafted token')} a step, of which "
+            f"each is accepted with a chance of {drafted.acceptance_rate:.0%} that you assume, at "
+            f"{drafted.draft_cost:.0%} of a step for each; memory of a draft model is not counted."
+        )
+    if overrides.quantization is not None:
+        speed = (
+            "at 8 bits where the accelerator has FP8 arithmetic" if overrides.quantization == "fp8" else "at 16 bits"
+        )
+        warnings.append(
+            f"{overrides.quantization} is assumed to read the weights in proportion to their bytes, at the efficiency "
+            f"fitted for 16 bits, and to compute {speed}."
+        )
+    return tuple(warnings)
 
 
 def option_warnings(overrides: ServingOverrides, lmi: int | None) -> tuple[str, ...]:

@@ -11,7 +11,19 @@ if TYPE_CHECKING:
 
 # What says who made the plan, why, and what is predicted: no decision.
 _NO_DECISION = frozenset(
-    {"schema_version", "spec_digest", "memory", "curve", "uncertainty", "cost", "rejected", "warnings"}
+    {
+        "schema_version",
+        "spec_digest",
+        "memory",
+        "curve",
+        "uncertainty",
+        "band",
+        "regime",
+        "cost",
+        "pareto",
+        "rejected",
+        "warnings",
+    }
 )
 
 

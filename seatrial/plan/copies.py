@@ -7,20 +7,22 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.plan.latency import predict
+from seatrial.plan.levels import MOST_IN_FLIGHT
+from seatrial.predict.closed import predict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from seatrial.plan.demand import Objective
-    from seatrial.plan.document import CurvePoint
-    from seatrial.plan.latency import Copy
+    from seatrial.plan.levels import Levels
+    from seatrial.predict.copy import Copy
     from seatrial.spec.endpoint import WorkloadSpec
-
 
 # The service takes batches of 5 to 50 % of a component's copies (RollingUpdatePolicy.MaximumBatchSize).
 _COPIES_PER_BATCH_AT_MOST = 20
 _COPIES_PER_BATCH_AT_LEAST = 2
+_STEP, _LONGEST_STEP = 1.15, 2.0
+_RESOLUTION = 20  # of a capacity: to the last request up to 40, to 5 % beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +31,89 @@ class Load:
 
     Attributes:
         copy_count: Copies.
-        concurrency_per_copy: Requests in flight on each, rounded up.
-        point: The prediction for one copy there.
+        concurrency_per_copy: Requests in flight on the busiest of them.
+        output_tok_s: Output tokens per second of all copies.
     """
 
     copy_count: int
     concurrency_per_copy: int
-    point: CurvePoint
-
-    @property
-    def output_tok_s(self) -> float:
-        """Output tokens per second of all copies."""
-        return self.copy_count * self.point.output_tok_s
+    output_tok_s: float
 
 
-def capacity(copy: Copy, objectives: Iterable[Objective]) -> int:
-    """Return the highest concurrency at which every objective holds; 0 when even a single request misses.
-
-    One of the objectives bounds the end-to-end latency, which grows with the queue without limit, so there is one.
-    """
-    bounds = tuple(objectives)
+def estimated_capacity(copy: Copy, objectives: Sequence[Objective], slack: float = 1.0) -> int:
+    """Return the concurrency past which a mean of the closed form is above an objective's bound, with some slack."""
 
     def misses(concurrency: int) -> bool:
         point = predict(copy, concurrency)
-        return any(objective.ratio(point) > 1 for objective in bounds)
+        return any(objective.out_of_reach(point, slack) for objective in objectives)
 
-    return _last_without(misses)
+    return last_without(misses, most=MOST_IN_FLIGHT)
+
+
+def capacity(levels: Levels, objectives: Sequence[Objective], guess: int) -> int:
+    """Return the highest concurrency that keeps every objective by simulation, and so does every lower one simulated.
+
+    A percentile of a few requests can fall a little while the load grows. So every level that was simulated counts: one
+    that misses bounds the capacity from above, whatever holds beyond it. 0 when even a single request misses.
+
+    Args:
+        levels: The copy.
+        objectives: What must hold.
+        guess: Where the search begins.
+    """
+
+    def worst(concurrency: int) -> float:
+        outcome = levels.at(concurrency)
+        return max(objective.ratio(outcome) for objective in objectives)
+
+    if worst(1) > 1:
+        return 0
+    low, high = _bracket(worst, min(max(1, guess), MOST_IN_FLIGHT))
+    while high - low > max(1, low // _RESOLUTION):
+        middle = (low + high) // 2
+        low, high = (middle, high) if worst(middle) <= 1 else (low, middle)
+    failed = [concurrency for concurrency in levels.seen if concurrency <= low and worst(concurrency) > 1]
+    return low if not failed else max(level for level in levels.seen if level < min(failed))
+
+
+def answered_in_time(levels: Levels, timeout: Objective) -> int:
+    """Return a concurrency at which every request is answered in time: near the highest, and 0 when there is none."""
+    concurrency = last_without(lambda level: timeout.out_of_reach(predict(levels.copy, level)), most=MOST_IN_FLIGHT)
+    while concurrency and timeout.ratio(levels.at(concurrency)) > 1:
+        concurrency = min(concurrency - 1, _smaller(concurrency, timeout.ratio(levels.at(concurrency))))
+    return concurrency
+
+
+def _bracket(worst: Callable[[int], float], guess: int) -> tuple[int, int]:
+    """Return a level that holds and a higher one that doesn't, near a guess; a single request holds.
+
+    Past the batch limit latency grows in proportion to the load, so the worst ratio says how far to step down.
+    """
+    if worst(guess) <= 1:
+        low, high = guess, _larger(guess)
+        while high <= MOST_IN_FLIGHT and worst(high) <= 1:
+            low, high = high, _larger(high)
+        return low, min(high, MOST_IN_FLIGHT + 1)
+    low, high = _smaller(guess, worst(guess)), guess
+    while low > 1 and worst(low) > 1:
+        low, high = _smaller(low, worst(low)), low
+    return low, high
+
+
+def _larger(concurrency: int) -> int:
+    return max(concurrency + 1, math.ceil(concurrency * _STEP))
+
+
+def _smaller(concurrency: int, ratio: float) -> int:
+    step = min(_LONGEST_STEP, max(_STEP, ratio))
+    return max(1, math.floor(concurrency / step))
 
 
 def copies_needed(copy: Copy, workload: WorkloadSpec, highest: int) -> int:
     """Return how many copies, each loaded to `highest` at most, take the workload's traffic."""
     if workload.concurrency is not None:
         return math.ceil(workload.concurrency / highest)
-    return math.ceil(_requests_per_second(workload) / (predict(copy, highest).output_tok_s / copy.output_tokens))
+    return math.ceil(_tokens_per_second(workload) / predict(copy, highest).output_tok_s)
 
 
 def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
@@ -73,33 +125,39 @@ def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
     return batch if batch * _COPIES_PER_BATCH_AT_LEAST <= min_copies else None
 
 
-def spread(copy: Copy, workload: WorkloadSpec, copy_count: int) -> Load:
+def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[[int], float]) -> Load:
     """Spread the workload over copies.
 
     A request rate becomes a concurrency by Little's law (concurrency = rate * latency), whose latency depends on the
-    concurrency: the smallest concurrency that serves the rate is the fixed point.
+    concurrency: the smallest concurrency that serves the rate in the steady state is the fixed point. All of what is
+    asked is then served.
+
+    Args:
+        copy: One copy.
+        workload: The traffic.
+        copy_count: Copies.
+        tok_s: Output tokens per second of one copy at a concurrency.
     """
     if workload.concurrency is not None:
-        concurrency = math.ceil(workload.concurrency / copy_count)
-        return Load(copy_count, concurrency, predict(copy, concurrency))
-    tokens_per_second = _requests_per_second(workload) / copy_count * copy.output_tokens
+        fewer, busiest = divmod(workload.concurrency, copy_count)
+        total = busiest * tok_s(fewer + 1) if busiest else 0.0
+        total += (copy_count - busiest) * tok_s(fewer) if fewer else 0.0
+        return Load(copy_count, fewer + (1 if busiest else 0), total)
+    asked = _tokens_per_second(workload)
+    each = asked / copy_count
 
-    def too_slow(concurrency: int) -> bool:
-        return predict(copy, concurrency).output_tok_s < tokens_per_second * (1 - 1e-9)
+    def serves(concurrency: int) -> bool:
+        return predict(copy, concurrency).output_tok_s >= each * (1 - 1e-9)
 
-    concurrency = 1 + _last_without(lambda candidate: not too_slow(candidate))
-    return Load(copy_count, concurrency, predict(copy, concurrency))
+    return Load(copy_count, 1 + last_without(serves, most=MOST_IN_FLIGHT), asked)
 
 
-def _requests_per_second(workload: WorkloadSpec) -> float:
+def _tokens_per_second(workload: WorkloadSpec) -> float:
     if workload.requests_per_second is None:
         raise ValueError("a workload has a concurrency or a request rate")
-    return workload.requests_per_second
+    return workload.requests_per_second * workload.output_tokens
 
 
-def _last_without(fails: Callable[[int], bool]) -> int:
+def last_without(fails: Callable[[int], bool], *, most: int) -> int:
     """Return the last whole number before a condition that, once true, stays true; 0 when it is true from 1 on."""
-    high = 1
-    while not fails(high):
-        high *= 2
-    return bisect_left(range(high + 1), x=True, lo=high // 2 + 1, key=fails) - 1
+    return bisect_left(range(most + 1), x=True, lo=1, key=fails) - 1

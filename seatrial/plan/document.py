@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from pydantic import Field
-
 from seatrial.model import FrozenModel, canonical_json, digest
+from seatrial.predict.band import Band
+from seatrial.predict.memory import MemoryFit
+from seatrial.predict.regime import Regime
 
-PLAN_SCHEMA = "1"
+__all__ = [
+    "PLAN_SCHEMA",
+    "Alternative",
+    "Band",
+    "Cost",
+    "CurvePoint",
+    "Decision",
+    "Image",
+    "MemoryFit",
+    "Plan",
+    "Regime",
+    "Rejected",
+]
+
+PLAN_SCHEMA = "2"
 
 Value = TypeVar("Value")
 
@@ -21,10 +36,20 @@ class Decision(FrozenModel, Generic[Value]):
 
 
 class CurvePoint(FrozenModel):
-    """What one copy is predicted to do at one concurrency.
+    """What one copy is predicted to do at one concurrency: simulated under the trial's protocol, not measured.
 
     Attributes:
         concurrency: Requests in flight on the copy.
+        output_tok_s: Output tokens over the time of the whole level.
+        ttft_ms: Mean time to first token, queueing included.
+        tpot_ms: Mean time per output token after the first.
+        e2e_latency_ms: Mean time from request to last token.
+        ms_per_token: Mean end-to-end latency over output tokens.
+        ttft_p95_ms: 95th percentile of the time to first token.
+        tpot_p95_ms: 95th percentile of the time per output token.
+        e2e_latency_p95_ms: 95th percentile of the end-to-end latency.
+        ms_per_token_p90: 90th percentile of end-to-end latency over output tokens: the published tables' latency.
+        late: Share of the requests that take longer than the trial's request timeout.
         limit: What bounds it there: `memory`, `compute`, `host`, `link`, `kv`, `batch limit` or `admission`.
     """
 
@@ -34,23 +59,12 @@ class CurvePoint(FrozenModel):
     tpot_ms: float
     e2e_latency_ms: float
     ms_per_token: float
+    ttft_p95_ms: float
+    tpot_p95_ms: float
+    e2e_latency_p95_ms: float
+    ms_per_token_p90: float
+    late: float
     limit: str
-
-
-class MemoryFit(FrozenModel):
-    """How the memory of one accelerator is used, in bytes.
-
-    Attributes:
-        kv_bytes_per_token: KV cache of one token on one accelerator.
-        kv_limited_batch: Sequences of the workload's length that the KV room holds.
-    """
-
-    accelerator_memory_bytes: int
-    weights_bytes: int
-    reserve_bytes: int
-    kv_room_bytes: int
-    kv_bytes_per_token: int
-    kv_limited_batch: int
 
 
 class Cost(FrozenModel):
@@ -61,6 +75,7 @@ class Cost(FrozenModel):
         usd_per_hour_per_copy: One copy's share of its instance.
         usd_per_million_output_tokens: At the planned load.
         blended_usd_per_million_tokens: At three input tokens to one output token (design.md, blended price).
+        discount: Share off the list price that every price of the plan has; 0 for the list price.
         price_source: Where the price was read.
         price_date: When it was valid.
     """
@@ -69,8 +84,35 @@ class Cost(FrozenModel):
     usd_per_hour_per_copy: float | None
     usd_per_million_output_tokens: float | None
     blended_usd_per_million_tokens: float | None
+    discount: float = 0.0
     price_source: str | None
     price_date: str | None
+
+
+class Alternative(FrozenModel):
+    """A deployment that no other beats in price, in latency of a single request and in throughput at once.
+
+    Attributes:
+        copy_count: Copies of the planned size.
+        usd_per_hour: All its instances.
+        usd_per_million_output_tokens: At the planned load.
+        output_tok_s: Of all copies at the planned load.
+        highest_tok_s: Of all copies, each loaded as far as the objectives hold.
+        ms_per_token_alone: End-to-end latency of a single request over its output tokens.
+        chosen: This is the plan's.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int
+    copies_per_instance: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float | None
+    usd_per_million_output_tokens: float | None
+    output_tok_s: float
+    highest_tok_s: float
+    ms_per_token_alone: float
+    chosen: bool
 
 
 class Rejected(FrozenModel):
@@ -108,7 +150,12 @@ class Plan(FrozenModel):
         target_concurrency_per_copy: Autoscaling target until a trial has measured the knee.
         gate_concurrency_per_copy: Load at which the SLO must hold.
         concurrency_levels: Levels of the trial, per copy.
-        curve: Prediction for one copy, with `uncertainty` as a share of each value.
+        memory: How the memory of one accelerator is divided.
+        curve: Prediction for one copy at each level of the trial.
+        band: How far the predictions may be off.
+        regime: What bounds one copy, and what limits its knee.
+        pareto: The deployments that no other beats in everything, by price; the chosen one is marked.
+        rejected: The nearest losers, each with one sentence why.
     """
 
     schema_version: str = PLAN_SCHEMA
@@ -146,8 +193,10 @@ class Plan(FrozenModel):
     concurrency_levels: Decision[tuple[int, ...]]
     memory: MemoryFit
     curve: tuple[CurvePoint, ...]
-    uncertainty: float = Field(ge=0)
+    band: Band
+    regime: Regime
     cost: Cost
+    pareto: tuple[Alternative, ...]
     rejected: tuple[Rejected, ...]
     warnings: tuple[str, ...] = ()
 

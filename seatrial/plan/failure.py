@@ -1,4 +1,4 @@
-"""What is said when no deployment satisfies everything: the nearest one, and by how much it misses."""
+"""What is said when no deployment satisfies everything: the best that can be reached, and what would have to give."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
 from seatrial.errors import PlanError
-from seatrial.plan.memory import fit_memory, missing_bytes, weights_bytes
+from seatrial.plan.fitting import memory_of, missing_for_one
 from seatrial.plan.parallelism import possible_degrees
 from seatrial.plan.words import counted
-from seatrial.units import gib, usd
+from seatrial.predict.memory import weights_bytes
+from seatrial.units import MS_PER_S, gib, usd
 
 if TYPE_CHECKING:
-    from seatrial.plan.candidate import Loss, Stage
-    from seatrial.plan.demand import Demand
+    from collections.abc import Iterator, Sequence
+
+    from seatrial.errors import Problem
+    from seatrial.plan.candidate import Excess, Loss, Miss, Stage
+    from seatrial.plan.demand import Demand, Objective
     from seatrial.spec.load import LoadedSpec
 
 _LAST_QUESTION_FIRST: tuple[Stage, ...] = ("budget", "price", "copies", "slo", "memory", "degree", "specifications")
@@ -27,21 +31,6 @@ _RULES: dict[Stage, str] = {
     "degree": "SEA204",
     "specifications": "SEA210",
 }
-
-
-def no_deployment(loaded: LoadedSpec, demand: Demand, losses: list[Loss]) -> PlanError:
-    """Return the error for the losses that came furthest: the nearest of them tells what is missing."""
-    reached = {loss.stage for loss in losses}
-    stage = next(stage for stage in _LAST_QUESTION_FIRST if stage in reached)
-    nearest = min((loss for loss in losses if loss.stage == stage), key=lambda loss: (loss.gap, loss.instance_type))
-    if stage == "memory":
-        return _too_big(loaded, demand, nearest)
-    where = f"{nearest.instance_type} with degree {nearest.degree}"
-    message = f"{_WHAT[stage]}; the nearest is {where}: {nearest.because}"
-    hint = nearest.hint or _hint(nearest)
-    return PlanError([loaded.problem(nearest.field, _RULES[stage], message, hint)])
-
-
 _WHAT: dict[Stage, str] = {
     "budget": "no deployment that keeps the objectives is within the budget",
     "price": "no deployment that keeps the objectives has a known price",
@@ -52,30 +41,101 @@ _WHAT: dict[Stage, str] = {
 }
 
 
-def _hint(loss: Loss) -> str:
-    if loss.stage == "budget" and loss.usd_per_hour is not None and loss.field[0] == "budget":
-        enough = usd(math.ceil(loss.gap * 100) / 100)
-        return f"allow {enough} per hour, loosen the objectives, or allow cheaper instance types"
-    if loss.stage == "budget":
-        return "lower max_copies, or raise the environment's guard rail"
-    if loss.stage == "price":
+def no_deployment(loaded: LoadedSpec, demand: Demand, losses: Sequence[Loss]) -> PlanError:
+    """Return the error for the losses that came furthest: the nearest of them tells what is missing."""
+    reached = {loss.stage for loss in losses}
+    stage = next(stage for stage in _LAST_QUESTION_FIRST if stage in reached)
+    furthest = sorted((loss for loss in losses if loss.stage == stage), key=_nearness)
+    nearest = furthest[0]
+    if stage == "slo":
+        return PlanError(_missed_objectives(loaded, furthest))
+    if stage == "budget":
+        return PlanError(_exceeded(loaded, excess, nearest) for excess in nearest.excesses)
+    if stage == "memory":
+        return _too_big(loaded, demand, nearest)
+    message = f"{_WHAT[stage]}; the nearest is {_place(nearest)}: {nearest.because}"
+    return PlanError([loaded.problem(nearest.field, _RULES[stage], message, nearest.hint or _hint(stage))])
+
+
+def _nearness(loss: Loss) -> tuple[float, str, int]:
+    return loss.gap, loss.instance_type, loss.degree
+
+
+def _place(loss: Loss) -> str:
+    return f"{loss.instance_type} with degree {loss.degree}"
+
+
+def _hint(stage: Stage) -> str:
+    if stage == "price":
         return "remove the budget, or allow an instance type with a known price"
     return "allow other instance types"
+
+
+def _missed_objectives(loaded: LoadedSpec, losses: Sequence[Loss]) -> Iterator[Problem]:
+    """Return a problem for each objective that nothing reaches; where some reach each, what the nearest lacks.
+
+    The losses are those that miss something with a single request, nearest first; whatever fits is among them.
+    """
+    missed = {miss.objective: None for loss in losses for miss in loss.misses}
+    reached = {objective: [found for loss in losses if (found := _miss(loss, objective))] for objective in missed}
+    hopeless = [found for found in reached.values() if len(found) == len(losses)]
+    for pairs in sorted(hopeless, key=lambda pairs: pairs[0][0].objective.path):
+        yield _out_of_reach(loaded, *min(pairs, key=lambda pair: pair[0].predicted_ms))
+    for miss in () if hopeless else losses[0].misses:
+        message = (
+            f"no deployment is predicted to keep all objectives at once; the nearest is {_place(losses[0])}: a single "
+            f"request takes {miss.predicted_ms:,.1f} ms of {miss.objective.bound_ms:,g} allowed"
+        )
+        yield loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
+
+
+def _miss(loss: Loss, objective: Objective) -> tuple[Miss, Loss] | None:
+    return next(((miss, loss) for miss in loss.misses if miss.objective == objective), None)
+
+
+def _out_of_reach(loaded: LoadedSpec, miss: Miss, loss: Loss) -> Problem:
+    message = (
+        f"no deployment is predicted to meet the SLO: {miss.objective.bound_ms:,g} ms is out of reach, the best is "
+        f"{miss.predicted_ms:,.1f} ms, for a single request on {_place(loss)}"
+    )
+    return loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
+
+
+def _allow(miss: Miss) -> str:
+    """Return what the objective would have to allow, in its own unit."""
+    if miss.objective.path[0] == "slo":
+        return f"allow {math.ceil(miss.predicted_ms):,} ms, or allow faster instance types"
+    return f"allow {math.ceil(miss.predicted_ms / MS_PER_S):,} s, or allow faster instance types"
+
+
+def _exceeded(loaded: LoadedSpec, excess: Excess, loss: Loss) -> Problem:
+    message = f"{_WHAT['budget']}; the nearest is {_place(loss)}: {excess.because}"
+    if excess.field[0] != "budget":
+        return loaded.problem(
+            excess.field, "SEA206", message, "lower max_copies, or raise the environment's guard rail"
+        )
+    unit = {
+        "usd_per_hour": "per hour",
+        "usd_per_million_output_tokens": "per million output tokens",
+        "blended_usd_per_million_tokens": "per million tokens, blended",
+    }[excess.field[1]]
+    enough = usd(math.ceil(excess.price * 100) / 100)
+    hint = f"allow {enough} {unit}, loosen the objectives, or allow cheaper instance types"
+    return loaded.problem(excess.field, "SEA206", message, hint)
 
 
 def _too_big(loaded: LoadedSpec, demand: Demand, nearest: Loss) -> PlanError:
     """SEA203 when the spec fixes the degree or a single instance type, else SEA202."""
     overrides, allowed = demand.overrides, loaded.endpoint.serving.instance_types or ()
     size = f"{gib(weights_bytes(demand.architecture, overrides.quantization))} of weights"
-    where = f"{nearest.instance_type} with degree {nearest.degree}"
     lack = f"{gib(nearest.gap)} are missing over {counted(nearest.degree, 'accelerator')}"
     hint = _roomier(demand)
     if overrides.tensor_parallel_degree is not None or len(allowed) == 1:
         fixed = overrides.tensor_parallel_degree is not None
         field = ("serving", "overrides", "tensor_parallel_degree") if fixed else ("serving", "instance_types")
-        message = f"{size} do not fit on {where}: {lack}. {nearest.because}"
+        message = f"{size} do not fit on {_place(nearest)}: {lack}. {nearest.because}"
         return PlanError([loaded.problem(field, "SEA203", message, hint)])
-    message = f"{size} fit on no allowed instance type; the nearest is {where}: {lack}. {nearest.because}"
+    message = f"{size} fit on no allowed instance type; the nearest is {_place(nearest)}: {lack}. {nearest.because}"
     return PlanError([loaded.problem(("serving", "instance_types"), "SEA202", message, hint)])
 
 
@@ -93,17 +153,4 @@ def _roomier(demand: Demand) -> str:
 
 def _holds(demand: Demand, instance: instances.Instance) -> bool:
     degrees = possible_degrees(demand.architecture, instance.accelerator_count)
-    tokens = demand.architecture.cached_tokens(demand.max_model_len)
-    quantization = demand.overrides.quantization
-    fits = (
-        fit_memory(
-            demand.architecture,
-            instance,
-            demand.engine,
-            degree=degree,
-            quantization=quantization,
-            tokens=demand.tokens,
-        )
-        for degree in degrees
-    )
-    return any(missing_bytes(fit, tokens) <= 0 for fit in fits)
+    return any(missing_for_one(demand, memory_of(demand, instance, degree)) <= 0 for degree in degrees)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from seatrial.errors import SpecError
 from seatrial.plan.document import PLAN_SCHEMA, Plan
+from seatrial.plan.replace_file import replace_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seatrial.spec.load import LoadedSpec
 
 LOCK_SCHEMA = "1"
@@ -36,7 +37,7 @@ def write_lock(plan: Plan, spec_path: Path) -> Path:
     environments = _read(path)
     environments[plan.environment] = plan.model_dump(mode="json")
     document = {"schema_version": LOCK_SCHEMA, "environments": environments}
-    _replace(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    replace_file(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "SEA403")
     return path
 
 
@@ -59,12 +60,16 @@ def locked_document(loaded: LoadedSpec) -> dict[str, object] | None:
     return {str(key): value for key, value in document.items()} if isinstance(document, dict) else None
 
 
-def read_locked_plan(loaded: LoadedSpec) -> Plan:
+def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
     """Return the plan that was locked for a spec in its environment.
 
+    Args:
+        loaded: The spec in its environment.
+        stale: Take the plan also when the spec or the environment changed since.
+
     Raises:
-        SpecError: SEA401 when there is none, SEA402 when the spec or the environment changed since, SEA403 when the
-            lock can't be read.
+        SpecError: SEA401 when there is none, SEA402 when it is stale and may not be, SEA403 when the lock can't be
+            read.
     """
     path, name = lock_path(loaded.path), loaded.environment.name
     hint = f"run `seatrial plan {loaded.path.as_posix()} --environment {name} --write`"
@@ -73,7 +78,7 @@ def read_locked_plan(loaded: LoadedSpec) -> Plan:
         message = f"there is no plan for {name}" if environments else "there is no lock"
         raise SpecError.of("SEA401", message, hint=hint, where=path.as_posix(), field=name)
     plan = _validate(environments[name], path, name)
-    if plan.spec_digest != loaded.digest:
+    if plan.spec_digest != loaded.digest and not stale:
         message = f"the plan was made from {plan.spec_digest}, and the spec is now {loaded.digest}"
         raise SpecError.of("SEA402", message, hint=hint, where=path.as_posix(), field=name)
     return plan
@@ -113,21 +118,3 @@ def _validate(document: object, path: Path, name: str) -> Plan:
 def _unreadable(path: Path, message: str, field: str = "") -> SpecError:
     hint = "plan again with this release, or restore the committed lock"
     return SpecError.of("SEA403", message, hint=hint, where=path.as_posix(), field=field)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the new one, whole; what fails leaves nothing behind."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".lock-")
-        written = Path(name)
-        try:
-            with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 (an open descriptor)
-                file.write(text)
-            written.chmod(0o644)
-            written.replace(path)
-        finally:
-            written.unlink(missing_ok=True)
-    except OSError as error:
-        hint = "the folder of the spec must be writable"
-        message = f"it can't be written: {error.strerror}"
-        raise SpecError.of("SEA403", message, hint=hint, where=path.as_posix()) from error

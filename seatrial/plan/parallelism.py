@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.catalog.architecture import shards_evenly
+
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
 
 _POWERS_OF_TWO = (1, 2, 4, 8, 16)
-
-
-def shards_evenly(architecture: Architecture, degree: int) -> bool:
-    """Tell whether a degree divides the attention heads, and divides or is divided by the KV heads."""
-    heads, kv_heads = architecture.attention_heads, architecture.kv_heads
-    return heads % degree == 0 and (kv_heads % degree == 0 or degree % kv_heads == 0)
 
 
 def possible_degrees(architecture: Architecture, accelerators: int) -> tuple[int, ...]:

@@ -6,10 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from seatrial.plan.copies import copies_replaced_at_once
-from seatrial.plan.cost import usd_per_hour
+from seatrial.plan.cost import hourly_words, usd_per_hour
 from seatrial.plan.document import Decision
+from seatrial.plan.pareto import known
 from seatrial.plan.words import counted
-from seatrial.units import gib, usd
+from seatrial.units import gib
 
 if TYPE_CHECKING:
     from seatrial.plan.candidate import Offer
@@ -43,20 +44,38 @@ def decide_copies_per_instance(best: Offer) -> Decision[int]:
 
 
 def decide_copy_count(best: Offer, demand: Demand) -> Decision[int]:
-    """Return the copies that run from the start."""
+    """Return the copies that run from the start, and what peak and floor need."""
     scaling, load = demand.endpoint.scaling, best.load
     highest, traffic = counted(best.capacity, "request"), _traffic(demand.endpoint.workload)
+    floor = counted(best.capacity * scaling.min_copies, "request")
     because = (
-        f"A copy is predicted to keep the objectives up to {highest} in flight, and the workload brings {traffic}; "
-        f"min_copies is {scaling.min_copies}, max_copies {scaling.max_copies}."
+        f"A copy is predicted to keep the objectives up to {highest} in flight, and the workload brings {traffic} at "
+        f"peak: {counted(best.needed, 'copy', 'copies')} at least. Autoscaling keeps {scaling.min_copies} to "
+        f"{scaling.max_copies} (min_copies takes {floor} in flight)"
     )
-    return Decision(value=load.copy_count, because=because)
+    more = _why_more(best, demand)
+    return Decision(value=load.copy_count, because=f"{because}{more}.")
 
 
-def decide_instance_count(best: Offer) -> Decision[int]:
+def _why_more(best: Offer, demand: Demand) -> str:
+    """Return why there are more copies than the workload needs at least."""
+    scaling, count = demand.endpoint.scaling, best.load.copy_count
+    if count == best.needed:
+        return ""
+    if count == scaling.min_copies:
+        return f"; min_copies asks for {count}"
+    if demand.endpoint.objective == "throughput":
+        return f"; {count} give the most throughput that max_copies and the budget allow"
+    if demand.endpoint.slo.output_tok_s is not None:
+        return f"; {count} reach slo.output_tok_s"
+    return f"; {count} fill the instances at the same price"
+
+
+def decide_instance_count(best: Offer, demand: Demand) -> Decision[int]:
     """Return the instances of the planned size."""
     copies, each = best.load.copy_count, best.candidate.copies_per_instance
-    because = f"{counted(copies, 'copy', 'copies')}, up to {each} on each instance: {best.price}."
+    price = hourly_words(known(best.merit.usd_per_hour), demand.discount)
+    because = f"{counted(copies, 'copy', 'copies')}, up to {each} on each instance: {price}."
     return Decision(value=best.instance_count, because=because)
 
 
@@ -67,8 +86,7 @@ def decide_surge(best: Offer, demand: Demand) -> Decision[int]:
     batch = copies_replaced_at_once(scaling.min_copies, most)
     beside = most if batch is None else batch
     before, meanwhile = math.ceil(most / each), math.ceil((most + beside) / each)
-    hourly = usd_per_hour(best.candidate.instance, meanwhile - before)
-    price = "an unknown price" if hourly is None else f"{usd(hourly)} per hour"
+    price = hourly_words(usd_per_hour(best.candidate.instance, meanwhile - before, demand.discount), demand.discount)
     room = (
         f"they fit on the same {'instance' if before == 1 else f'{before} instances'}."
         if meanwhile == before

@@ -4,55 +4,68 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.plan.cost import hourly_words
 from seatrial.plan.document import Rejected
+from seatrial.plan.pareto import known
 from seatrial.plan.words import counted
-from seatrial.units import usd
+from seatrial.units import MS_PER_S, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from seatrial.plan.candidate import Loss, Offer
+    from seatrial.plan.candidate import Candidate, Loss, Merit, Offer
+    from seatrial.plan.demand import Demand
 
 MOST_REJECTED = 12
-_Goal = Literal["cost", "latency", "throughput"]
-_Key = tuple[float, ...]
+Goal = Literal["cost", "cost_per_token", "latency", "throughput"]
+Key = tuple[tuple[float, ...], str, int]
+_STAGES = ("budget", "price", "copies", "slo", "memory", "degree", "specifications")
 
 
-def best_first(offers: Iterable[Offer], goal: _Goal) -> list[Offer]:
-    """Sort offers by what the spec calls best; an unknown price comes after every known one among equals."""
-
-    def key(offer: Offer) -> tuple[_Key, str, int]:
-        return _key(offer, goal), offer.candidate.instance.instance_type, offer.candidate.degree
-
-    return sorted(offers, key=key)
-
-
-def _key(offer: Offer, goal: _Goal) -> _Key:
-    price = float("inf") if offer.usd_per_hour is None else offer.usd_per_hour
-    if goal == "latency":
-        return offer.alone.ms_per_token, price, -offer.load.output_tok_s
-    if goal == "throughput":
-        return -offer.highest_tok_s, price, offer.alone.ms_per_token
-    return price, -offer.load.output_tok_s, offer.alone.ms_per_token
-
-
-def why_best(ranked: list[Offer], goal: _Goal, kept: str) -> str:
-    """Return why the first offer won among those that keep what is named, with the numbers that decided."""
-    best, point = ranked[0], ranked[0].load.point
-    merit = {
-        "cost": f"the lowest cost, {best.price}",
-        "latency": f"the lowest latency of a single request, {best.alone.ms_per_token:.1f} ms per token",
-        "throughput": f"the highest throughput, {best.highest_tok_s:,.0f} output tokens per second",
+def order(candidate: Candidate, merit: Merit, goal: Goal) -> Key:
+    """Return what sorts deployments best first: the goal, then what else counts; the name where all is equal."""
+    price, highest, alone = merit.usd_per_hour, -merit.highest_tok_s, merit.ms_per_token_alone
+    key = {
+        "cost": (price, highest, alone),
+        "cost_per_token": (merit.usd_per_million_output_tokens, price, highest, alone),
+        "latency": (alone, price, highest),
+        "throughput": (highest, price, alone),
     }[goal]
+    return key, candidate.instance.instance_type, candidate.degree
+
+
+def why_best(ranked: Sequence[Offer], considered: int, demand: Demand) -> str:
+    """Return why the first offer won among those that keep what was asked, with the numbers that decided.
+
+    Args:
+        ranked: What was simulated and satisfies everything, best first.
+        considered: Deployments that come into question by the closed form.
+        demand: What was asked.
+    """
+    best, gate = ranked[0], ranked[0].at_gate
+    price = hourly_words(known(best.merit.usd_per_hour), demand.discount)
+    merit = {
+        "cost": f"the lowest cost, {price}",
+        "cost_per_token": f"the lowest cost of a token, {usd(best.merit.usd_per_million_output_tokens)} per million "
+        f"output tokens ({price})",
+        "latency": f"the lowest latency of a single request, {best.merit.ms_per_token_alone:.1f} ms per token",
+        "throughput": f"the highest throughput, {best.merit.highest_tok_s:,.0f} output tokens per second with "
+        f"{counted(best.capacity, 'request')} in flight per copy",
+    }[demand.endpoint.objective]
+    kept = [
+        f"{'.'.join(objective.path)} is {objective.predicted(gate):,.{1 if objective.metric == 'tpot_ms' else 0}f} ms "
+        f"of {objective.bound_ms:,g}"
+        for objective in demand.objectives[:-1]
+    ]
+    come = "comes" if considered == 1 else "come"
+    slowest = f"the slowest request takes {gate.e2e_latency_ms.highest / MS_PER_S:.1f} s"
     return (
-        f"It has {merit}, of {counted(len(ranked), 'deployment')} predicted to keep {kept}: at "
-        f"{counted(point.concurrency, 'request')} in flight per copy mean TTFT is {point.ttft_ms:,.0f} ms, mean TPOT "
-        f"{point.tpot_ms:.1f} ms and mean end-to-end latency {point.e2e_latency_ms / 1000:.1f} s (means are compared "
-        f"with the bounds at percentiles)."
+        f"It has {merit}, of {counted(considered, 'deployment')} that {come} into question to keep {demand.kept}: with "
+        f"{counted(gate.concurrency, 'request')} in flight per copy, simulated, {', '.join([*kept, slowest])}."
     )
 
 
-def rejections(ranked: list[Offer], losses: Iterable[Loss], goal: _Goal) -> tuple[Rejected, ...]:
+def rejections(ranked: Sequence[Offer], losses: Iterable[Loss], goal: Goal) -> tuple[Rejected, ...]:
     """Return the nearest losers, the best of each instance type first, each with one sentence why."""
     best = ranked[0]
     offered = [_outdone(best, offer, goal) for offer in ranked[1:]]
@@ -67,45 +80,48 @@ def rejections(ranked: list[Offer], losses: Iterable[Loss], goal: _Goal) -> tupl
 
 
 def _nearness(loss: Loss) -> tuple[int, float, str, int]:
-    order = ("budget", "price", "copies", "slo", "memory", "degree", "specifications")
-    return order.index(loss.stage), loss.gap, loss.instance_type, loss.degree
+    return _STAGES.index(loss.stage), loss.gap, loss.instance_type, loss.degree
 
 
 def _failed(loss: Loss) -> Rejected:
     return Rejected(
         instance_type=loss.instance_type,
         tensor_parallel_degree=loss.degree,
-        usd_per_hour=_rounded(loss.usd_per_hour, 4),
-        output_tok_s=_rounded(loss.output_tok_s, 1),
+        usd_per_hour=None if loss.usd_per_hour is None else known(loss.usd_per_hour),
+        output_tok_s=None if loss.output_tok_s is None else round(loss.output_tok_s, 1),
         because=loss.because,
     )
 
 
-def _outdone(best: Offer, offer: Offer, goal: _Goal) -> Rejected:
+def _outdone(best: Offer, offer: Offer, goal: Goal) -> Rejected:
     return Rejected(
         instance_type=offer.candidate.instance.instance_type,
         tensor_parallel_degree=offer.candidate.degree,
-        usd_per_hour=_rounded(offer.usd_per_hour, 4),
-        output_tok_s=_rounded(offer.load.output_tok_s, 1),
-        because=_why_outdone(best, offer, goal),
+        usd_per_hour=known(offer.merit.usd_per_hour),
+        output_tok_s=round(offer.merit.output_tok_s, 1),
+        because=why_outdone(best.merit, offer.merit, goal),
     )
 
 
-def _why_outdone(best: Offer, offer: Offer, goal: _Goal) -> str:
-    if goal == "latency" and offer.alone.ms_per_token > best.alone.ms_per_token:
-        theirs, ours = offer.alone.ms_per_token, best.alone.ms_per_token
+def why_outdone(best: Merit, other: Merit, goal: Goal) -> str:
+    """Return why a deployment that keeps every objective is not the best."""
+    if goal == "latency" and other.ms_per_token_alone > best.ms_per_token_alone:
+        theirs, ours = other.ms_per_token_alone, best.ms_per_token_alone
         return f"A single request is predicted to take {theirs:.1f} ms per token, the chosen one {ours:.1f}."
-    if goal == "throughput" and offer.highest_tok_s < best.highest_tok_s:
-        theirs, ours = offer.highest_tok_s, best.highest_tok_s
+    if goal == "throughput" and other.highest_tok_s < best.highest_tok_s:
+        theirs, ours = other.highest_tok_s, best.highest_tok_s
         return f"It is predicted to give {theirs:,.0f} output tokens per second at most, the chosen one {ours:,.0f}."
-    if offer.usd_per_hour is None or best.usd_per_hour is None:
+    if known(other.usd_per_hour) is None or known(best.usd_per_hour) is None:
         return "It keeps every objective, but its price is unknown, and a known price is preferred."
-    if offer.usd_per_hour > best.usd_per_hour:
-        more = usd(offer.usd_per_hour - best.usd_per_hour)
-        return f"It keeps every objective and costs {offer.price}, {more} more than the chosen one."
-    theirs, ours = offer.load.output_tok_s, best.load.output_tok_s
-    return f"It costs the same and is predicted to give {theirs:,.0f} output tokens per second, not {ours:,.0f}."
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)
+    if goal == "cost_per_token" and other.usd_per_million_output_tokens > best.usd_per_million_output_tokens:
+        theirs, ours = other.usd_per_million_output_tokens, best.usd_per_million_output_tokens
+        return f"It costs {usd(theirs)} per million output tokens at the planned load, the chosen one {usd(ours)}."
+    if other.usd_per_hour > best.usd_per_hour:
+        more = usd(other.usd_per_hour - best.usd_per_hour)
+        return (
+            f"It keeps every objective and costs {usd(other.usd_per_hour)} per hour, {more} more than the chosen one."
+        )
+    theirs, ours = other.highest_tok_s, best.highest_tok_s
+    return (
+        f"It costs the same and is predicted to give {theirs:,.0f} output tokens per second at most, not {ours:,.0f}."
+    )

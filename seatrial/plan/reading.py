@@ -5,39 +5,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances, models
-from seatrial.catalog.architecture import from_config_json
+from seatrial.catalog.architecture import Architecture, from_config_json, shards_evenly
 from seatrial.catalog.table import nearest
 from seatrial.errors import PlanError
-from seatrial.plan.parallelism import possible_degrees, shards_evenly
+from seatrial.plan.parallelism import possible_degrees
 
 if TYPE_CHECKING:
-    from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.instances import Instance
     from seatrial.errors import Problem
     from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.model_shape import ModelShape
 
 _WIDEST_INSTANCE = 16  # accelerators
+_WAYS = "give model.architecture, a catalog id of the same shape, model.config_file or model.shape"
 
 
 def read_architecture(loaded: LoadedSpec) -> Architecture:
-    """Return the model's architecture: from the given file, the given catalog id, or the hub id.
+    """Return the model's architecture: from the given file, shape or catalog id, or from the hub id.
 
     Raises:
-        PlanError: SEA201 when it is unknown, SEA209 when it can't be planned.
+        PlanError: SEA201 when it is unknown, SEA209 when it can't be planned, SEA211 when a number of the file is one
+            that no model has.
     """
     model = loaded.endpoint.model
     if model.config_file is not None:
         return from_config_json(loaded.path.parent / model.config_file)
+    if model.shape is not None:
+        return _from_shape(loaded, model.shape)
     name, field = _named(loaded)
     if name is None:
         message = "the architecture can't be read from where the weights lie"
-        hint = "give model.architecture, a catalog id of the same shape, or model.config_file"
-        raise PlanError([loaded.problem(("model",), "SEA201", message, hint)])
+        raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
     found = models.find(name)
     if found is None:
         near = models.nearest(name)
         known = f"near in the catalog: {', '.join(near)}; " if near else ""
-        hint = f"{known}give model.architecture, a catalog id of the same shape, or model.config_file"
+        hint = f"{known}{_WAYS}"
         raise PlanError([loaded.problem(field, "SEA201", f"the architecture of {name} is unknown", hint)])
     if found.is_mla:
         message = f"{found.id} has multi-head latent attention, for which the KV formulas do not hold"
@@ -50,6 +53,35 @@ def _named(loaded: LoadedSpec) -> tuple[str | None, tuple[str, ...]]:
     if model.architecture is not None:
         return model.architecture, ("model", "architecture")
     return model.hub_id, ("model", "hub_id")
+
+
+def _from_shape(loaded: LoadedSpec, shape: ModelShape) -> Architecture:
+    """Return the architecture of a shape whose numbers the spec's rules have checked."""
+    model = loaded.endpoint.model
+    return Architecture(
+        id=model.hub_id or model.jumpstart_id or "the model",
+        family="inline",
+        layers=shape.layers,
+        hidden_size=shape.hidden_size,
+        attention_heads=shape.attention_heads,
+        kv_heads=shape.kv_heads or shape.attention_heads,
+        head_dim=shape.head_dim or shape.hidden_size // shape.attention_heads,
+        vocab=shape.vocab,
+        max_context=shape.max_context,
+        dtype=shape.dtype,
+        params_total=shape.params_total,
+        params_active=shape.params_active or shape.params_total,
+        experts=shape.experts,
+        experts_per_token=shape.experts_per_token,
+        tied_embeddings=shape.tied_embeddings,
+        sliding_window=shape.sliding_window,
+        parallel_attention=shape.parallel_attention,
+        is_mla=False,
+        checkpoint_quantization=None,
+        source=f"model.shape of {loaded.path.as_posix()}",
+        date=None,
+        sliding_layers=shape.sliding_layers,
+    )
 
 
 def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[str, ...]]:

@@ -16,6 +16,14 @@ def plan_of_trial(result: TrialResult, plan: Plan | None) -> Plan | None:
     return plan if plan is not None and plan.digest == result.request.plan_digest else None
 
 
+def is_comparable(result: TrialResult, plan: Plan) -> bool:
+    """Return whether the plan predicts the thing that was measured: a local engine is not the planned hardware.
+
+    A plan that is calibrated with points of the same local engine predicts that engine.
+    """
+    return result.engine_note == plan.band.engine_note
+
+
 def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
     """Yield what must be known before any number is read."""
     own = plan_of_trial(result, plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.report.cell import Cell, money
+from seatrial.report.cell import Cell, money, percent
 from seatrial.report.section import Section
 from seatrial.report.table import Column, Table
 
@@ -26,7 +26,8 @@ def cost_section(result: TrialResult, plan: Plan) -> Section:
             f"a CPU, the price is that of {plan.instance_type.value}; their quotient would describe neither."
         )
     cost = plan.cost
-    source = (f"Price: {cost.price_source}, {cost.price_date}.",) if cost.price_source else ()
+    off = f", less the spec's discount of {percent(cost.discount)}" if cost.discount else ""
+    source = (f"Price: {cost.price_source}, {cost.price_date}{off}.",) if cost.price_source else ()
     tables = (cost_table(result, plan),)
     return Section(anchor="cost", heading="Cost", paragraphs=tuple(paragraphs), tables=tables, remarks=source)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from seatrial.report.caution import cautions, plan_of_trial
+from seatrial.report.caution import cautions, is_comparable, plan_of_trial
 from seatrial.report.cell import digits
 from seatrial.report.judgement import checks_table, knee_table
 from seatrial.report.levels import failure_table, summary_table
-from seatrial.report.prediction import comparison_table
+from seatrial.report.prediction import comparison_tables
 from seatrial.report.printable import printable
+from seatrial.report.quantity import band_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,9 +67,10 @@ def _blocks(result: TrialResult, plan: Plan | None) -> Iterator[str]:
     target = f"**{digits(result.target_concurrency_per_copy)}** requests in flight per copy"
     yield f"Scaling target: {target} ({escaped(result.target_because)})."
     own = plan_of_trial(result, plan)
-    if own is not None and result.levels and not result.engine_note:
-        yield f"### Predicted (±{own.uncertainty:.0%}) beside measured, one copy, means"
-        yield markdown_table(comparison_table(result, own))
+    if own is not None and result.levels and is_comparable(result, own):
+        yield "### Predicted beside measured, one copy"
+        yield escaped(band_text(own))
+        yield from map(markdown_table, comparison_tables(result, own))
     yield f"Plan `{escaped(result.request.plan_digest)}`, started {escaped(result.started_at)}."
 
 

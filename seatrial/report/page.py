@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.report.caution import cautions, plan_of_trial
+from seatrial.report.caution import cautions, is_comparable, plan_of_trial
 from seatrial.report.cell import Cell, count, money, number, seconds
 from seatrial.report.cost import NO_MEASURED_COST, cost_section
 from seatrial.report.curves import curves_section
@@ -121,7 +121,7 @@ def _sections(result: TrialResult, plan: Plan | None) -> Iterator[Section]:
     yield levels_section(result)
     yield failures_section(result)
     if plan is not None:
-        yield prediction_apart(result, plan) if result.engine_note else prediction_beside(result, plan)
+        yield prediction_beside(result, plan) if is_comparable(result, plan) else prediction_apart(result, plan)
         yield cost_section(result, plan)
     yield live_section(result)
     if plan is not None:

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from seatrial.report.cell import Cell, count, digits, missing, number
+from seatrial.report.cell import Cell, count, digits, missing, number, percent
 from seatrial.report.chart.panel import Band, Panel, Series
-from seatrial.report.level_values import NO_TOKEN_COUNT, latency_of, statistic_of, why_missing
+from seatrial.report.level_values import NO_TOKEN_COUNT, why_missing
 from seatrial.report.levels import CONCURRENCY
+from seatrial.report.quantity import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
 from seatrial.report.section import Section
 from seatrial.report.table import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.request import Metric
     from seatrial.bench.result import LevelResult, TrialResult
     from seatrial.plan.document import CurvePoint, Plan
+    from seatrial.report.quantity import Quantity
 
-Quantity = Literal["output_tok_s", "ttft_ms", "tpot_ms", "e2e_latency_ms"]
-LATENCIES: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
-QUANTITIES: Mapping[Quantity, tuple[str, str]] = {
-    "output_tok_s": ("Output throughput of one copy", "tok/s"),
-    "ttft_ms": ("Time to first token, mean", "ms"),
-    "tpot_ms": ("Time per output token, mean", "ms"),
-    "e2e_latency_ms": ("End-to-end latency, mean", "ms"),
-}
 NOT_PREDICTED = "the plan predicts nothing at this concurrency"
 
 
@@ -34,128 +27,126 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
     """Return the prediction for the planned hardware alone: a local engine's numbers are of something else."""
     hardware = f"{plan.instance_type.value}, tensor parallel degree {plan.tensor_parallel_degree.value}"
     apart = (
-        f"Predicted by the plan for one copy of {plan.model_name} on {hardware}; means, each ±{plan.uncertainty:.0%}. "
+        f"Predicted by the plan for one copy of {plan.model_name} on {hardware}; simulated under the trial's load. "
         "Nothing here was measured. It is not compared with the trial above, because that one loaded a local engine "
         f"({result.engine_note}) and not this hardware."
     )
     return Section(
         anchor="prediction",
         heading="What the plan predicts for the GPU",
-        paragraphs=(apart,),
+        paragraphs=(apart, band_text(plan), plan.regime.sentence),
         panels=tuple(_panels(result, plan, measured=False)),
         tables=(predicted_table(plan),),
     )
 
 
 def prediction_beside(result: TrialResult, plan: Plan) -> Section:
-    """Return predicted beside measured, with the relative difference and the uncertainty."""
+    """Return predicted beside measured, with the relative difference and the band."""
     beside = (
-        f"Both for one copy, means. The plan states ±{plan.uncertainty:.0%}; the difference is (measured - predicted) "
-        "/ predicted, and is marked where it lies outside that band."
+        "Both for one copy: means beside means, 95th percentiles beside 95th percentiles. The difference is (measured "
+        f"- predicted) / predicted, and is marked where the measured value lies outside the band, {EDGES}."
     )
     return Section(
         anchor="prediction",
         heading="Predicted beside measured",
-        paragraphs=(beside,),
+        paragraphs=(beside, *_of_local(result, plan), band_text(plan), plan.regime.sentence),
         panels=tuple(_panels(result, plan, measured=True)),
-        tables=(comparison_table(result, plan),),
+        tables=comparison_tables(result, plan),
     )
+
+
+def _of_local(result: TrialResult, plan: Plan) -> tuple[str, ...]:
+    """Say that a plan calibrated on a local engine predicts that engine, and not the planned hardware."""
+    if not result.engine_note:
+        return ()
+    what = f"Both are of the local engine ({result.engine_note}), whose measurements calibrated the plan"
+    return (f"{what}: neither says anything about {plan.instance_type.value}.",)
 
 
 def predicted_table(plan: Plan) -> Table:
     """Return the plan's curve."""
     columns = (
         CONCURRENCY,
-        Column("output", "tok/s"),
-        Column("TTFT", "ms"),
-        Column("TPOT", "ms"),
-        Column("end to end", "ms"),
+        *(Column(quantity.group, quantity.unit) for quantity in QUANTITIES),
+        Column("late"),
         Column("limited by", kind="text"),
     )
     return Table("Prediction for one copy on the planned hardware", columns, tuple(map(_predicted_row, plan.curve)))
 
 
-def comparison_table(result: TrialResult, plan: Plan) -> Table:
-    """Return predicted, measured and their difference by level."""
-    groups = (("Output per copy", "tok/s"), ("TTFT mean", "ms"), ("TPOT mean", "ms"), ("End to end mean", "ms"))
-    columns = chain.from_iterable(
-        (Column("predicted", unit, group), Column("measured", unit, group), Column("difference", group=group))
-        for group, unit in groups
+def comparison_tables(result: TrialResult, plan: Plan) -> tuple[Table, Table]:
+    """Return predicted, measured and their difference by level: throughput and means, then 95th percentiles."""
+    return (
+        _comparison_table("Predicted beside measured by level", result, plan, (THROUGHPUT, *MEANS)),
+        _comparison_table("Predicted beside measured by level, 95th percentiles", result, plan, P95S),
     )
-    predicted = {point.concurrency: point for point in plan.curve}
-    rows = tuple(
-        (count(level.concurrency), *_comparison(level, predicted.get(level.concurrency), result, plan.uncertainty))
+
+
+def _comparison_table(caption: str, result: TrialResult, plan: Plan, quantities: Sequence[Quantity]) -> Table:
+    columns = chain.from_iterable(
+        (
+            Column("predicted", quantity.unit, quantity.group),
+            Column("measured", quantity.unit, quantity.group),
+            Column("difference", group=quantity.group),
+        )
+        for quantity in quantities
+    )
+    points = {point.concurrency: point for point in plan.curve}
+    rows = (
+        (
+            count(level.concurrency),
+            *chain.from_iterable(
+                _comparison(level, points.get(level.concurrency), quantity, result, plan) for quantity in quantities
+            ),
+        )
         for level in result.levels
     )
-    return Table("Predicted beside measured by level", (CONCURRENCY, *columns), rows)
-
-
-def measured_per_copy(level: LevelResult, quantity: Quantity, copies: int) -> float | None:
-    """Return what a prediction for one copy is held against: a share of the throughput, or a mean latency."""
-    if quantity == "output_tok_s":
-        return None if level.output_tok_s is None else level.output_tok_s / copies
-    return statistic_of(latency_of(level, quantity), "mean")
-
-
-def predicted(point: CurvePoint, quantity: Quantity) -> float:
-    """Return one prediction of a point."""
-    by_name: Mapping[Quantity, float] = {
-        "output_tok_s": point.output_tok_s,
-        "ttft_ms": point.ttft_ms,
-        "tpot_ms": point.tpot_ms,
-        "e2e_latency_ms": point.e2e_latency_ms,
-    }
-    return by_name[quantity]
+    return Table(caption, (CONCURRENCY, *columns), tuple(rows))
 
 
 def _predicted_row(point: CurvePoint) -> tuple[Cell, ...]:
-    values = (number(predicted(point, quantity), NOT_PREDICTED) for quantity in QUANTITIES)
-    return count(point.concurrency), *values, Cell(point.limit)
+    values = (number(quantity.predicted(point), NOT_PREDICTED) for quantity in QUANTITIES)
+    return count(point.concurrency), *values, Cell(percent(point.late), exact=str(point.late)), Cell(point.limit)
 
 
 def _comparison(
-    level: LevelResult, point: CurvePoint | None, result: TrialResult, uncertainty: float
+    level: LevelResult, point: CurvePoint | None, quantity: Quantity, result: TrialResult, plan: Plan
 ) -> Iterator[Cell]:
-    for quantity in QUANTITIES:
-        expected = None if point is None else predicted(point, quantity)
-        measured = measured_per_copy(level, quantity, result.request.copy_count)
-        yield number(expected, NOT_PREDICTED)
-        otherwise = NO_TOKEN_COUNT if quantity == "output_tok_s" else "no answer gave one"
-        yield number(measured, why_missing(level, otherwise))
-        yield _difference(expected, measured, uncertainty)
+    expected = None if point is None else quantity.predicted(point)
+    measured = quantity.measured(level, result.request.copy_count)
+    otherwise = NO_TOKEN_COUNT if quantity is THROUGHPUT else "no answer gave one"
+    yield number(expected, NOT_PREDICTED)
+    yield number(measured, why_missing(level, otherwise))
+    yield _difference(expected, measured, quantity.band(plan))
 
 
-def _difference(expected: float | None, measured: float | None, uncertainty: float) -> Cell:
+def _difference(expected: float | None, measured: float | None, share: float) -> Cell:
     if not expected or measured is None:
         return missing("both values are needed")
     relative = (measured - expected) / expected
     text = f"{relative * 100:+.1f} %".replace("-", "−")  # noqa: RUF001 (the minus sign, as wide as the plus)
-    return Cell(text) if abs(relative) <= uncertainty else Cell(f"{text} outside", tone="unknown")
+    low, high = edges(expected, share)
+    return Cell(text) if low <= measured <= high else Cell(f"{text} outside", tone="unknown")
 
 
 def _panels(result: TrialResult, plan: Plan, *, measured: bool) -> Iterator[Panel]:
-    for quantity, (title, unit) in QUANTITIES.items():
-        points = tuple((point.concurrency, predicted(point, quantity)) for point in plan.curve)
-        if points:
-            yield Panel(
-                anchor=f"predicted-{quantity.replace('_', '-')}",
-                title=title,
-                unit=unit,
-                description=f"Predicted by the plan: {', '.join(f'{digits(y)} {unit} at {x}' for x, y in points)}.",
-                series=(*_measured(result, quantity, measured=measured), Series("predicted", "predicted", points)),
-                bands=(_band(points, plan.uncertainty),),
-            )
+    for quantity in QUANTITIES if plan.curve else ():
+        points = tuple((point.concurrency, quantity.predicted(point)) for point in plan.curve)
+        unit, share = quantity.unit, quantity.band(plan)
+        yield Panel(
+            anchor=f"predicted-{quantity.field.replace('_', '-')}",
+            title=quantity.title,
+            unit=unit,
+            description=f"Predicted by the plan: {', '.join(f'{digits(y)} {unit} at {x}' for x, y in points)}.",
+            series=(*_measured(result, quantity, measured=measured), Series("predicted", "predicted", points)),
+            bands=(Band(f"±{share:.0%}", tuple((x, *edges(y, share)) for x, y in points)),),
+        )
 
 
 def _measured(result: TrialResult, quantity: Quantity, *, measured: bool) -> Iterator[Series]:
     if measured:
         copies = result.request.copy_count
-        points = tuple((level.concurrency, measured_per_copy(level, quantity, copies)) for level in result.levels)
+        points = tuple((level.concurrency, quantity.measured(level, copies)) for level in result.levels)
         series = Series("measured", "first", points)
         if series.known:
             yield series
-
-
-def _band(points: tuple[tuple[int, float], ...], uncertainty: float) -> Band:
-    edges = tuple((x, y * max(0.0, 1 - uncertainty), y * (1 + uncertainty)) for x, y in points)
-    return Band(f"±{uncertainty:.0%}", edges)

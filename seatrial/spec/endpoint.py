@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints
 
 from seatrial.model import FrozenModel
 from seatrial.spec import shapes
+from seatrial.spec.engine_options import (
+    Backend,
+    DraftMethod,
+    DynamicBatching,
+    KvCacheDtype,
+    Lora,
+    OutputFormat,
+    RopeScaling,
+)
+from seatrial.spec.model_shape import ModelShape
+
+if TYPE_CHECKING:
+    from pydantic.config import JsonDict
 
 EndpointName = Annotated[str, StringConstraints(pattern=shapes.ENDPOINT_NAME, max_length=40)]
 InstanceType = Annotated[str, StringConstraints(pattern=shapes.INSTANCE_TYPE)]
 InstanceTypes = Annotated[tuple[InstanceType, ...], Field(min_length=1)]
-S3Prefix = Annotated[str, StringConstraints(pattern=shapes.S3_PREFIX)]
+ModelUri = Annotated[str, StringConstraints(pattern=shapes.MODEL_URI)]
 ImageUri = Annotated[str, StringConstraints(pattern=shapes.IMAGE_URI)]
 Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
 MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 Copies = Annotated[int, Field(ge=1, le=MOST_COPIES)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
+Discount = Annotated[float, Field(ge=0, lt=1)]
+MOST_DRAFT_TOKENS = 16
+DEFAULT_DRAFT_COST = 0.05  # of a decode step: a draft model of some twentieth of the model's size
 OptionValue = str | int | float | bool
+
+
+def _left_out_or_mapping(schema: JsonDict) -> None:
+    """Make the schema of an optional mapping that of the mapping: editors complete it, and null is left out."""
+    options = schema.pop("anyOf")
+    if isinstance(options, list) and isinstance(options[0], dict):
+        schema["$ref"] = options[0]["$ref"]
 
 
 class ModelSpec(FrozenModel):
@@ -26,11 +49,21 @@ class ModelSpec(FrozenModel):
 
     hub_id: str | None = Field(None, description="Hugging Face hub id, for example `meta-llama/Llama-2-7b-chat-hf`.")
     revision: str | None = Field(None, description="Commit of the hub repository; pin it, a branch moves.")
-    s3_uri: S3Prefix | None = Field(None, description="S3 prefix of the uncompressed weights, with its final slash.")
-    jumpstart_id: str | None = Field(None, description="JumpStart model id; give `s3_uri` of its artifact beside it.")
+    s3_uri: ModelUri | None = Field(
+        None, description="S3 prefix of the uncompressed weights, with its final slash, or a `.tar.gz` of them."
+    )
+    jumpstart_id: str | None = Field(None, description="JumpStart model id; its artifact is looked up in the catalog.")
+    jumpstart_metadata: str | None = Field(
+        None, description="JumpStart's specification of the model: a JSON file or a folder, relative to the spec."
+    )
     accept_eula: bool = Field(default=False, description="You have read and accept the model's licence.")
     architecture: str | None = Field(None, description="Catalog id whose architecture this model shares.")
     config_file: str | None = Field(None, description="The model's `config.json`, relative to the spec.")
+    shape: ModelShape | None = Field(
+        None,
+        description="The architecture's numbers, where there is neither a catalog row nor a `config.json`.",
+        json_schema_extra=_left_out_or_mapping,
+    )
     hub_token_secret: Secret | None = Field(None, description="Secrets Manager name or ARN of the hub token.")
     trust_remote_code: bool = Field(default=False, description="Run the Python code of the model's repository.")
 
@@ -64,9 +97,32 @@ class Slo(FrozenModel):
 
 
 class Budget(FrozenModel):
-    """What the endpoint may cost at its planned size."""
+    """What the endpoint may cost at its planned size and load."""
 
     usd_per_hour: PositiveFloat | None = Field(None, description="At most this many US dollars per hour.")
+    usd_per_million_output_tokens: PositiveFloat | None = Field(
+        None, description="At most this many US dollars per million output tokens, at the planned load."
+    )
+    blended_usd_per_million_tokens: PositiveFloat | None = Field(
+        None, description="At most this many US dollars per million tokens of both kinds, three input to one output."
+    )
+    discount: Discount = Field(
+        0, description="Share off the list price, such as a Savings Plan gives; it applies to every price of the plan."
+    )
+
+
+class SpeculativeDecoding(FrozenModel):
+    """Drafted tokens that the model only checks. The acceptance rate is your assumption until it is measured."""
+
+    draft_tokens: Annotated[int, Field(ge=1, le=MOST_DRAFT_TOKENS)] = Field(description="Tokens drafted per step.")
+    acceptance_rate: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="Probability that a drafted token is accepted: an assumption of yours until it is measured."
+    )
+    draft_cost: Annotated[float, Field(ge=0, lt=1)] = Field(
+        DEFAULT_DRAFT_COST, description="Cost of drafting one token, as a share of one decode step of the model."
+    )
+    method: DraftMethod | None = Field(None, description="Who drafts; left out, it is planned but not configured.")
+    model: str | None = Field(None, description="Hub id or path of the draft model, where the method has one.")
 
 
 class ServingOverrides(FrozenModel):
@@ -79,6 +135,24 @@ class ServingOverrides(FrozenModel):
     max_queued_requests: PositiveInt | None = Field(None, description="Requests that wait before one is refused.")
     dtype: Literal["auto", "fp16", "bf16"] = Field("auto", description="Type of weights and activations.")
     quantization: Literal["fp8", "awq", "gptq"] | None = Field(None, description="Quantization of the weights.")
+    speculative_decoding: SpeculativeDecoding | None = Field(
+        None,
+        description="What the plan assumes of speculative decoding; left out, none.",
+        json_schema_extra=_left_out_or_mapping,
+    )
+    pipeline_parallel_degree: PositiveInt | None = Field(None, description="Stages that the layers are split into.")
+    kv_cache_dtype: KvCacheDtype | None = Field(None, description="Type of the KV cache.")
+    prefix_caching: bool | None = Field(None, description="Prompts share the cache of their common beginnings.")
+    chunked_prefill: bool | None = Field(None, description="Long prompts are computed between decode steps.")
+    enforce_eager: bool | None = Field(None, description="No CUDA graphs.")
+    lora: Lora | None = Field(None, description="LoRA adapters.", json_schema_extra=_left_out_or_mapping)
+    rope_scaling: RopeScaling | None = Field(
+        None, description="Positions beyond the trained length.", json_schema_extra=_left_out_or_mapping
+    )
+    dynamic_batching: DynamicBatching | None = Field(
+        None, description="Whole requests are batched.", json_schema_extra=_left_out_or_mapping
+    )
+    output_format: OutputFormat | None = Field(None, description="Shape of the response, where the engine has several.")
     extra: dict[str, OptionValue] = Field({}, description="Options passed to the engine as they are.")
 
 
@@ -86,8 +160,10 @@ class ServingSpec(FrozenModel):
     """The engine, the instance types that may be used, and what is fixed beforehand."""
 
     engine: Literal["auto", "lmi", "tgi"] = Field("auto", description="Serving container; `auto` decides.")
+    backend: Backend = Field("auto", description="What runs the model inside LMI; `auto` is its newest vLLM form.")
     engine_version: str | None = Field(None, description="Container version as the catalog writes it.")
     image: ImageUri | None = Field(None, description="URI in a private ECR repository to use as it is.")
+    code: str | None = Field(None, description="Folder with `model.py`, `requirements.txt`; relative to the spec.")
     instance_types: InstanceTypes | None = Field(None, description="The planner chooses among these.")
     overrides: ServingOverrides = ServingOverrides()
 
@@ -122,7 +198,11 @@ class EndpointSpec(FrozenModel):
     description: str = Field("", description="For people.")
     model: ModelSpec
     workload: WorkloadSpec
-    objective: Literal["cost", "latency", "throughput"] = Field("cost", description="What is best among what fits.")
+    objective: Literal["cost", "cost_per_token", "latency", "throughput"] = Field(
+        "cost",
+        description="What is best among what fits: `cost` is per hour, `cost_per_token` per million output tokens at "
+        "the planned load.",
+    )
     slo: Slo = Slo()
     budget: Budget = Budget()
     serving: ServingSpec = ServingSpec()

@@ -9,6 +9,7 @@ from seatrial.model import digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from seatrial.spec.endpoint import EndpointSpec
     from seatrial.spec.environment import EnvironmentSpec
@@ -20,16 +21,83 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "scaling": {"scale_out_cooldown_s", "scale_in_cooldown_s"},
 }
 _ENVIRONMENT_ONLY_DEPLOYED = {"account", "network", "kms_key_arn", "removal", "tags"}
+# Fields that came after the first locks were written: one that is left out (None, 0 or auto) makes no lock stale.
+_ADDED_LATER = (
+    ("model", "shape"),
+    ("model", "jumpstart_metadata"),
+    ("serving", "code"),
+    ("budget", "usd_per_million_output_tokens"),
+    ("budget", "blended_usd_per_million_tokens"),
+    ("budget", "discount"),
+    ("serving", "overrides", "speculative_decoding"),
+    ("serving", "backend"),
+    ("serving", "overrides", "pipeline_parallel_degree"),
+    ("serving", "overrides", "kv_cache_dtype"),
+    ("serving", "overrides", "prefix_caching"),
+    ("serving", "overrides", "chunked_prefill"),
+    ("serving", "overrides", "enforce_eager"),
+    ("serving", "overrides", "lora"),
+    ("serving", "overrides", "rope_scaling"),
+    ("serving", "overrides", "dynamic_batching"),
+    ("serving", "overrides", "output_format"),
+)
+_LEFT_OUT = (None, 0, "auto")
 
 
-def fingerprint(endpoint: EndpointSpec, environment: EnvironmentSpec) -> str:
+def fingerprint(
+    endpoint: EndpointSpec,
+    environment: EnvironmentSpec,
+    *,
+    config_file: str | None = None,
+    calibration: Mapping[str, object] | None = None,
+) -> str:
     """Return the digest of everything that can change the plan or the trial.
 
     Of the hub token only whether there is one counts: the plan warns of it.
+
+    Args:
+        endpoint: The endpoint.
+        environment: The environment.
+        config_file: The content of `model.config_file`; `None` without one.
+        calibration: What trials measured of this endpoint in this environment; `None` without any.
     """
     asked = {
-        "endpoint": endpoint.model_dump(mode="json", exclude=_ENDPOINT_ONLY_DEPLOYED),
+        "endpoint": _endpoint(endpoint),
         "environment": environment.model_dump(mode="json", exclude=_ENVIRONMENT_ONLY_DEPLOYED),
         "has_hub_token": endpoint.model.hub_token_secret is not None,
     }
-    return digest(json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+    if config_file is not None:
+        asked["config_file"] = config_file
+    if calibration is not None:
+        asked["calibration"] = calibration
+    return digest(_canonical(asked))
+
+
+def config_file_content(path: Path) -> str:
+    """Return a `config.json` in canonical form, so that only what it says counts; as it is when it is no JSON.
+
+    A file that can't be read has no content here: whoever plans with it is told so.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    try:
+        return _canonical(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _endpoint(endpoint: EndpointSpec) -> dict[str, object]:
+    dumped = endpoint.model_dump(mode="json", exclude=_ENDPOINT_ONLY_DEPLOYED)
+    for *parents, name in _ADDED_LATER:
+        node = dumped
+        for parent in parents:
+            node = node[parent]
+        if node[name] in _LEFT_OUT and node[name] is not False:
+            del node[name]
+    return dumped
+
+
+def _canonical(document: object) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -26,7 +26,7 @@ def guard_rail_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, do
         message = f"none of {', '.join(asked)} is allowed in {environment.name}"
         hint = f"allowed: {', '.join(rails.instance_types)}"
         yield _problem(document, ("serving", "instance_types"), message, hint)
-    if environment.network.isolated and endpoint.model.s3_uri is None:
+    if environment.network.isolated and endpoint.model.hub_id is not None:
         message = f"{environment.name} is isolated, so the weights can't come from a hub"
         yield _problem(document, ("model",), message, "stage the weights to S3 and give model.s3_uri")
 

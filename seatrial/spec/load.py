@@ -10,18 +10,20 @@ from pydantic import ValidationError
 
 from seatrial.errors import Problem, SpecError
 from seatrial.model import FrozenModel
+from seatrial.spec.calibration import calibration_document
 from seatrial.spec.contradictions import contradictions
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
 from seatrial.spec.environment_rules import network_problems, region_problems
-from seatrial.spec.fingerprint import fingerprint
+from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.guard_rails import guard_rail_problems
 from seatrial.spec.merge import OVERRIDES, Document, merge_environment
+from seatrial.spec.plain_secrets import secret_problems, without_secrets
 from seatrial.spec.problems import validation_problems
 from seatrial.spec.source import Source, read_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 Spec = TypeVar("Spec", bound=FrozenModel)
@@ -36,21 +38,30 @@ class LoadedSpec:
         endpoint: Its spec with the environment's overrides merged.
         environment: The environment.
         document: The merged document, which knows the file and line of every field.
+        config_file: The content of `model.config_file` in canonical form; `None` without one.
+        calibration_json: What trials measured of this endpoint in this environment, as JSON; `None` without any.
     """
 
     path: Path
     endpoint: EndpointSpec
     environment: EnvironmentSpec
     document: Document
+    config_file: str | None = None
+    calibration_json: str | None = None
+
+    @property
+    def calibration(self) -> Mapping[str, object] | None:
+        """What trials measured of this endpoint in this environment, read anew each time; `None` without any."""
+        return None if self.calibration_json is None else _mapping(self.calibration_json)
 
     @property
     def digest(self) -> str:
         """Digest of everything that can change the plan or its trial; a lock made from another digest is stale."""
-        return fingerprint(self.endpoint, self.environment)
+        return fingerprint(self.endpoint, self.environment, config_file=self.config_file, calibration=self.calibration)
 
     def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Problem:
         """Return a problem placed where the user wrote the field."""
-        return Problem(self.document.where(path), self.document.field(path), rule, message, hint)
+        return self.document.problem(path, rule, message, hint)
 
 
 def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec:
@@ -62,10 +73,10 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
         environments: The folder of `NAME.yaml` files.
 
     Raises:
-        SpecError: With every problem of both files.
+        SpecError: With every problem of both files and of the calibration.
     """
     source = read_source(path)
-    problems = list(source.problems)
+    problems = [*source.problems, *secret_problems(source)]
     problems += _unknown_overrides(source, environments)
     place, found = _read_environment(environments, environment)
     problems += found
@@ -75,9 +86,26 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     problems += contradictions(document) if source.data else []
     if endpoint is not None and place is not None:
         problems += guard_rail_problems(endpoint, place, document)
+    calibration, unreadable = _read_calibration(path, environment)
+    problems += unreadable
     if problems or endpoint is None or place is None:
         raise SpecError(_ordered(problems))
-    return LoadedSpec(path, endpoint, place, document)
+    name = endpoint.model.config_file
+    config_file = None if name is None else config_file_content(path.parent / name)
+    return LoadedSpec(path, endpoint, place, document, config_file, calibration)
+
+
+def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[Problem, ...]]:
+    try:
+        found = calibration_document(path, environment)
+    except SpecError as error:
+        return None, error.problems
+    return (None if found is None else json.dumps(found, sort_keys=True)), ()
+
+
+def _mapping(text: str) -> dict[str, object]:
+    content: dict[str, object] = json.loads(text)
+    return content
 
 
 def load_environment(environments: Path, name: str) -> EnvironmentSpec:
@@ -111,7 +139,7 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     if spec is not None and spec.name != name:
         message = f"the name {spec.name} differs from the file's, {name}"
         problems.append(Problem(document.where(("name",)), "name", "SEA108", message, f"write `name: {name}`"))
-    return spec, [*source.problems, *problems]
+    return spec, [*source.problems, *secret_problems(source), *problems]
 
 
 def _validate(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
@@ -143,4 +171,4 @@ def _ordered(problems: list[Problem]) -> list[Problem]:
         file, _, line = problem.where.rpartition(":")
         return (file, int(line), problem.rule) if line.isdigit() else (problem.where, 0, problem.rule)
 
-    return sorted(dict.fromkeys(problems), key=place)
+    return sorted(dict.fromkeys(without_secrets(problems)), key=place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.errors import Problem
 from seatrial.spec.source import FieldPath, Source, Yaml, dotted
 
 if TYPE_CHECKING:
@@ -28,6 +29,17 @@ class Document:
     data: dict[str, Yaml]
     origins: Mapping[FieldPath, FieldPath]
     lines: Mapping[FieldPath, int]
+
+    def value(self, *path: str) -> Yaml:
+        """Return what stands at a path, or `None` where nothing does."""
+        node: Yaml = self.data
+        for part in path:
+            node = node.get(part) if isinstance(node, dict) else None
+        return node
+
+    def problem(self, path: FieldPath, rule: str, message: str, hint: str = "") -> Problem:
+        """Return a problem placed where the user wrote the field."""
+        return Problem(self.where(path), self.field(path), rule, message, hint)
 
     def where(self, path: FieldPath) -> str:
         """Return `file:line` of a field, or of its nearest parent that was written."""

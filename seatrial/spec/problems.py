@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from seatrial.errors import Problem
 from seatrial.spec.endpoint import MOST_COPIES
+from seatrial.spec.model_shape import HINTS as SHAPE_HINTS
 from seatrial.spec.shapes import HINTS
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _explain(found: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> 
         return "SEA105", message, _type_hint(kind, value)
     if kind == "too_short":
         return "SEA107", "the list is empty", "name at least one, or leave the field out"
-    return "SEA107", message, _bound_hint(found)
+    return "SEA107", message, _bound_hint(found, path)
 
 
 def _lower(message: str) -> str:
@@ -57,8 +58,10 @@ def _lower(message: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _bound_hint(found: ErrorDetails) -> str:
+def _bound_hint(found: ErrorDetails, path: FieldPath) -> str:
     context = found.get("ctx", {})
+    if path[:2] == ("model", "shape"):
+        return SHAPE_HINTS.get(str(path[-1]), "")
     if context.get("le") == MOST_COPIES:
         return f"more than {MOST_COPIES:,} copies are taken for a slip of the hand"
     return HINTS.get(str(context.get("pattern", "")), "")

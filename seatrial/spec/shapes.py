@@ -8,6 +8,7 @@ ENDPOINT_NAME = r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
 ENVIRONMENT_NAME = r"^[a-z][a-z0-9]*$"
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]+\.[a-z0-9]+$"
 S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$"
+MODEL_URI = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/(.*/|.*[^/]\.tar\.gz)$"
 IMAGE_URI = (
     r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[a-z0-9._/-]+(:[A-Za-z0-9_.-]+)?(@sha256:[0-9a-f]{64})?$"
 )
@@ -28,6 +29,7 @@ HINTS = MappingProxyType(
         "`prod` and `eu-chat`",
         INSTANCE_TYPE: "as in ml.g5.2xlarge",
         S3_PREFIX: "as in s3://bucket/model/, with the final slash",
+        MODEL_URI: "as in s3://bucket/model/, with the final slash, or s3://bucket/model.tar.gz",
         IMAGE_URI: "write it as ACCOUNT.dkr.ecr.REGION.amazonaws.com/REPOSITORY:TAG",
         SECRET_NAME: "a name as in my/token, or the whole ARN: arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
         ACCOUNT: "twelve digits in quotes",

@@ -113,6 +113,79 @@ QWEN_3_30B = {
     "max_position_embeddings": 40960,
     "torch_dtype": "bfloat16",
 }
+CODE_LLAMA_7B = {**LLAMA_2_7B, "vocab_size": 32016, "max_position_embeddings": 16384, "torch_dtype": "bfloat16"}
+GEMMA_7B = {
+    "model_type": "gemma",
+    "hidden_size": 3072,
+    "intermediate_size": 24576,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "head_dim": 256,
+    "vocab_size": 256000,
+    "max_position_embeddings": 8192,
+    "torch_dtype": "bfloat16",
+}
+GEMMA_2_9B = {
+    "model_type": "gemma2",
+    "hidden_size": 3584,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 42,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 256,
+    "vocab_size": 256000,
+    "max_position_embeddings": 8192,
+    "sliding_window": 4096,
+    "torch_dtype": "bfloat16",
+}
+GEMMA_3_1B = {
+    "model_type": "gemma3_text",
+    "hidden_size": 1152,
+    "intermediate_size": 6912,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 1,
+    "head_dim": 256,
+    "vocab_size": 262144,
+    "max_position_embeddings": 32768,
+    "sliding_window": 512,
+    "sliding_window_pattern": 6,
+    "torch_dtype": "bfloat16",
+}
+PHI_2 = {
+    "model_type": "phi",
+    "hidden_size": 2560,
+    "intermediate_size": 10240,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": None,
+    "vocab_size": 51200,
+    "max_position_embeddings": 2048,
+    "torch_dtype": "float16",
+}
+PHI_3_MINI_4K = {
+    "model_type": "phi3",
+    "hidden_size": 3072,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "vocab_size": 32064,
+    "max_position_embeddings": 4096,
+    "sliding_window": 2047,
+    "torch_dtype": "bfloat16",
+}
+PYTHIA_12B = {
+    "model_type": "gpt_neox",
+    "hidden_size": 5120,
+    "intermediate_size": 20480,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 40,
+    "vocab_size": 50688,
+    "max_position_embeddings": 2048,
+    "torch_dtype": "float16",
+}
 
 
 @pytest.fixture
@@ -136,6 +209,13 @@ def write(tmp_path: Path) -> Write:
         (QWEN_2_5_7B, "Qwen/Qwen2.5-7B"),
         (QWEN_3_8B, "Qwen/Qwen3-8B"),
         (QWEN_3_30B, "Qwen/Qwen3-30B-A3B"),
+        (CODE_LLAMA_7B, "codellama/CodeLlama-7b-hf"),
+        (GEMMA_7B, "google/gemma-7b"),
+        (GEMMA_2_9B, "google/gemma-2-9b"),
+        (GEMMA_3_1B, "google/gemma-3-1b-it"),
+        (PHI_2, "microsoft/phi-2"),
+        (PHI_3_MINI_4K, "microsoft/Phi-3-mini-4k-instruct"),
+        (PYTHIA_12B, "EleutherAI/pythia-12b"),
     ],
 )
 def test_a_config_gives_what_the_catalog_says(config: dict[str, object], catalog_id: str, write: Write) -> None:
@@ -160,8 +240,19 @@ def test_a_quantized_checkpoint_is_told(write: Write) -> None:
         ),
         (
             {**LLAMA_2_7B, "model_type": "gpt2"},
-            "SEA209: the model_type gpt2 can't be planned yet\n  hint: known: falcon, llama, mistral, mixtral, qwen2, "
-            "qwen3, qwen3_moe; or give model.architecture, a catalog id of the same shape",
+            "SEA209: the model_type gpt2 can't be planned yet\n  hint: known: falcon, gemma, gemma2, gemma3_text, "
+            "gpt_neox, llama, mistral, mixtral, phi, phi3, qwen2, qwen3, qwen3_moe; or give model.architecture, a "
+            "catalog id of the same shape",
+        ),
+        (
+            {**LLAMA_2_7B, "num_attention_heads": 0, "num_key_value_heads": -1},
+            "SEA211: num_attention_heads is 0, num_key_value_heads is -1: at least 1\n"
+            "  hint: use the config.json that lies beside the weights",
+        ),
+        (
+            {**LLAMA_2_7B, "num_key_value_heads": 5},
+            "SEA211: 5 KV heads do not divide 32 attention heads\n"
+            "  hint: use the config.json that lies beside the weights",
         ),
         (
             {"model_type": "deepseek_v3", "kv_lora_rank": 512},
@@ -178,6 +269,36 @@ def test_says_what_is_wrong(config: object, message: str, write: Write) -> None:
         from_config_json(path)
 
     assert str(caught.value) == f"{path.as_posix()}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("config", "sliding"),
+    [
+        pytest.param(MISTRAL_7B, (4096, None), id="mistral-every-layer"),
+        pytest.param({**MISTRAL_7B, "sliding_window": None}, (None, None), id="mistral-without"),
+        pytest.param(PHI_3_MINI_4K, (2047, None), id="phi3-every-layer"),
+        pytest.param({**PHI_3_MINI_4K, "sliding_window": 262144}, (None, None), id="wider-than-the-context"),
+        pytest.param({**GEMMA_2_9B, "num_hidden_layers": 43}, (4096, 22), id="gemma2-the-first-and-every-other"),
+        pytest.param(GEMMA_3_1B, (512, 22), id="gemma3-five-of-six"),
+        pytest.param({**QWEN_2_5_7B, "sliding_window": 4096, "use_sliding_window": False}, (None, None), id="qwen-off"),
+        pytest.param(
+            {**QWEN_2_5_7B, "sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 21},
+            (4096, 7),
+            id="qwen-on",
+        ),
+        pytest.param(
+            {**QWEN_3_8B, "sliding_window": 4096, "layer_types": ["sliding_attention", "full_attention"] * 18},
+            (4096, 18),
+            id="layers-written-out",
+        ),
+    ],
+)
+def test_says_which_layers_slide(
+    config: dict[str, object], sliding: tuple[int | None, int | None], write: Write
+) -> None:
+    read = from_config_json(write(config))
+
+    assert (read.sliding_window, read.sliding_layers) == sliding
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

@@ -25,12 +25,22 @@ def test_a_version_takes_the_row_of_its_longest_prefix(family: Family, version: 
     assert (found.id, found.fitted) == (row, fitted)
 
 
-def test_an_unfitted_engine_borrows_the_fitted_constants() -> None:
-    assert engines.find("lmi", "27").performance == engines.find("tgi", "1.1.0").performance
+def test_an_unfitted_engine_says_so() -> None:
+    assert engines.find("tgi", "3.3.6").performance == engines.find("tgi", "1.1.0").performance
+    assumed = engines.find("lmi", "27").performance
+    assert (assumed.id, assumed.fitted, assumed.fitted_accelerators) == ("vllm-v1", False, ())
+    assert assumed.source.startswith("assumed, not fitted")
 
 
 def test_the_constants_say_where_they_come_from() -> None:
     constants = engines.find("tgi", "1.1.0").performance
 
-    assert constants.source.startswith("fitted on 40 published cells")
-    assert constants.reserve_bytes == 2_840_000_000
+    assert "benchmarks/planner_accuracy/fit.py on the 52 published rows of Llama 2 7B" in constants.source
+    assert constants.fitted_accelerators == ("NVIDIA A10G", "NVIDIA A100 40GB SXM4")
+
+
+def test_a_slower_host_is_known_by_the_family_of_its_instance_type() -> None:
+    constants = engines.find("tgi", "1.1.0").performance
+
+    assert constants.slowdown("ml.p4d.24xlarge") == constants.slowdown("ml.p4de.24xlarge") > 1
+    assert constants.slowdown("ml.g5.2xlarge") == 1

@@ -3,56 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import socket
-import subprocess
-import sys
-from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.cli.conftest import SPECS, files
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-class Seatrial(Protocol):
-    def __call__(
-        self, *arguments: str, folder: Path | None = ..., env: dict[str, str] | None = ...
-    ) -> subprocess.CompletedProcess[str]: ...
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    for folder in ("endpoints", "environments"):
-        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
-    return tmp_path
-
-
-@pytest.fixture
-def seatrial(project: Path) -> Seatrial:
-    def run(
-        *arguments: str, folder: Path | None = None, env: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "seatrial.cli", *arguments]
-        return subprocess.run(
-            command,
-            cwd=folder or project,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env=None if env is None else os.environ | env,
-        )
-
-    return run
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
-SPECS = ("endpoints/falcon-40b.yaml", "endpoints/llama-2-7b-chat.yaml", "endpoints/mixtral-8x7b.yaml")
+    from tests.cli.conftest import Seatrial
 
 
 class TestValidate:
@@ -108,58 +69,6 @@ class TestValidate:
         assert "endpoints/bad.yaml: model: SEA106: the field is required" in done.stderr
         assert "Traceback" not in done.stderr
         assert files(project) == before
-
-
-class TestPlan:
-    def test_json_is_the_plan_document(self, seatrial: Seatrial) -> None:
-        done = seatrial("plan", SPECS[1], "-e", "dev", "--format", "json")
-        assert json.loads(done.stdout)["endpoint"] == "llama-2-7b-chat"
-
-    def test_text_shows_decisions_with_reasons_and_cost(self, seatrial: Seatrial) -> None:
-        done = seatrial("plan", SPECS[1], "-e", "dev")
-        assert "tensor parallel degree" in done.stdout
-        assert "because" in done.stdout
-        assert "per hour" in done.stdout
-
-    def test_a_model_too_big_names_the_nearest_and_by_how_much(self, seatrial: Seatrial, project: Path) -> None:
-        spec = project / SPECS[0]
-        text = spec.read_text().replace("instance_types: [", "instance_types: [ml.g5.2xlarge, ml.g5.xlarge] # [")
-        spec.write_text(text)
-        done = seatrial("plan", SPECS[0], "-e", "dev", "--write")
-        assert done.returncode == 2
-        assert "SEA202" in done.stderr
-        assert "ml.g5.2xlarge" in done.stderr
-        assert "GiB" in done.stderr
-
-    def test_a_stale_lock_is_refused_with_the_command_that_mends_it(self, seatrial: Seatrial, project: Path) -> None:
-        assert seatrial("plan", SPECS[1], "-e", "dev", "--write").returncode == 0
-        assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
-        spec = project / SPECS[1]
-        spec.write_text(spec.read_text().replace("output_tokens: 256", "output_tokens: 255"))
-        done = seatrial("render", SPECS[1], "-e", "dev")
-        assert done.returncode == 2
-        assert "SEA402" in done.stderr
-        assert f"seatrial plan {SPECS[1]} --environment dev --write" in done.stderr
-        assert seatrial("plan", SPECS[1], "-e", "dev", "--write").returncode == 0
-        assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
-
-    def test_locking_again_says_what_changed(self, seatrial: Seatrial, project: Path) -> None:
-        lock = "locked in endpoints/llama-2-7b-chat.lock.json\n"
-        seatrial("plan", SPECS[1], "-e", "dev", "--write")
-        assert seatrial("plan", SPECS[1], "-e", "dev", "--write").stderr == f"{lock}  unchanged\n"
-        spec = project / SPECS[1]
-        spec.write_text(spec.read_text().replace("max_copies: 2\n\nenv", "max_copies: 1\n\nenv"))
-        done = seatrial("plan", SPECS[1], "-e", "dev", "--write")
-        assert done.stderr.startswith(lock)
-        assert "  max_copies: 2 -> 1\n" in done.stderr
-        assert "spec_digest" not in done.stderr
-
-    def test_a_change_of_what_is_only_deployed_keeps_the_lock(self, seatrial: Seatrial, project: Path) -> None:
-        assert seatrial("plan", SPECS[1], "-e", "dev", "--write").returncode == 0
-        spec, place = project / SPECS[1], project / "environments" / "dev.yaml"
-        spec.write_text(spec.read_text().replace("Chat for the support portal.", "Chat."))
-        place.write_text(place.read_text().replace("removal: destroy", "removal: retain"))
-        assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
 
 
 class TestRender:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,6 +27,11 @@ class Ask(Protocol):
     """
 
     def __call__(self, **fields: object) -> LoadedSpec: ...
+
+
+def reads(text: str, template: str) -> bool:
+    """Tell whether a text reads as a template does, where each # stands for a number that was predicted."""
+    return re.fullmatch(re.escape(template).replace(r"\#", r"\d[\d,]*(?:\.\d+)?"), text) is not None
 
 
 @pytest.fixture

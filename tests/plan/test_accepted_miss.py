@@ -6,6 +6,7 @@ import pytest
 
 from seatrial.errors import PlanError
 from seatrial.plan.planner import make_plan
+from tests.plan.conftest import reads
 
 if TYPE_CHECKING:
     from tests.plan.conftest import Ask
@@ -16,8 +17,12 @@ def test_an_slo_that_no_deployment_meets_is_refused_unless_accepted(ask: Ask) ->
     with pytest.raises(PlanError, match="SEA205: no deployment is predicted to meet the SLO"):
         make_plan(loaded)
     plan = make_plan(loaded, accept_slo_miss=True)
-    assert plan.warnings[0].startswith("SEA205, accepted: no deployment is predicted to meet the SLO; the nearest is ")
-    assert "predicted to keep the request timeout" in plan.instance_type.because
+    assert reads(
+        plan.warnings[0],
+        "SEA205, accepted: no deployment is predicted to meet the SLO: 1 ms is out of reach, the best is # ms, for a "
+        "single request on ml.g5.2xlarge with degree 1",
+    )
+    assert "of 1 deployment that comes into question to keep the request timeout" in plan.instance_type.because
 
 
 def test_accepting_a_miss_changes_nothing_when_there_is_none(ask: Ask) -> None:

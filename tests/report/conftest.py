@@ -13,8 +13,9 @@ from seatrial.bench.knee import kneedle_knee, slo_knee
 from seatrial.bench.request import Expected, Load, Objective, Target, TrialRequest, Workload
 from seatrial.bench.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
 from seatrial.bench.slo import judged, verdict_at
-from seatrial.plan.document import Cost, CurvePoint, Decision, Image, MemoryFit, Plan
+from seatrial.plan.document import Band, CurvePoint, Decision, Plan
 from seatrial.report.page import render_html
+from tests.sample_plan import COST, LMI_IMAGE, MEMORY, image_of, sample_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -203,44 +204,39 @@ def predicted_point(concurrency: int) -> CurvePoint:
         tpot_ms=tpot_ms,
         e2e_latency_ms=e2e_ms,
         ms_per_token=e2e_ms / 256,
+        ttft_p95_ms=ttft_ms * 1.4,
+        tpot_p95_ms=tpot_ms * 1.05,
+        e2e_latency_p95_ms=e2e_ms * 1.1,
+        ms_per_token_p90=e2e_ms / 256 * 1.08,
+        late=0.0,
         limit="kv" if concurrency > 28 else "memory",
     )
 
 
 @pytest.fixture(scope="session")
 def plan() -> Plan:
-    uri = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
-    repository, _, tag = uri.partition("/")[2].partition(":")
-    return Plan(
+    because = "The constants of lmi 20 stand in: ±20% is an assumption until a trial has run."
+    return sample_plan(
         endpoint="sample-chat",
-        environment="dev",
-        spec_digest="0123456789abcdef",
         model_name="sample/sample-7b-chat",
         architecture="llama-2-7b",
         engine=Decision(value="lmi", because="The spec asks for it."),
         engine_version=Decision(value="27", because="The newest version of the catalog."),
-        image=Decision(
-            value=Image(uri=uri, repository=repository, tag=tag), because="The image of lmi 27 in us-east-1."
-        ),
+        image=Decision(value=image_of(LMI_IMAGE), because="The image of lmi 27 in us-east-1."),
         inference_ami_version=Decision(value=None, because="The service's default drives this image."),
         instance_type=Decision(
             value="ml.g5.2xlarge", because="The cheapest of 4 that meets the SLO at 16 per copy, $2.42 per hour."
         ),
-        accelerators_per_instance=1,
         instance_count=Decision(value=2, because="One copy fits on an instance."),
         tensor_parallel_degree=Decision(value=1, because="The weights fit on one accelerator."),
         copies_per_instance=Decision(value=1, because="One accelerator, one copy."),
         copy_count=Decision(value=2, because="16 per copy serve 32 requests in flight."),
-        max_copies=2,
-        max_instances=2,
-        copies_replaced_at_once=None,
         surge_instances=Decision(value=2, because="An update doubles the copies."),
         max_model_len=Decision(value=512, because="The workload's 256 + 256 tokens."),
         max_num_seqs=Decision(value=28, because="The KV room holds 28 sequences of 512 tokens."),
         max_num_batched_tokens=Decision(value=2048, because="The engine's default."),
         max_queued_requests=Decision(value=12, because="What can be answered within the timeout."),
         dtype=Decision(value="fp16", because="The accelerator has no faster type that needs no calibration."),
-        quantization=None,
         cpu_cores_per_copy=8,
         memory_min_mb=Decision(value=24576, because="Weights pass through host memory once."),
         startup_timeout_s=Decision(value=1200, because="13.5 GB at 100 MB/s, doubled, and 15 minutes of warm-up."),
@@ -248,24 +244,20 @@ def plan() -> Plan:
         target_concurrency_per_copy=Decision(value=12.0, because="Half of the predicted knee until a trial has run."),
         gate_concurrency_per_copy=Decision(value=16, because="32 requests in flight over 2 copies."),
         concurrency_levels=Decision(value=LEVELS, because="Powers of two up to four times the gate."),
-        memory=MemoryFit(
-            accelerator_memory_bytes=24 * 2**30,
-            weights_bytes=13_476_839_424,
-            reserve_bytes=2_840_000_000,
-            kv_room_bytes=7_500_000_000,
-            kv_bytes_per_token=524_288,
-            kv_limited_batch=28,
+        memory=MEMORY.model_copy(
+            update={"accelerator_memory_bytes": 24 * 2**30, "kv_room_bytes": 7_500_000_000, "kv_limited_batch": 28}
         ),
         curve=tuple(map(predicted_point, LEVELS)),
-        uncertainty=0.2,
-        cost=Cost(
-            usd_per_hour=2.424,
-            usd_per_hour_per_copy=1.212,
-            usd_per_million_output_tokens=0.5931,
-            blended_usd_per_million_tokens=0.1482,
-            price_source="AWS price list",
-            price_date="2026-10-01",
+        band=Band(throughput=0.2, latency=0.2, measured=False, because=because),
+        cost=COST.model_copy(
+            update={
+                "usd_per_hour": 2.424,
+                "usd_per_hour_per_copy": 1.212,
+                "usd_per_million_output_tokens": 0.5931,
+                "blended_usd_per_million_tokens": 0.1482,
+                "price_source": "AWS price list",
+                "price_date": "2026-10-01",
+            }
         ),
-        rejected=(),
-        warnings=("The constants of lmi 20 stand in: ±20% is an assumption until a trial has run.",),
+        warnings=(because,),
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -8,6 +9,7 @@ import pytest
 
 from seatrial.bench.result import TrialResult
 from seatrial.report.page import render_html
+from seatrial.report.prediction import prediction_beside
 from seatrial.units import usd
 
 if TYPE_CHECKING:
@@ -118,7 +120,7 @@ def test_a_page_needs_nothing_from_elsewhere(real_page: str) -> None:
 
 
 def test_every_table_has_a_caption_and_scopes(real_page: str) -> None:
-    assert real_page.count("<table>") == real_page.count("<caption>") == 8
+    assert real_page.count("<table>") == real_page.count("<caption>") == 9
     assert not re.search(r"<th(?![^>]*scope=)[ >]", real_page)
 
 
@@ -132,7 +134,32 @@ def test_predicted_stands_beside_measured_of_a_real_endpoint(real: TrialResult, 
     assert difference[0] == f"{MINUS}33.0 % outside"  # 495.0 / 738.5 - 1, and the plan states ±20 %
 
 
-def test_a_difference_within_the_uncertainty_is_not_marked(real_page: str) -> None:
+def test_a_predicted_p95_stands_beside_the_measured_p95(real: TrialResult, plan: Plan, real_page: str) -> None:
+    row = Tables(real_page).by_caption["Predicted beside measured by level, 95th percentiles"][0]
+    measured = real.levels[0].ttft_ms
+    assert measured
+    assert [float(exact) for _, exact in row[1:3]] == [plan.curve[0].ttft_p95_ms, measured.p95]
+    assert row[3][0] == f"{MINUS}3.0 %"  # 70.5 × 1.5219 / (79 × 1.4) - 1
+
+
+def test_the_band_and_the_regime_of_the_prediction_are_told(plan: Plan, real_page: str, local_page: str) -> None:
+    for page in (real_page, local_page):
+        assert f"Band: throughput ±20 %, latency ±20 % (assumed). {plan.band.because}" in page
+        assert plan.regime.sentence in page
+
+
+def test_the_band_of_a_calibrated_plan_says_by_how_many_points(real: TrialResult, plan: Plan) -> None:
+    because = "Calibrated by 2 measured points of this endpoint."
+    band = plan.band.model_copy(update={"throughput": 0.04, "latency": 0.06, "measured": True, "because": because})
+    calibrated = plan.model_copy(update={"band": band})
+    result = replace(real, request=replace(real.request, plan_digest=calibrated.digest))
+    page = render_html(result, calibrated)
+    assert f"Band: throughput ±4 %, latency ±6 % (measured). {because}" in page
+    row = Tables(page).by_caption["Predicted beside measured by level"][0]
+    assert row[6][0] == f"{MINUS}10.8 % outside"  # 70.5 / 79 - 1: within ±20 %, and not within ±6 %
+
+
+def test_a_difference_within_the_band_is_not_marked(real_page: str) -> None:
     row = Tables(real_page).by_caption["Predicted beside measured by level"][0]
     assert row[4:7] == [("79.0", "79.0"), ("70.5", "70.5"), (f"{MINUS}10.8 %", "")]  # 70.5 / 79 - 1
 
@@ -142,6 +169,15 @@ def test_a_real_endpoint_has_a_measured_cost(real: TrialResult, real_page: str) 
     cost = real.usd_per_million_output_tokens
     assert cost == pytest.approx(0.5027, abs=1e-4)  # 1.212 USD per hour / (3600 × 1339.4 / 2 tok/s) × 10⁶
     assert row[:2] == [("measured, per million output tokens", ""), (usd(cost or 0), str(cost))]
+
+
+def test_a_discount_is_told_with_the_price(real: TrialResult, plan: Plan) -> None:
+    discounted = plan.model_copy(update={"cost": plan.cost.model_copy(update={"discount": 0.2})})
+    result = replace(real, request=replace(real.request, plan_digest=discounted.digest))
+    assert "Price: AWS price list, 2026-10-01, less the spec&#39;s discount of 20.0 %." in render_html(
+        result, discounted
+    )
+    assert "Price: AWS price list, 2026-10-01." in render_html(real, plan)
 
 
 def test_a_local_engine_is_named_before_any_number(local_page: str) -> None:
@@ -160,6 +196,16 @@ def test_a_local_engine_is_not_compared_with_the_prediction(local_page: str) -> 
     assert "Nothing here was measured. It is not compared with the trial above" in local_page
     for picture in SVG.findall(local_page)[3:]:
         assert "measured" not in picture
+
+
+def test_beside_a_local_engine_that_calibrated_the_plan_it_is_said_what_both_are_of(
+    real: TrialResult, local: TrialResult, plan: Plan
+) -> None:
+    assert prediction_beside(local, plan).paragraphs[1] == (
+        "Both are of the local engine (local-cpu-random-llama (not the model named)), whose measurements calibrated "
+        "the plan: neither says anything about ml.g5.2xlarge."
+    )
+    assert "local engine" not in "".join(prediction_beside(real, plan).paragraphs)
 
 
 def test_a_local_engine_gives_no_cost(local: TrialResult, local_page: str) -> None:

@@ -8,7 +8,7 @@ SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
 
 def test_every_picture_is_well_formed_and_described(real_page: str) -> None:
     pictures = SVG.findall(real_page)
-    assert len(pictures) == 3 + 4
+    assert len(pictures) == 3 + 7
     for picture in pictures:
         root = ET.fromstring(picture)  # noqa: S314 (our own text)
         named = {element.get("id"): element.text for element in root}

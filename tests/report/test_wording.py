@@ -27,7 +27,7 @@ def test_without_a_plan_neither_prediction_nor_cost_is_shown(real: TrialResult) 
 
 
 def test_the_plan_of_another_trial_is_left_out(real: TrialResult, plan: Plan) -> None:
-    other = plan.model_copy(update={"uncertainty": 0.3})
+    other = plan.model_copy(update={"max_copies": 7})
     page = render_html(real, other)
     assert f"The plan given ({other.digest}) is not the one that this trial was made from ({plan.digest})" in page
     assert 'id="prediction"' not in page

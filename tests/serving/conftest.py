@@ -4,16 +4,18 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from seatrial.plan.document import Cost, Decision, Image, MemoryFit, Plan
 from seatrial.spec.load import LoadedSpec, load_spec
+from tests.sample_plan import LMI_IMAGE, decided, image_of, sample_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LMI_IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
+    from seatrial.plan.document import Plan
+
 TGI_IMAGE = (
     "763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6-gpu-py311-cu124"
 )
+VERSIONS = {"tgi": "3.3.6", "vllm": "0.26.0", "sglang": "0.5.20"}
 
 
 class Loaded(Protocol):
@@ -52,61 +54,28 @@ def make_plan() -> MakePlan:
         dtype: str = "fp16",
         quantization: str | None = None,
     ) -> Plan:
-        uri = TGI_IMAGE if engine == "tgi" else LMI_IMAGE
-        repository, _, tag = uri.partition("/")[2].partition(":")
-        why = "chosen for the test"
-        return Plan(
-            endpoint="chat",
-            environment="dev",
-            spec_digest="0" * 16,
+        return sample_plan(
             model_name="org/model",
             architecture="org/model",
-            engine=Decision(value=engine, because=why),
-            engine_version=Decision(value="3.3.6" if engine == "tgi" else "0.36.0", because=why),
-            image=Decision(value=Image(uri=uri, repository=repository, tag=tag), because=why),
-            inference_ami_version=Decision(value=None, because=why),
-            instance_type=Decision(value="ml.g5.12xlarge", because=why),
+            engine=decided(engine),
+            engine_version=decided(VERSIONS.get(engine, "0.36.0")),
+            image=decided(image_of(TGI_IMAGE if engine == "tgi" else LMI_IMAGE)),
+            instance_type=decided("ml.g5.12xlarge"),
             accelerators_per_instance=4,
-            instance_count=Decision(value=1, because=why),
-            tensor_parallel_degree=Decision(value=4, because=why),
-            copies_per_instance=Decision(value=1, because=why),
-            copy_count=Decision(value=1, because=why),
-            max_copies=1,
-            max_instances=1,
-            copies_replaced_at_once=None,
-            surge_instances=Decision(value=1, because=why),
-            max_model_len=Decision(value=512, because=why),
-            max_num_seqs=Decision(value=64, because=why),
-            max_num_batched_tokens=Decision(value=max_num_batched_tokens, because=why),
-            max_queued_requests=Decision(value=100, because=why),
-            dtype=Decision(value=dtype, because=why),
+            tensor_parallel_degree=decided(4),
+            max_model_len=decided(512),
+            max_num_seqs=decided(64),
+            max_num_batched_tokens=decided(max_num_batched_tokens),
+            max_queued_requests=decided(100),
+            dtype=decided(dtype),
             quantization=quantization,
             cpu_cores_per_copy=4,
-            memory_min_mb=Decision(value=1024, because=why),
-            startup_timeout_s=Decision(value=1200, because=why),
-            download_timeout_s=Decision(value=1200, because=why),
-            target_concurrency_per_copy=Decision(value=32.0, because=why),
-            gate_concurrency_per_copy=Decision(value=8, because=why),
-            concurrency_levels=Decision(value=(1, 8, 64), because=why),
-            memory=MemoryFit(
-                accelerator_memory_bytes=1,
-                weights_bytes=1,
-                reserve_bytes=0,
-                kv_room_bytes=0,
-                kv_bytes_per_token=1,
-                kv_limited_batch=0,
-            ),
-            curve=(),
-            uncertainty=0.5,
-            cost=Cost(
-                usd_per_hour=None,
-                usd_per_hour_per_copy=None,
-                usd_per_million_output_tokens=None,
-                blended_usd_per_million_tokens=None,
-                price_source=None,
-                price_date=None,
-            ),
-            rejected=(),
+            memory_min_mb=decided(1024),
+            startup_timeout_s=decided(1200),
+            download_timeout_s=decided(1200),
+            gate_concurrency_per_copy=decided(8),
+            target_concurrency_per_copy=decided(32.0),
+            concurrency_levels=decided((1, 8, 64)),
         )
 
     return make

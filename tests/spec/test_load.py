@@ -18,6 +18,10 @@ TOO_LARGE = (
 )
 
 
+# Of the `endpoint_text` in `dev`, as the first locks have it: a change of it makes every lock stale.
+FIRST_DIGEST = "752b0f1f6faa3f1c"
+
+
 class Write(Protocol):
     def __call__(self, text: str, name: str = ...) -> Path: ...
 
@@ -101,14 +105,16 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         pytest.param(
             ("hub_id: org/model", "s3_uri: s3://bucket/model"),
             "endpoints/chat.yaml:3: model.s3_uri: SEA107: should match pattern "
-            "'^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$', not 's3://bucket/model'\n"
-            "  hint: as in s3://bucket/model/, with the final slash",
+            r"'^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/(.*/|.*[^/]\.tar\.gz)$', not 's3://bucket/model'"
+            "\n"
+            "  hint: as in s3://bucket/model/, with the final slash, or s3://bucket/model.tar.gz",
             id="s3-without-final-slash",
         ),
         pytest.param(
             ("hub_id: org/model", "jumpstart_id: meta-textgeneration-llama-2-7b"),
             "endpoints/chat.yaml:2: model: SEA112: the licence of meta-textgeneration-llama-2-7b has not been accepted"
-            "\n  hint: read it, then write `accept_eula: true`",
+            "\n  hint: read it (https://jumpstart-cache-prod-us-east-1.s3.us-east-1.amazonaws.com/"
+            "fmhMetadata/eula/llamaEula.txt), then write `accept_eula: true`",
             id="eula",
         ),
         pytest.param(
@@ -184,6 +190,22 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
             "  hint: a name as in my/token, or the whole ARN: "
             "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
             id="secret",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nobjective: price"),
+            "endpoints/chat.yaml:2: objective: SEA107: should be 'cost', 'cost_per_token', 'latency' or 'throughput', "
+            "not 'price'",
+            id="objective",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nbudget: {discount: 1}"),
+            "endpoints/chat.yaml:2: budget.discount: SEA107: should be less than 1, not 1",
+            id="all-of-the-price",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nbudget: {usd_per_million_output_tokens: 0}"),
+            "endpoints/chat.yaml:2: budget.usd_per_million_output_tokens: SEA107: should be greater than 0, not 0",
+            id="tokens-for-nothing",
         ),
         pytest.param(
             ("name: chat", "name: chat\nenvironments: {stage: {}}"),
@@ -359,6 +381,38 @@ class TestDigest:
         first = load_spec(write(endpoint_text), "dev", environments=environments).digest
         (environments / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\n{environment}")
         assert load_spec(write(endpoint_text + endpoint), "dev", environments=environments).digest != first
+
+    @pytest.mark.parametrize(
+        "endpoint",
+        [
+            "budget: {discount: 0.25}\n",
+            "budget: {usd_per_million_output_tokens: 2}\n",
+            "budget: {blended_usd_per_million_tokens: 2}\n",
+            "serving: {overrides: {speculative_decoding: {draft_tokens: 4, acceptance_rate: 0.7}}}\n",
+        ],
+    )
+    def test_a_newer_field_counts_when_it_is_written(
+        self, endpoint: str, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        first = load_spec(write(endpoint_text), "dev", environments=environments).digest
+        assert load_spec(write(endpoint_text + endpoint), "dev", environments=environments).digest != first
+
+    def test_a_newer_field_that_is_left_out_makes_no_lock_stale(
+        self, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        assert load_spec(write(endpoint_text), "dev", environments=environments).digest == FIRST_DIGEST
+        written = f"{endpoint_text}budget: {{discount: 0}}\n"
+        assert load_spec(write(written), "dev", environments=environments).digest == FIRST_DIGEST
+
+    def test_of_the_config_file_what_it_says_counts(self, write: Write, environments: Path, endpoint_text: str) -> None:
+        def digest(config: str) -> str:
+            write(config, "config.json")
+            text = endpoint_text.replace("hub_id: org/model", "hub_id: org/model\n  config_file: config.json")
+            return load_spec(write(text), "dev", environments=environments).digest
+
+        first = digest('{"layers": 1, "heads": 2}')
+        assert digest('{\n "heads": 2,\n "layers": 1}\n') == first
+        assert len({first, digest('{"layers": 2, "heads": 2}'), digest("no JSON"), digest("{" * 100_000)}) == 4
 
     def test_of_the_hub_token_only_whether_there_is_one_counts(
         self, write: Write, environments: Path, endpoint_text: str

@@ -4,89 +4,36 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
 from seatrial.deployment.document import Deployment
-from seatrial.plan.document import Cost, Decision, Image, MemoryFit, Plan
-from seatrial.serving.document import ServingConfig
+from seatrial.serving.rendered import RenderedConfig
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
 from stacks.endpoint_stack import EndpointStack
+from tests.sample_plan import LMI_IMAGE as IMAGE
+from tests.sample_plan import decided, sample_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Value = TypeVar("Value")
+    from seatrial.plan.document import Plan
 
 ROOT = Path(__file__).parents[2]
-IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 KEY_ARN = "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555"
-MEMORY = MemoryFit(
-    accelerator_memory_bytes=24_000_000_000,
-    weights_bytes=13_476_839_424,
-    reserve_bytes=2_400_000_000,
-    kv_room_bytes=8_000_000_000,
-    kv_bytes_per_token=524_288,
-    kv_limited_batch=29,
-)
-COST = Cost(
-    usd_per_hour=1.515,
-    usd_per_hour_per_copy=1.515,
-    usd_per_million_output_tokens=1.2,
-    blended_usd_per_million_tokens=0.3,
-    price_source="by hand",
-    price_date="2026-11-21",
-)
 PROPERTIES = "engine=Python\noption.model_id=meta-llama/Llama-2-7b-chat-hf\n"
 
 
-def decided(value: Value) -> Decision[Value]:
-    return Decision(value=value, because="written by hand")
-
-
 def plan(environment: str, *, instance_type: str = "ml.g5.2xlarge") -> Plan:
-    return Plan(
-        endpoint="chat",
+    ami = "al2023-ami-sagemaker-inference-gpu-4-1" if environment == "prod" else None
+    return sample_plan(
         environment=environment,
-        spec_digest="0123456789abcdef",
-        model_name="Llama-2-7b-chat-hf",
-        architecture="Llama-2-7b-hf",
-        engine=decided("lmi"),
-        engine_version=decided("27"),
-        image=decided(Image(uri=IMAGE, repository="djl-inference", tag="0.36.0-lmi27.0.0-cu130")),
-        inference_ami_version=decided("al2023-ami-sagemaker-inference-gpu-4-1" if environment == "prod" else None),
         instance_type=decided(instance_type),
-        accelerators_per_instance=1,
-        instance_count=decided(1),
-        tensor_parallel_degree=decided(1),
-        copies_per_instance=decided(1),
-        copy_count=decided(1),
-        max_copies=2,
-        max_instances=2,
-        copies_replaced_at_once=None,
-        surge_instances=decided(1),
-        max_model_len=decided(4096),
-        max_num_seqs=decided(24),
-        max_num_batched_tokens=decided(4096),
-        max_queued_requests=decided(48),
-        dtype=decided("fp16"),
-        quantization=None,
-        cpu_cores_per_copy=6.5,
-        memory_min_mb=decided(16384),
-        startup_timeout_s=decided(900),
-        download_timeout_s=decided(600),
-        target_concurrency_per_copy=decided(12.8),
-        gate_concurrency_per_copy=decided(16),
-        concurrency_levels=decided((1, 4, 16)),
-        memory=MEMORY,
-        curve=(),
-        uncertainty=0.3,
-        cost=COST,
-        rejected=(),
+        inference_ami_version=decided(ami),
     )
 
 
@@ -103,8 +50,8 @@ def spec(**fields: object) -> EndpointSpec:
     )
 
 
-def serving(**fields: object) -> ServingConfig:
-    return ServingConfig.model_validate(
+def serving(**fields: object) -> RenderedConfig:
+    return RenderedConfig.model_validate(
         {
             "engine": "lmi",
             "engine_version": "27",
@@ -124,7 +71,7 @@ def deployment(
     environment: Mapping[str, object],
     *,
     endpoint: EndpointSpec,
-    serving: ServingConfig,
+    serving: RenderedConfig,
     instance_type: str = "ml.g5.2xlarge",
     has_local_nvme: bool = True,
 ) -> Deployment:

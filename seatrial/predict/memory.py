@@ -1,10 +1,17 @@
-"""How much of an accelerator's memory weights and KV cache take, and how many sequences that leaves room for."""
+"""How an accelerator's memory is divided: weights, activations, the engine's reserve, and what is left for KV cache.
+
+    KV room          = memory - weights / N - activations - reserve                                     bytes
+    KV per token     = 2 * layers * KV heads * head dim * 2 / min(N, KV heads)                          bytes
+    KV-limited batch = floor(KV room / KV per token / tokens that a request keeps in the cache)
+
+The published rule of thumb, (memory - weights) / (KV per token * tokens), forgets activations and reserve.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.plan.document import MemoryFit
+from seatrial.model import FrozenModel
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
@@ -15,6 +22,28 @@ BYTES_16BIT = 2
 KEYS_AND_VALUES = 2
 # AWQ and GPTQ keep 4 bits a weight, and for each group of 128 a 16-bit scale and a 4-bit zero point.
 _BITS = {"fp8": 8.0, "awq": 4 + 20 / 128, "gptq": 4 + 20 / 128}
+# An assumption: the widest moment of a layer holds about this many vectors of the hidden size for each prompt token
+# (residual, norm, queries, keys and values, attention's output, the two halves of the gated MLP).
+_ACTIVATION_VECTORS = 12
+
+
+class MemoryFit(FrozenModel):
+    """How the memory of one accelerator is used, in bytes.
+
+    Attributes:
+        activation_bytes: What an iteration of the most prompt tokens needs while it runs.
+        reserve_bytes: What the engine, the driver and fragmentation keep.
+        kv_bytes_per_token: KV cache of one token on one accelerator.
+        kv_limited_batch: Sequences of the workload's length that the KV room holds.
+    """
+
+    accelerator_memory_bytes: int
+    weights_bytes: int
+    activation_bytes: int
+    reserve_bytes: int
+    kv_room_bytes: int
+    kv_bytes_per_token: int
+    kv_limited_batch: int
 
 
 def weights_bytes(architecture: Architecture, quantization: str | None) -> int:
@@ -35,6 +64,11 @@ def kv_bytes_per_token(architecture: Architecture, degree: int) -> int:
     return whole // min(degree, architecture.kv_heads)
 
 
+def activation_bytes(architecture: Architecture, batched_tokens: int) -> int:
+    """Return the activations of one iteration of this many prompt tokens, on each accelerator."""
+    return _ACTIVATION_VECTORS * batched_tokens * architecture.hidden_size * BYTES_16BIT
+
+
 def fit_memory(
     architecture: Architecture,
     instance: Instance,
@@ -43,10 +77,11 @@ def fit_memory(
     degree: int,
     quantization: str | None,
     tokens: int,
+    batched_tokens: int,
 ) -> MemoryFit:
     """Divide the memory of one accelerator.
 
-    The reserve is the larger of the fitted one and of what the engine leaves free by default.
+    What the engine leaves free by default counts towards the reserve.
 
     Args:
         architecture: The model.
@@ -55,16 +90,19 @@ def fit_memory(
         degree: Accelerators that one copy is sharded over.
         quantization: Quantization of the weights.
         tokens: Length of a sequence, for the KV-limited batch.
+        batched_tokens: Prompt tokens of one iteration, for the activations.
     """
     memory = instance.accelerator_memory_bytes
     reserve = max(engine.performance.reserve_bytes, round(memory * (1 - engine.memory_utilization)))
     weights = weights_bytes(architecture, quantization) // degree
-    room = memory - reserve - weights
+    activations = activation_bytes(architecture, batched_tokens)
+    room = memory - reserve - activations - weights
     per_token = kv_bytes_per_token(architecture, degree)
-    batch = room // (per_token * architecture.cached_tokens(tokens))
+    batch = int(room // (per_token * architecture.cached_tokens(tokens)))
     return MemoryFit(
         accelerator_memory_bytes=memory,
         weights_bytes=weights,
+        activation_bytes=activations,
         reserve_bytes=reserve,
         kv_room_bytes=room,
         kv_bytes_per_token=per_token,
@@ -72,6 +110,6 @@ def fit_memory(
     )
 
 
-def missing_bytes(fit: MemoryFit, cached_tokens: int) -> int:
+def missing_bytes(fit: MemoryFit, cached_tokens: float) -> float:
     """Return what one accelerator lacks to hold a single sequence; zero or less when it fits."""
     return fit.kv_bytes_per_token * cached_tokens - fit.kv_room_bytes

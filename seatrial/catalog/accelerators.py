@@ -1,0 +1,45 @@
+"""Accelerators: what a data sheet says of the chip alone, whatever instance it is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from seatrial.catalog.table import read_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One GPU.
+
+    Attributes:
+        name: As the instances name it.
+        multiprocessors: Streaming multiprocessors (SMs).
+        source: Where it was read.
+        date: When.
+    """
+
+    name: str
+    multiprocessors: int
+    source: str
+    date: str
+
+
+def multiprocessors(name: str) -> int:
+    """Return the streaming multiprocessors of an accelerator.
+
+    Raises:
+        KeyError: When the catalog lacks it; a test keeps every NVIDIA accelerator of the instances in it.
+    """
+    return _by_name()[name].multiprocessors
+
+
+@cache
+def every() -> tuple[Accelerator, ...]:
+    """Return every accelerator of the catalog."""
+    return read_rows("accelerators.json", Accelerator)
+
+
+@cache
+def _by_name() -> dict[str, Accelerator]:
+    return {accelerator.name: accelerator for accelerator in every()}

@@ -1,0 +1,105 @@
+"""`seatrial calibrate`: let measured points of an endpoint correct its predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.errors import SpecError
+
+if TYPE_CHECKING:
+    from seatrial.predict.calibration import MeasuredPoint, Source
+
+
+def calibrate(
+    spec: SpecFile,
+    environment: EnvironmentName,
+    environments: EnvironmentsFolder = None,
+    result: Annotated[Path | None, typer.Option("--result", help="Result of a trial (result.json).")] = None,
+    points: Annotated[
+        Path | None, typer.Option("--points", help="CSV: concurrency, output_tok_s, ms_per_token (p90).")
+    ] = None,
+    probes: Annotated[
+        str | None, typer.Option("--probes", help="Calibrate with these concurrencies alone, as in 1,64.")
+    ] = None,
+    *,
+    write: Annotated[bool, typer.Option("--write", help="Write the calibration beside the spec.")] = False,
+) -> None:
+    """Fit the predictions of the deployed plan to two or more measured points of one copy.
+
+    Levels that are not among the probes show how well the calibration predicts them.
+    """
+    from seatrial.plan.calibrate import calibrate as fit
+    from seatrial.plan.calibrate import measured_copy, write_calibration
+    from seatrial.plan.levels import trial_protocol
+    from seatrial.plan.lock import read_locked_plan
+    from seatrial.plan.points import chosen
+    from seatrial.report.terminal.calibration import calibration_view
+    from seatrial.spec.load import load_spec
+
+    loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
+    plan = read_locked_plan(loaded, stale=True)
+    measured, source = _measured(result, points)
+    entry = fit(loaded, plan, chosen(measured, _levels(probes), source.file), source)
+    from rich.console import Console
+
+    Console().print(
+        calibration_view(entry, measured, measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial))
+    )
+    if write:
+        typer.echo(f"calibration written to {write_calibration(entry, spec, environment).as_posix()}", err=True)
+        again = f"seatrial plan {spec.as_posix()} --environment {environment} --write"
+        typer.echo(f"the lock is stale now; plan again: {again}", err=True)
+
+
+def _levels(text: str | None) -> frozenset[int] | None:
+    try:
+        return None if text is None else frozenset(int(level) for level in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a list of whole numbers as in 1,64", param_hint="--probes") from None
+
+
+def _measured(result: Path | None, points: Path | None) -> tuple[tuple[MeasuredPoint, ...], Source]:
+    """Return the measured points of one copy, and where they were read."""
+    from seatrial.model import digest
+    from seatrial.plan.points import read_points
+    from seatrial.predict.calibration import Source
+
+    if (result is None) == (points is None):
+        raise typer.BadParameter("give --result or --points, one of them", param_hint="--result")
+    file = result or points or Path()
+    text = _text(file)
+    if points is not None:
+        return read_points(text, file.as_posix()), Source(file=file.name, digest=digest(text))
+    found, note = _of_result(text, file)
+    return found, Source(file=file.name, digest=digest(text), engine_note=note)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the measured points can't be read: {error}"
+        raise SpecError.of("SEA407", message, where=file.as_posix()) from error
+
+
+def _of_result(text: str, file: Path) -> tuple[tuple[MeasuredPoint, ...], str]:
+    from seatrial.bench.result import TrialResult
+    from seatrial.plan.points import usable
+    from seatrial.predict.calibration import MeasuredPoint
+
+    trial = TrialResult.from_json(text)
+    copies = trial.live.copy_count or trial.request.copy_count
+    found = [
+        MeasuredPoint(
+            concurrency=level.concurrency,
+            output_tok_s=level.output_tok_s / copies,
+            ms_per_token_p90=level.ms_per_token.p90 if level.ms_per_token else None,
+        )
+        for level in trial.levels
+        if level.output_tok_s and level.succeeded == level.requests
+    ]
+    return usable(found, file.as_posix()), trial.engine_note

@@ -1,0 +1,36 @@
+"""`seatrial compare-instances`: the instance types beside each other, as the published articles print them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.terminal import show, show_json, show_text
+
+
+def compare_instances(
+    spec: SpecFile,
+    environment: EnvironmentName,
+    environments: EnvironmentsFolder = None,
+    output_format: Annotated[
+        Literal["text", "json", "csv"], typer.Option("--format", help="For people, machines or a spreadsheet.")
+    ] = "text",
+) -> None:
+    """Predict latency, throughput and price of one instance of each type, best price per token first."""
+    from seatrial.plan.compare import compare
+    from seatrial.report.terminal.basis import basis_of
+    from seatrial.report.terminal.comparison import comparison_csv, comparison_rows, comparison_view
+    from seatrial.spec.load import load_spec
+
+    loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
+    compared = compare(loaded)
+    basis = basis_of(loaded)
+    if output_format == "json":
+        show_json({"predicted": True, "instances": comparison_rows(compared, basis)})
+    elif output_format == "csv":
+        show_text(comparison_csv(compared, basis))
+    else:
+        title = f"Instance types for {loaded.endpoint.name} in {loaded.environment.name}"
+        show(comparison_view(compared, basis, title))

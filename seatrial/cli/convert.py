@@ -1,0 +1,103 @@
+"""`seatrial convert`: one engine's configuration as another's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from seatrial.errors import SpecError
+
+if TYPE_CHECKING:
+    from seatrial.serving.convert import Converted
+    from seatrial.serving.lint.source import Source
+
+SOMETHING_LOST = 1
+
+
+def convert(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration to convert.", show_default=False)],
+    to: Annotated[
+        str, typer.Option("--to", metavar="ENGINE", help="lmi, tgi, vllm, sglang, or a dialect such as lmi-vllm.")
+    ],
+    *,
+    engine: Annotated[
+        Literal["lmi", "tgi", "vllm", "sglang"] | None,
+        typer.Option("--from", help="What it was written for; guessed by default."),
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option("--from-version", metavar="VERSION", help="Of that container; the newest by default.")
+    ] = None,
+    to_version: Annotated[
+        str | None, typer.Option("--to-version", metavar="VERSION", help="Of the other; the newest by default.")
+    ] = None,
+    form: Annotated[
+        Literal["properties", "env"] | None,
+        typer.Option(help="How LMI is told; as in FILE by default. The others read the environment only."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here; it must not exist.")
+    ] = None,
+) -> None:
+    """Convert a serving configuration; exit 0 when all is kept, 1 when something is lost, 2 when it can't be read.
+
+    What can't be kept is listed with its line and why; secrets are never copied.
+    """
+    from seatrial.serving.convert import convert as write_as
+    from seatrial.serving.convert import default_dialect
+
+    source = _source(file)
+    chosen = form or ("properties" if to.startswith("lmi") and source.kind == "serving.properties" else "env")
+    try:
+        dialect = default_dialect(to, to_version)
+        converted = write_as(source, dialect, to_version, engine=engine, version=version, form=chosen)
+    except ValueError as error:
+        raise SpecError.of("SEA107", str(error), where=file.as_posix(), hint="say --from and its version") from error
+    _write(converted, source, output)
+    _tell(converted)
+    raise typer.Exit(SOMETHING_LOST if converted.lost else 0)
+
+
+def _source(file: Path) -> Source:
+    from seatrial.serving.lint.read import read_file
+    from seatrial.serving.lint.source import Source, Unreadable
+
+    found = read_file(file)
+    configurations = [one for one in found if isinstance(one, Source) and one.kind != "endpoint config"]
+    if len(configurations) == 1:
+        return configurations[0]
+    unreadable = next((one for one in found if isinstance(one, Unreadable)), None)
+    because = unreadable.because if unreadable else f"it holds {len(configurations)} containers; give one at a time"
+    raise SpecError.of("SEA101", because, where=file.as_posix())
+
+
+def _write(converted: Converted, source: Source, output: Path | None) -> None:
+    from seatrial.cli.terminal import show_text
+    from seatrial.serving.properties import write_env
+
+    rendered = converted.rendered
+    as_json = source.is_json or (output is not None and output.suffix == ".json")
+    env = json.dumps(rendered.env, indent=2, ensure_ascii=False) + "\n" if as_json else write_env(rendered.env)
+    text = "".join(rendered.files.values()) or env
+    if output is None:
+        show_text(text)
+        return
+    try:
+        with output.open("x", encoding="utf-8") as target:
+            target.write(text)
+    except OSError as error:
+        raise SpecError.of("SEA101", f"can't be written: {error.strerror}", where=output.as_posix()) from error
+
+
+def _tell(converted: Converted) -> None:
+    from seatrial.serving.convert import origin_text
+
+    kept, lost = len(converted.kept), len(converted.lost)
+    typer.echo(f"{origin_text(converted)} -> {converted.called}: {kept} kept, {lost} lost", err=True)
+    for one in converted.lost:
+        typer.echo(f"lost: {one}", err=True)
+    told = {one.because for one in converted.lost}
+    for note in (note for note in converted.rendered.notes if note.message not in told):
+        typer.echo(f"note: {note}", err=True)

@@ -1,0 +1,47 @@
+"""`seatrial predict`: throughput and latency of the deployments in a table, one row each."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from seatrial.errors import SpecError
+
+
+def predict(
+    rows: Annotated[str, typer.Argument(metavar="ROWS.csv", help="The table; `-` reads it from standard input.")],
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="FAMILY-VERSION", help="Engine and version, as `lmi-15`.")
+    ] = "tgi-1.1",
+    output_format: Annotated[
+        Literal["csv", "json"], typer.Option("--format", help="How the table is written.")
+    ] = "csv",
+    form: Annotated[
+        Literal["simulation", "closed"],
+        typer.Option("--form", help="Simulate each row, or compute its means in closed form: quicker, coarser."),
+    ] = "simulation",
+) -> None:
+    """Predict every row of a table: output tokens per second, p90 latency per token, what bounds, how sure.
+
+    The load is that of the published articles: a closed loop, three requests for each in flight, no warm-up.
+    """
+    from seatrial.predict.rows import read_rows
+    from seatrial.predict.table import answered, as_csv, as_json, read_engine
+
+    facts, version = read_engine(engine)
+    content, where = _read(rows)
+    columns, asked = read_rows(content, where)
+    table = answered(columns, asked, facts, version, form)
+    typer.echo(as_csv(table) if output_format == "csv" else as_json(table), nl=False)
+
+
+def _read(rows: str) -> tuple[bytes, str]:
+    if rows == "-":
+        return sys.stdin.buffer.read(), "standard input"
+    try:
+        return Path(rows).read_bytes(), Path(rows).as_posix()
+    except OSError as error:
+        raise SpecError.of("SEA220", f"the table can't be read: {error.strerror}", where=rows) from error

@@ -1,0 +1,147 @@
+"""`seatrial stage`: copy a model's files to S3, so that an endpoint needs no hub."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.errors import Problem, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seatrial.stage.destination import Destination
+    from seatrial.stage.manifest import Manifest
+    from seatrial.stage.source import Source
+    from seatrial.stage.survey import Survey
+
+
+def stage(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Hub id, or a folder.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", metavar="S3_PREFIX", help="As in s3://bucket/model/.", show_default=False)],
+    *,
+    revision: Annotated[
+        str | None, typer.Option("--revision", metavar="COMMIT", help="Of the hub repository; pin it.")
+    ] = None,
+    include: Annotated[
+        list[str] | None, typer.Option("--include", metavar="GLOB", help="Only these files; every one by default.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option("--exclude", metavar="GLOB", help="Not these, as in 'original/*'.")
+    ] = None,
+    kms_key: Annotated[
+        str | None, typer.Option("--kms-key", metavar="KEY", help="Encrypt with this key; else as the bucket does.")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite another model or revision there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be copied.")] = False,
+) -> None:
+    """Copy a model to S3 at one revision: resumable, checked, with a manifest that is written last.
+
+    Run it again after an interruption: it goes on from there. The manifest is missing while a file is.
+    """
+    from seatrial.stage.source import select
+    from seatrial.stage.staging import copy_model
+    from seatrial.stage.survey import survey
+
+    stop = threading.Event()
+    destination = _destination(to, kms_key)
+    with tempfile.TemporaryDirectory(prefix="seatrial-stage-") as scratch:
+        source = select(_source(model, revision, Path(scratch)), include=include or (), exclude=exclude or ())
+        _advise(source)
+        with _progress("looking", len(source.files), unit="files"):
+            found = survey(source, destination, stop)
+        if dry_run:
+            _tell_survey(found)
+            return
+        with _progress("staging", source.size_bytes, unit="bytes") as on_bytes:
+            manifest = copy_model(source, destination, found, replace=replace, stop=stop, on_bytes=on_bytes)
+    _tell(model, source, found, manifest, destination)
+
+
+def _destination(to: str, kms_key: str | None) -> Destination:
+    import boto3
+    from botocore.config import Config
+
+    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.stage.destination import Destination, split_uri
+    from seatrial.stage.parallel import WORKERS
+
+    bucket, prefix = split_uri(to)
+    config = Config(max_pool_connections=WORKERS, retries={"mode": "standard", "max_attempts": 10})
+    with aws_failures(to):
+        return Destination(boto3.client("s3", config=config), bucket, prefix, kms_key)
+
+
+def _source(model: str, revision: str | None, scratch: Path) -> Source:
+    from seatrial.stage.folder import read_folder
+    from seatrial.stage.hub import is_commit, read_hub
+
+    if Path(model).is_dir():
+        if revision is not None:
+            raise SpecError.of("SEA108", f"a revision belongs to a hub id, and {model} is a folder", field="--revision")
+        return read_folder(Path(model))
+    if model.startswith((".", "/", "~")):
+        raise SpecError.of("SEA360", "there is no such folder", where=model)
+    source = read_hub(model, revision, scratch)
+    if revision is None or not is_commit(revision):
+        message = f"{revision or 'the main branch'} can move; the commit that is copied is {source.revision}"
+        hint = f"pin it: --revision {source.revision}"
+        typer.echo(Problem("", "--revision", "SEA365", message, hint, severity="warning"), err=True)
+    return source
+
+
+def _advise(source: Source) -> None:
+    from seatrial.stage.source import held_twice
+
+    if patterns := held_twice(source):
+        options = " ".join(f"--exclude '{pattern}'" for pattern in patterns)
+        typer.echo(f"the weights lie here as safetensors and in another format too; leave one out: {options}", err=True)
+
+
+@contextmanager
+def _progress(what: str, total: int, *, unit: str) -> Iterator[Callable[[int], None]]:
+    """Show a bar on a terminal, and nothing elsewhere; yield the function that moves it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    shown = columns if unit == "bytes" else ()
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), *shown, console=console, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(what, total=total if unit == "bytes" else None)
+        yield lambda count: bar.advance(task, count)
+
+
+def _tell_survey(found: Survey) -> None:
+    for look in found.looks:
+        typer.echo(f"{'copy' if look.there is None else 'there'}  {look.file.size_bytes:>16,}  {look.file.name}")
+    size_bytes = sum(look.file.size_bytes for look in found.missing)
+    typer.echo(f"{len(found.missing)} of {len(found.looks)} files would be copied, {size_bytes:,} bytes")
+
+
+def _tell(model: str, source: Source, found: Survey, manifest: Manifest, destination: Destination) -> None:
+    from seatrial.stage.manifest import MANIFEST
+    from seatrial.units import gib
+
+    copied = len(found.missing)
+    there = len(source.files) - copied
+    typer.echo(
+        f"{len(source.files)} files, {gib(source.size_bytes)}: {copied} copied, {there} there already, all checked"
+    )
+    typer.echo(f"manifest: {destination.uri}{MANIFEST}")
+    listed = {file.name for file in manifest.files}
+    if others := [name for name in found.others if name not in listed]:
+        shown = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")  # noqa: PLR2004 (five show the kind)
+        typer.echo(f"not of this model, and mounted with it: {shown}", err=True)
+    typer.echo(f"write in the spec:\n  model:\n    s3_uri: {destination.uri}")
+    if source.revision is not None:
+        typer.echo(f"    architecture: {model}")
+    elif (Path(model) / "config.json").is_file():
+        typer.echo(f"    config_file: {(Path(model) / 'config.json').as_posix()}  # relative to the spec")

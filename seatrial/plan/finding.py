@@ -1,0 +1,154 @@
+"""Reads what is asked and finds the deployments: the demand, the limits worth trying, the search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial.plan.batching import choose_batched_tokens, choose_max_model_len
+from seatrial.plan.calibrated import read_calibrated
+from seatrial.plan.cost import hourly_words
+from seatrial.plan.demand import Demand, read_objectives
+from seatrial.plan.document import Decision
+from seatrial.plan.engine import choose_engine
+from seatrial.plan.failure import no_deployment
+from seatrial.plan.levels import trial_protocol
+from seatrial.plan.pareto import known
+from seatrial.plan.reading import allowed_instances, check_model_fields, read_architecture
+from seatrial.plan.search import search
+from seatrial.predict.copy import Speculation
+from seatrial.units import usd
+
+if TYPE_CHECKING:
+    from seatrial.catalog.instances import Instance
+    from seatrial.plan.engine import EngineChoice
+    from seatrial.plan.search import Found
+    from seatrial.spec.endpoint import SpeculativeDecoding
+    from seatrial.spec.load import LoadedSpec
+
+_MORE_PROMPT_TOKENS = (2, 4)  # times the engine's default
+_BEST_TRIED = 2
+_WORTHWHILE = 0.03  # an improvement below it is within what simulations differ by
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read from a spec before anything is searched.
+
+    Attributes:
+        demand: What every candidate is judged against.
+        choice: The engine.
+        allowed: Instance types that may be used.
+        max_model_len: Longest sequence in tokens.
+        batched_tokens: Prompt tokens of one iteration.
+        warnings: What was said on the way.
+    """
+
+    demand: Demand
+    choice: EngineChoice
+    allowed: tuple[Instance, ...]
+    max_model_len: Decision[int]
+    batched_tokens: Decision[int]
+    warnings: tuple[str, ...]
+
+
+def search_for(loaded: LoadedSpec, *, accept_slo_miss: bool = False) -> tuple[Reading, Found]:
+    """Read a spec and search; a miss that is accepted is among the reading's warnings.
+
+    Raises:
+        PlanError: When the spec can't be read into a demand.
+    """
+    reading, found = _searched(read(loaded))
+    if found.ranked or not accept_slo_miss:
+        return reading, found
+    missed = no_deployment(loaded, reading.demand, found.losses).problems
+    accepted = tuple(f"{problem.rule}, accepted: {problem.message}" for problem in missed)
+    demand = replace(reading.demand, objectives=reading.demand.objectives[-1:], slo_miss_accepted=True)
+    return _searched(replace(reading, demand=demand, warnings=(*reading.warnings, *accepted)))
+
+
+def _searched(reading: Reading) -> tuple[Reading, Found]:
+    """Search, also with more prompt tokens an iteration where a prefill stops decoding: it then admits more prompts.
+
+    An engine that mixes chunks of prompts into its decode steps gains nothing from more of them.
+    """
+    found = search(reading.demand, reading.allowed)
+    fixed = reading.demand.overrides.max_num_batched_tokens is not None
+    if fixed or reading.demand.engine.scheduler == "chunked":
+        return reading, found
+    best = _widest_worthwhile(reading, found)
+    return (best, search(best.demand, best.allowed)) if best is not reading else (reading, found)
+
+
+def _widest_worthwhile(reading: Reading, found: Found) -> Reading:
+    """Return the reading with as many prompt tokens as improve the best deployments; itself when none do."""
+    usual, near = reading.batched_tokens.value, _nearest_types(found) or reading.allowed
+    best = reading
+    for factor in _MORE_PROMPT_TOKENS:
+        demand = replace(reading.demand, batched_tokens=factor * usual)
+        other = search(demand, near)
+        because = _why_wider(demand, found, other)
+        if because:
+            value = demand.batched_tokens
+            decision = Decision[int](value=value, because=f"{value:,} instead of {usual:,}: {because}.")
+            best, found = replace(reading, demand=demand, batched_tokens=decision), other
+    return best
+
+
+def _nearest_types(found: Found) -> tuple[Instance, ...]:
+    """Return the instance types of the best deployments, on which other limits are worth trying."""
+    return tuple(dict.fromkeys(offer.candidate.instance for offer in found.ranked[:_BEST_TRIED]))
+
+
+def _why_wider(demand: Demand, found: Found, wider: Found) -> str:
+    """Return why a search with more prompt tokens came to something better; empty when it didn't."""
+    if not wider.ranked:
+        return ""
+    if not found.ranked:
+        return "with fewer no deployment satisfies what is asked, by simulation"
+    before, after = found.ranked[0].merit, wider.ranked[0].merit
+    if demand.endpoint.objective == "throughput":
+        gained = after.highest_tok_s > before.highest_tok_s * (1 + _WORTHWHILE)
+        return f"{after.highest_tok_s:,.0f} output tokens per second, not {before.highest_tok_s:,.0f}" if gained else ""
+    if demand.endpoint.objective == "cost_per_token":
+        price, usual = after.usd_per_million_output_tokens, before.usd_per_million_output_tokens
+        gained = price < usual * (1 - _WORTHWHILE)
+        return f"{usd(price)} per million output tokens, not {usd(usual)}" if gained else ""
+    slower = demand.endpoint.objective == "latency" and after.ms_per_token_alone > before.ms_per_token_alone
+    cheaper = not slower and after.usd_per_hour < before.usd_per_hour
+    ours, theirs = (hourly_words(known(each.usd_per_hour), demand.discount) for each in (after, before))
+    return f"{ours}, not {theirs}" if cheaper else ""
+
+
+def read(loaded: LoadedSpec) -> Reading:
+    """Read what is asked.
+
+    Raises:
+        PlanError: When the model, the engine's image or every instance type is unknown.
+    """
+    architecture = read_architecture(loaded)
+    check_model_fields(loaded, architecture)
+    choice = choose_engine(loaded)
+    allowed, unknown = allowed_instances(loaded)
+    endpoint = loaded.endpoint
+    workload, overrides = endpoint.workload, endpoint.serving.overrides
+    calibrated, misfit = read_calibrated(loaded, choice)
+    max_model_len = choose_max_model_len(overrides, workload, architecture)
+    batched_tokens = choose_batched_tokens(overrides, workload, choice.facts)
+    demand = Demand(
+        endpoint=endpoint,
+        rails=loaded.environment.guard_rails,
+        architecture=architecture,
+        engine=choice.facts,
+        max_model_len=max_model_len.value,
+        batched_tokens=batched_tokens.value,
+        objectives=read_objectives(endpoint),
+        protocol=trial_protocol(endpoint.trial),
+        speculation=_speculation(overrides.speculative_decoding),
+        calibrated=calibrated,
+    )
+    return Reading(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))
+
+
+def _speculation(asked: SpeculativeDecoding | None) -> Speculation | None:
+    return None if asked is None else Speculation(asked.draft_tokens, asked.acceptance_rate, asked.draft_cost)

@@ -1,0 +1,117 @@
+"""Reads measured points of a deployment: from a trial's result, or from a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from seatrial.errors import Problem, SpecError
+from seatrial.predict.calibration import MeasuredPoint
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+MOST_IN_FLIGHT = 100_000
+_COLUMNS = ("concurrency", "output_tok_s")
+_LATENCY = "ms_per_token"
+
+
+def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
+    """Read a table with the columns `concurrency`, `output_tok_s` and, if wanted, `ms_per_token` (p90).
+
+    Args:
+        text: CSV with a head; other columns are passed over.
+        where: The file, for messages.
+
+    Raises:
+        SpecError: SEA407 with every cell that is wrong.
+    """
+    table = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
+    missing = [name for name in _COLUMNS if name not in (table.fieldnames or ())]
+    if missing:
+        hint = f"the head names {', '.join((*_COLUMNS, _LATENCY))}"
+        raise SpecError.of("SEA407", f"the column {' and '.join(missing)} is missing", hint=hint, where=where)
+    problems: list[Problem] = []
+    points = [_point(row, f"{where}:{table.line_num}", problems) for row in table]
+    if problems:
+        raise SpecError(problems)
+    return usable([point for point in points if point is not None], where)
+
+
+def _point(row: dict[str, str], where: str, problems: list[Problem]) -> MeasuredPoint | None:
+    before = len(problems)
+    concurrency = _number(row, "concurrency", where, problems)
+    throughput = _number(row, "output_tok_s", where, problems)
+    given = (row.get(_LATENCY) or "").strip()
+    latency = _number(row, _LATENCY, where, problems) if given else None
+    if concurrency is not None and (concurrency != int(concurrency) or concurrency > MOST_IN_FLIGHT):
+        message = f"{concurrency:g} is not a whole number up to {MOST_IN_FLIGHT:,}"
+        problems.append(Problem(where, "concurrency", "SEA407", message))
+    if len(problems) > before or concurrency is None or throughput is None:
+        return None
+    return MeasuredPoint(concurrency=int(concurrency), output_tok_s=throughput, ms_per_token_p90=latency)
+
+
+def _number(row: dict[str, str], name: str, where: str, problems: list[Problem]) -> float | None:
+    text = (row.get(name) or "").strip()
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if 0 < value < float("inf"):
+        return value
+    problems.append(Problem(where, name, "SEA407", f"{text[:40]!r} is not a number above 0"))
+    return None
+
+
+def usable(points: Sequence[MeasuredPoint], where: str) -> tuple[MeasuredPoint, ...]:
+    """Check that points describe one deployment, and sort them.
+
+    Raises:
+        SpecError: SEA408 when there is none, or when two points of one concurrency or of growing load contradict each
+            other: a copy that gives less than half of what it gave with less load was not in a steady state.
+    """
+    ordered = tuple(sorted(points, key=lambda point: (point.concurrency, point.output_tok_s)))
+    problems = [Problem(where, "", "SEA408", message, _MEASURE_AGAIN) for message in _contradictions(ordered)]
+    if not ordered:
+        hint = "measure at concurrency 1 and at the batch limit"
+        problems = [Problem(where, "", "SEA408", "there is no point to calibrate with", hint)]
+    if problems:
+        raise SpecError(problems)
+    return ordered
+
+
+_MEASURE_AGAIN = "measure again with nothing else on the endpoint, or leave the point out"
+_HALF = 0.5
+
+
+def _contradictions(ordered: Sequence[MeasuredPoint]) -> Iterator[str]:
+    for low, high in pairwise(ordered):
+        if low.concurrency == high.concurrency and high.output_tok_s > low.output_tok_s / _HALF:
+            yield (
+                f"at concurrency {low.concurrency} both {low.output_tok_s:,g} and {high.output_tok_s:,g} tok/s were "
+                "measured"
+            )
+        elif high.output_tok_s < low.output_tok_s * _HALF:
+            yield (
+                f"{high.output_tok_s:,g} tok/s at concurrency {high.concurrency} are less than half of the "
+                f"{low.output_tok_s:,g} at {low.concurrency}"
+            )
+
+
+def chosen(points: Sequence[MeasuredPoint], probes: Collection[int] | None, where: str) -> tuple[MeasuredPoint, ...]:
+    """Return the points to calibrate with: those of the named concurrencies, else all.
+
+    Raises:
+        SpecError: SEA408 when a named concurrency was not measured.
+    """
+    if probes is None:
+        return tuple(points)
+    measured = {point.concurrency for point in points}
+    absent = ", ".join(str(level) for level in sorted(set(probes) - measured))
+    if absent:
+        hint = f"measured are {', '.join(map(str, sorted(measured)))}"
+        raise SpecError.of("SEA408", f"nothing was measured at concurrency {absent}", hint=hint, where=where)
+    return tuple(point for point in points if point.concurrency in probes)

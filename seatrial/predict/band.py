@@ -1,0 +1,79 @@
+"""How far a prediction may be off: what left-out measurements say, or an assumption with its reasons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from seatrial.model import FrozenModel
+
+if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
+    from seatrial.catalog.engines import Engine
+    from seatrial.catalog.instances import Instance
+    from seatrial.predict.copy import Speculation
+
+ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
+
+
+class Band(FrozenModel):
+    """The band around each predicted value, as a share of it: from value / (1 + share) to value * (1 + share).
+
+    Attributes:
+        throughput: Of throughputs.
+        latency: Of latencies.
+        measured: Whether the shares were measured on left-out points; an assumption when not.
+        because: Where they come from, full sentences.
+        points: Measured points of this very deployment that the predictions are calibrated with; 0 without any.
+        engine_note: How the local or simulated engine announced itself that was calibrated with; empty on AWS.
+    """
+
+    throughput: float = Field(ge=0)
+    latency: float = Field(ge=0)
+    measured: bool
+    because: str
+    points: int = 0
+    engine_note: str = ""
+
+
+def band_of(
+    engine: Engine,
+    version: str,
+    architecture: Architecture,
+    instance: Instance,
+    *,
+    quantization: str | None = None,
+    speculation: Speculation | None = None,
+    calibrated: Band | None = None,
+) -> Band:
+    """Return the band of predictions for an engine and a model on an instance type.
+
+    Args:
+        engine: The engine with its constants.
+        version: The engine's version, for the words.
+        architecture: The model.
+        instance: The instance type.
+        quantization: Quantization of the weights.
+        speculation: Speculative decoding.
+        calibrated: The band that points measured on this very deployment gave; it wins over all else.
+    """
+    if calibrated is not None:
+        return calibrated
+    constants = engine.performance
+    doubts = {
+        f"no performance constants are fitted for {engine.family} {version}": not engine.fitted,
+        f"none are fitted on {instance.accelerator}": instance.accelerator not in constants.fitted_accelerators,
+        "none are fitted for a mixture of experts": architecture.experts is not None,
+        f"none are fitted for {quantization} weights": quantization is not None,
+        "the acceptance rate of drafted tokens is assumed": speculation is not None,
+    }
+    reasons = [reason for reason, holds in doubts.items() if holds]
+    if not reasons:
+        because = f"80 % of the rows left out of the fit of {constants.id} were predicted within it."
+        return Band(
+            throughput=constants.throughput_error, latency=constants.latency_error, measured=True, because=because
+        )
+    why = f"Predictions use the constants of {constants.id}, because {'; '.join(reasons)}"
+    because = f"{why}; ±{ASSUMED:.0%} is an assumption until a trial runs."
+    return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)

@@ -1,0 +1,151 @@
+"""The regime of a copy: how much arithmetic a step does per byte it reads, what bounds it, what limits its knee.
+
+    arithmetic intensity = (2 * P_a * B + 4 * L * n_q * d * B * ctx) / (weights read + KV bytes * B * ctx)   FLOPs/byte
+    machine balance      = F * e_c / (W * e_m)                                                              FLOPs/byte
+    critical batch size  = F / W * bytes per parameter / 2                                                  sequences
+
+The first two are of what the engine reaches: below the balance a decode step waits for memory. The critical batch size
+is the articles' rule, of the data sheet's numbers; it knows no host, no link and no KV cache, so it is a bound that a
+real step seldom meets. Bytes are per active parameter: a mixture of experts reads all of them in a large batch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seatrial.model import FrozenModel
+from seatrial.predict.closed import mean_step, predict, running_batch
+from seatrial.predict.copy import Calibration
+from seatrial.predict.costs import costs_of
+from seatrial.predict.limit import knee_sentence, step_sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seatrial.predict.copy import Copy
+
+_PARTS = ("memory", "compute", "host", "link")
+_FLOPS_PER_PARAMETER = 2
+_ATTENTION_FLOPS = 4  # a multiplication and an addition, for the scores and for the values
+_WORTHWHILE = 1.5  # of doubled concurrency: half of what doubling could bring at best
+
+
+class LevelRegime(FrozenModel):
+    """What bounds one copy at one concurrency.
+
+    Attributes:
+        concurrency: Requests in flight on the copy.
+        bound_by: `memory`, `compute`, `host`, `link`, `kv`, `batch limit` or `admission`.
+        share_of_step: Part of a mean step (`memory`, `compute`, `host`, `link`) and its share; they add up to 1.
+    """
+
+    concurrency: int
+    bound_by: str
+    share_of_step: tuple[tuple[str, float], ...]
+
+
+class Regime(FrozenModel):
+    """What bounds one copy, and what limits its knee.
+
+    Attributes:
+        arithmetic_intensity_flops_per_byte: Of a decode step at the gate's batch.
+        machine_balance_flops_per_byte: FLOPS over memory bandwidth, both as the engine reaches them.
+        critical_batch_size: Batch at which arithmetic takes as long as reading the weights, by the data sheet.
+        bound_by: What bounds the copy at the gate, named as in `LevelRegime`.
+        knee_limit: What limits the knee, named as in `LevelRegime`.
+        sentence: Both in words.
+        per_level: What bounds the copy at each level.
+    """
+
+    arithmetic_intensity_flops_per_byte: float
+    machine_balance_flops_per_byte: float
+    critical_batch_size: int
+    bound_by: str
+    knee_limit: str
+    sentence: str
+    per_level: tuple[LevelRegime, ...]
+
+
+def regime_of(copy: Copy, gate: int, levels: Iterable[int]) -> Regime:
+    """Say what bounds a copy.
+
+    Args:
+        copy: A copy whose KV room holds at least one sequence.
+        gate: Concurrency per copy at which the objectives must hold.
+        levels: Concurrencies of the trial.
+    """
+    at_gate = level_regime(copy, gate)
+    limit, knee = knee_limit(copy)
+    batch, _ = running_batch(copy, gate)
+    said = dict.fromkeys([step_sentence(copy, gate, batch, mean_step(copy, batch)), *_kept_out(copy, gate)])
+    said[_knee(copy, limit, knee)] = None
+    return Regime(
+        arithmetic_intensity_flops_per_byte=arithmetic_intensity(copy, batch),
+        machine_balance_flops_per_byte=machine_balance(copy),
+        critical_batch_size=critical_batch_size(copy),
+        bound_by=at_gate.bound_by,
+        knee_limit=limit,
+        sentence=" ".join(said),
+        per_level=tuple(level_regime(copy, level) for level in levels),
+    )
+
+
+def level_regime(copy: Copy, concurrency: int) -> LevelRegime:
+    """Return what bounds a copy at one concurrency."""
+    batch, _ = running_batch(copy, concurrency)
+    step = mean_step(copy, batch)
+    shares = tuple((part, float(getattr(step, part)) / step.total) for part in _PARTS)
+    return LevelRegime(concurrency=concurrency, bound_by=predict(copy, concurrency).limit, share_of_step=shares)
+
+
+def arithmetic_intensity(copy: Copy, batch: float) -> float:
+    """Return FLOPs over bytes of a decode step in the middle of its requests, over all accelerators."""
+    plain = replace(copy, calibration=Calibration())
+    costs, shape, constants = costs_of(plain), copy.architecture, copy.engine.performance
+    context = batch * shape.cached_tokens(copy.input_tokens + copy.output_tokens // 2)
+    tokens = batch * costs.verified
+    flops = costs.arithmetic(tokens) * copy.degree * copy.hardware.flops * constants.compute_efficiency
+    attention = _ATTENTION_FLOPS * shape.layers * shape.attention_heads * shape.head_dim * context * costs.verified
+    bandwidth = copy.hardware.memory_bandwidth_bytes_s * constants.memory_efficiency
+    read_bytes = copy.degree * (costs.read(tokens) * bandwidth + context * copy.kv_bytes_per_token)
+    return (flops + attention) / read_bytes
+
+
+def machine_balance(copy: Copy) -> float:
+    """Return the FLOPs per byte at which arithmetic takes as long as reading, as the engine reaches both."""
+    constants, hardware = copy.engine.performance, copy.hardware
+    reached_flops = hardware.flops * constants.compute_efficiency
+    return reached_flops / (hardware.memory_bandwidth_bytes_s * constants.memory_efficiency)
+
+
+def critical_batch_size(copy: Copy) -> int:
+    """Return the articles' critical batch size: 116 for 16-bit weights on an A10G (70 TFLOPS, 600 GB/s)."""
+    bytes_per_parameter = copy.weights_bytes / copy.architecture.params_active
+    ratio = copy.hardware.flops / copy.hardware.memory_bandwidth_bytes_s
+    return math.floor(ratio * bytes_per_parameter / _FLOPS_PER_PARAMETER)
+
+
+def knee_limit(copy: Copy) -> tuple[str, int]:
+    """Return what limits the knee, and the concurrency from which doubling brings less than half as much more.
+
+    It is what keeps further requests out of the batch there, or the part of the step that grows the most.
+    """
+    knee = 1
+    while predict(copy, 2 * knee).output_tok_s >= _WORTHWHILE * predict(copy, knee).output_tok_s:
+        knee *= 2
+    batch, bound = running_batch(copy, 2 * knee)
+    if bound:
+        return bound, knee
+    before, after = mean_step(copy, running_batch(copy, knee)[0]), mean_step(copy, batch)
+    return max(_PARTS, key=lambda part: getattr(after, part) - getattr(before, part)), knee
+
+
+def _kept_out(copy: Copy, concurrency: int) -> tuple[str, ...]:
+    batch, bound = running_batch(copy, concurrency)
+    return (knee_sentence(copy, bound, concurrency, batch),) if bound else ()
+
+
+def _knee(copy: Copy, limit: str, knee: int) -> str:
+    return knee_sentence(copy, limit, knee, running_batch(copy, 2 * knee)[0])

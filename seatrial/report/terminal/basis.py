@@ -1,0 +1,65 @@
+"""What a comparison rests on: the engine, its constants, and how far each row may be off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.plan.finding import read
+from seatrial.predict.band import band_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial.predict.band import Band
+    from seatrial.spec.load import LoadedSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What every number of a comparison rests on.
+
+    Attributes:
+        engine: The engine, `lmi` or `tgi`.
+        engine_version: Its version.
+        constants: The performance constants that the predictions use.
+        workload: The load, in words.
+        discount: Share off the list prices.
+        bands: How far the predictions may be off, by instance type.
+    """
+
+    engine: str
+    engine_version: str
+    constants: str
+    workload: str
+    discount: float
+    bands: Mapping[str, Band]
+
+
+def basis_of(loaded: LoadedSpec) -> Basis:
+    """Return what a comparison of the allowed instance types rests on.
+
+    Raises:
+        PlanError: When the model, the engine's image or every instance type is unknown.
+    """
+    reading, endpoint = read(loaded), loaded.endpoint
+    choice, demand = reading.choice, reading.demand
+    bands = {
+        instance.instance_type: band_of(
+            demand.engine,
+            choice.version.value,
+            demand.architecture,
+            instance,
+            quantization=demand.overrides.quantization,
+            speculation=demand.speculation,
+        )
+        for instance in reading.allowed
+    }
+    return Basis(
+        engine=choice.engine.value,
+        engine_version=choice.version.value,
+        constants=choice.facts.performance.id,
+        workload=f"{endpoint.workload.input_tokens:,} + {endpoint.workload.output_tokens:,} tokens",
+        discount=demand.discount,
+        bands=bands,
+    )

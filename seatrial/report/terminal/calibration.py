@@ -1,0 +1,75 @@
+"""A calibration on a terminal: measured beside predicted, before and after, probes marked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from seatrial.predict.probe import compare
+from seatrial.report.terminal.tables import add_row, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from seatrial.predict.calibration import EndpointCalibration, MeasuredPoint
+    from seatrial.predict.copy import Copy
+    from seatrial.predict.probe import Compared
+    from seatrial.predict.protocol import Protocol
+
+
+def calibration_view(
+    entry: EndpointCalibration, measured: Sequence[MeasuredPoint], copy: Copy, protocol: Protocol
+) -> RenderableType:
+    """Return the factors, and every measured level beside what is predicted without and with them."""
+    before = compare(copy, measured, protocol)
+    after = compare(replace(copy, calibration=entry.calibration), measured, protocol)
+    probes = {point.concurrency for point in entry.points}
+    where = f"{entry.instance_type} with degree {entry.tensor_parallel_degree}, {entry.engine} {entry.engine_version}"
+    parts = [
+        Text(f"Calibration of {entry.model} on {where}", style="bold"),
+        Text(
+            f"What a step takes whatever its batch: x {entry.fixed:,.4g}; what each sequence and token adds: "
+            f"x {entry.marginal:,.4g}; band between the probes: throughput \u00b1{entry.throughput_error:.0%}, latency "
+            f"\u00b1{entry.latency_error or 0:.0%}."
+        ),
+        _levels(before, after, probes),
+    ]
+    between = [one for one in after if one.measured.concurrency not in probes]
+    if between:
+        parts.append(Text(_between(between)))
+    if entry.source.engine_note:
+        parts.append(Text(f"measured on: {entry.source.engine_note}", style="yellow"))
+    return Group(*parts)
+
+
+def _levels(before: Sequence[Compared], after: Sequence[Compared], probes: set[int]) -> RenderableType:
+    numbers = ("tok/s\nmeasured", "\nbefore", "\nafter", "p90 ms/token\nmeasured", "\nbefore", "\nafter")
+    found = table(words=("\nconcurrency", ""), numbers=numbers)
+    for plain, calibrated in zip(before, after, strict=True):
+        point = plain.measured
+        add_row(
+            found,
+            str(point.concurrency),
+            "probe" if point.concurrency in probes else "",
+            f"{point.output_tok_s:,.4g}",
+            f"{plain.output_tok_s:,.4g}",
+            f"{calibrated.output_tok_s:,.4g}",
+            "" if point.ms_per_token_p90 is None else f"{point.ms_per_token_p90:,.4g}",
+            f"{plain.ms_per_token:,.4g}",
+            f"{calibrated.ms_per_token:,.4g}",
+        )
+    return found
+
+
+def _between(between: Sequence[Compared]) -> str:
+    throughput = sum(one.throughput_error for one in between) / len(between)
+    latencies = [one.latency_error for one in between if one.latency_error is not None]
+    text = f"Levels that were no probes are predicted within {throughput:.1%} of throughput"
+    if not latencies:
+        return f"{text} on average."
+    return f"{text} and {sum(latencies) / len(latencies):.1%} of p90 latency on average."

@@ -1,0 +1,53 @@
+"""Features of an engine that a user may fix, in words of no engine; the serving layer spells them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveInt, StringConstraints
+
+from seatrial.model import FrozenModel
+
+Backend = Literal["auto", "vllm", "vllm-rolling", "lmi-dist", "trtllm", "neuronx", "deepspeed", "python"]
+KvCacheDtype = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
+OutputFormat = Literal["json", "jsonlines", "sse", "json_chat", "jsonlines_chat", "sse_chat"]
+DraftMethod = Literal["draft_model", "ngram", "eagle", "eagle3", "medusa"]
+Factor = Annotated[float, Field(gt=0)]
+AdapterText = Annotated[str, StringConstraints(pattern=r"^[^=@,\s]+$")]
+
+
+class Adapter(FrozenModel):
+    """One LoRA adapter that is loaded at start."""
+
+    name: AdapterText = Field(description="Name that requests ask for.")
+    path: AdapterText = Field(description="Hub id or path that it is loaded from.")
+
+
+class Lora(FrozenModel):
+    """LoRA adapters beside the base model."""
+
+    max_adapters: PositiveInt | None = Field(None, description="Adapters in one batch.")
+    max_rank: PositiveInt | None = Field(None, description="Highest rank that is accepted.")
+    max_cpu_adapters: PositiveInt | None = Field(None, description="Adapters kept in host memory.")
+    fully_sharded: bool | None = Field(None, description="The adapters' own matrices are sharded too.")
+    adapters: Annotated[tuple[Adapter, ...], Field(min_length=1)] | None = Field(
+        None, description="Adapters loaded at start."
+    )
+
+
+class RopeScaling(FrozenModel):
+    """Positions stretched beyond the length that the model was trained on."""
+
+    kind: Literal["linear", "dynamic", "yarn", "llama3", "longrope"] | None = Field(
+        None, description="The method, as the model's `config.json` names it."
+    )
+    factor: Factor | None = Field(None, description="Stretched length over trained length.")
+    original_max_position_embeddings: PositiveInt | None = Field(None, description="Trained length, in tokens.")
+    theta: Factor | None = Field(None, description="Base of the rotation.")
+
+
+class DynamicBatching(FrozenModel):
+    """Requests that wait for each other and run to the end together."""
+
+    batch_size: PositiveInt = Field(description="Requests of one batch.")
+    max_delay_ms: PositiveInt | None = Field(None, description="Longest wait for a fuller batch.")

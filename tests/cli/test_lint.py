@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Seatrial
+
+READ = (
+    "serving.properties: serving.properties, read as LMI 27, lmi-async "
+    "(a serving.properties is read by LMI; version assumed, the newest; say --version)\n"
+)
+CLEAN = "option.model_id=org/model\noption.revision=abc\noption.max_rolling_batch_size=64\n"
+
+
+@pytest.fixture
+def file(project: Path) -> Path:
+    return project / "serving.properties"
+
+
+def test_text_names_line_key_rule_severity_and_fix(seatrial: Seatrial, file: Path) -> None:
+    file.write_text(f"{CLEAN}option.max_rolling_batch=64\n")
+    done = seatrial("lint", "serving.properties")
+    assert (done.returncode, done.stderr) == (1, READ)
+    assert done.stdout == (
+        "serving.properties:4: option.max_rolling_batch: SEA313: warning: max_rolling_batch is unknown to LMI 27, "
+        "which drops it without a word\n  fix: did you mean option.max_rolling_batch_size?\n"
+    )
+
+
+def test_json_is_a_list_of_findings(seatrial: Seatrial, file: Path) -> None:
+    file.write_text(f"{CLEAN}option.dtype=bfloat16\n")
+    done = seatrial("lint", "serving.properties", "--format", "json")
+    assert (done.returncode, done.stderr) == (1, READ)
+    assert json.loads(done.stdout) == [
+        {
+            "file": "serving.properties",
+            "line": 4,
+            "key": "option.dtype",
+            "rule": "SEA317",
+            "severity": "error",
+            "message": "LMI 27 does not start with bfloat16: it takes auto, fp32, fp16, bf16",
+            "fix": "write bf16",
+        }
+    ]
+
+
+def test_sarif_places_each_result_and_describes_each_rule(seatrial: Seatrial, file: Path) -> None:
+    file.write_text(f"{CLEAN}option.dtype=bfloat16\n")
+    done = seatrial("lint", "serving.properties", "--format", "sarif")
+    log = json.loads(done.stdout)
+    assert (log["version"], log["$schema"]) == ("2.1.0", "https://json.schemastore.org/sarif-2.1.0.json")
+    (run,) = log["runs"]
+    (rule,) = run["tool"]["driver"]["rules"]
+    assert (rule["id"], rule["defaultConfiguration"]) == ("SEA317", {"level": "error"})
+    (result,) = run["results"]
+    assert (result["ruleId"], result["ruleIndex"], result["level"]) == ("SEA317", 0, "error")
+    assert result["locations"] == [
+        {"physicalLocation": {"artifactLocation": {"uri": "serving.properties"}, "region": {"startLine": 4}}}
+    ]
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"]
+    assert [note["message"]["text"] + "\n" for note in invocation["toolExecutionNotifications"]] == [READ]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (CLEAN, 0),
+        (CLEAN.replace("option.revision=abc\n", ""), 0),  # a note alone
+        (f"{CLEAN}option.nothing_like_it=1\n", 1),
+        (f"{CLEAN}option.dtype=bfloat16\n", 1),
+        ("\0", 2),
+    ],
+)
+def test_the_exit_code_tells_clean_found_and_unreadable(text: str, code: int, seatrial: Seatrial, file: Path) -> None:
+    file.write_text(text)
+    assert seatrial("lint", "serving.properties").returncode == code
+
+
+def test_an_unreadable_path_hides_no_finding(seatrial: Seatrial, file: Path) -> None:
+    file.write_text(f"{CLEAN}option.dtype=bfloat16\n")
+    done = seatrial("lint", "none.env", "serving.properties")
+    assert (done.returncode, done.stderr) == (2, f"{READ}none.env: SEA101: no such file\n")
+    assert "SEA317" in done.stdout
+
+
+def test_fix_rewrites_and_shows_the_difference(seatrial: Seatrial, file: Path) -> None:
+    file.write_text(f"# mine\n{CLEAN}option.dtype=bfloat16\n")
+    done = seatrial("lint", "--fix", "serving.properties")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "-option.dtype=bfloat16\n+option.dtype=bf16\n" in done.stderr
+    assert file.read_text() == f"# mine\n{CLEAN}option.dtype=bf16\n"
+
+
+def test_a_folder_with_an_instance_type(seatrial: Seatrial, project: Path) -> None:
+    folder = project / "code"
+    folder.mkdir()
+    (folder / "serving.properties").write_text(f"{CLEAN}option.tensor_parallel_degree=8\n")
+    done = seatrial("lint", "code", "--instance-type", "ml.g5.12xlarge")
+    assert done.stdout.startswith(
+        "code/serving.properties:4: option.tensor_parallel_degree: SEA326: error: ml.g5.12xlarge has 4 accelerators"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--version", "27"), "--version: SEA108: a version belongs to an engine\n  hint: say --engine too\n"),
+        (
+            ("--engine", "lmi", "--version", "new"),
+            "--version: SEA107: 'new' is no version of lmi\n"
+            "  hint: write an LMI number (lmi27), a DJL version (0.36.0) or an engine version (3.3.6)\n",
+        ),
+        (
+            ("--instance-type", "ml.g5.13xlarge"),
+            "--instance-type: SEA110: ml.g5.13xlarge is not in the catalog\n"
+            "  hint: did you mean ml.g5.12xlarge, ml.g5.xlarge, ml.g5.16xlarge?\n",
+        ),
+    ],
+)
+def test_a_wrong_option_is_told(arguments: tuple[str, ...], message: str, seatrial: Seatrial, file: Path) -> None:
+    file.write_text(CLEAN)
+    done = seatrial("lint", "serving.properties", *arguments)
+    assert (done.returncode, done.stderr) == (2, message)

@@ -1,0 +1,101 @@
+"""`seatrial predict` as a user runs it; what the numbers are is tested in tests/predict."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLE = (
+    "model,instance_type,tp_degree,instance_count,input_tokens,output_tokens,concurrency,note\n"
+    "Llama 2 7B,ml.g5.2xlarge,1,1,256,256,1,alone\n"
+    "meta-llama/Llama-2-7b-hf,ml.g5.12xlarge,4,2,256,256,64,two\n"
+)
+
+
+def predict(*arguments: str, folder: Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "seatrial.cli", "predict", *arguments]
+    return subprocess.run(command, cwd=folder, input=given, capture_output=True, check=False, timeout=60)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "rows.csv").write_text(TABLE, encoding="utf-8")
+    return tmp_path
+
+
+def test_it_writes_the_table_back_with_what_it_predicts(folder: Path) -> None:
+    done = predict("rows.csv", folder=folder)
+    rows = list(csv.DictReader(done.stdout.decode().splitlines()))
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [row["note"] for row in rows] == ["alone", "two"]
+    assert all(float(row["predicted_throughput_tok_s"]) > 0 for row in rows)
+    assert all(float(row["predicted_latency_ms_per_token"]) > 0 for row in rows)
+    assert [row["uncertainty"] for row in rows] == ["measured", "assumed"]
+
+
+def test_two_runs_give_the_same_bytes(folder: Path) -> None:
+    assert predict("rows.csv", folder=folder).stdout == predict("rows.csv", folder=folder).stdout
+
+
+def test_it_reads_standard_input(folder: Path) -> None:
+    assert predict("-", folder=folder, given=TABLE.encode()).stdout == predict("rows.csv", folder=folder).stdout
+
+
+def test_json_is_for_machines(folder: Path) -> None:
+    rows = json.loads(predict("rows.csv", "--format", "json", folder=folder).stdout)
+
+    assert [(row["note"], row["concurrency"]) for row in rows] == [("alone", 1), ("two", 64)]
+    assert all(isinstance(row["predicted_throughput_tok_s"], float) for row in rows)
+
+
+def test_the_closed_form_is_near_the_simulation(folder: Path) -> None:
+    simulated = json.loads(predict("rows.csv", "--format", "json", folder=folder).stdout)
+    closed = json.loads(predict("rows.csv", "--format", "json", "--form", "closed", folder=folder).stdout)
+
+    for left, right in zip(simulated, closed, strict=True):
+        assert left["predicted_throughput_tok_s"] == pytest.approx(right["predicted_throughput_tok_s"], rel=0.1)
+
+
+def test_another_engine_gives_another_prediction(folder: Path) -> None:
+    tgi, lmi = (predict("rows.csv", "--engine", engine, folder=folder).stdout for engine in ("tgi-1.1", "lmi-15"))
+
+    assert tgi != lmi
+    assert b"measured" not in lmi
+
+
+def test_a_mistake_writes_nothing_and_tells_everything(folder: Path) -> None:
+    given = TABLE.replace(",1,alone", ",0,alone").replace("ml.g5.12xlarge", "ml.g9.12xlarge").encode()
+    done = predict("-", folder=folder, given=given)
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert [line for line in done.stderr.decode().splitlines() if not line.startswith("  hint: ")] == [
+        "standard input:2: concurrency: SEA222: '0' is outside 1 to 4,096",
+        "standard input:3: instance_type: SEA223: 'ml.g9.12xlarge' is not in the catalog",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("none.csv",), "none.csv: SEA220: the table can't be read: No such file or directory\n"),
+        ((".",), ".: SEA220: the table can't be read: Is a directory\n"),
+        (
+            ("rows.csv", "--engine", "vllm"),
+            "--engine: SEA223: the engine 'vllm' is unknown\n"
+            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi\n",
+        ),
+    ],
+)
+def test_a_wrong_argument(folder: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = predict(*arguments, folder=folder)
+
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", message)

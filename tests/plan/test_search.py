@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.plan.candidate import Candidate, Offer
+from seatrial.plan.estimate import estimate
+from seatrial.plan.finding import read, search_for
+from seatrial.plan.fitting import candidates
+from seatrial.plan.judge import judge, misses_alone
+from seatrial.plan.pareto import front
+from seatrial.plan.planner import make_plan
+from seatrial.plan.ranking import order
+from tests.plan.conftest import reads
+
+if TYPE_CHECKING:
+    from seatrial.plan.finding import Reading
+    from seatrial.spec.load import LoadedSpec
+    from tests.plan.conftest import Ask
+
+VARIED_TYPES = [
+    "ml.g4dn.12xlarge",
+    "ml.g5.2xlarge",
+    "ml.g5.12xlarge",
+    "ml.g6.2xlarge",
+    "ml.g6.12xlarge",
+    "ml.g6e.2xlarge",
+    "ml.g6e.12xlarge",
+    "ml.p4d.24xlarge",
+]
+TIGHT = {"ttft_ms": {"p95": 700}, "tpot_ms": {"p90": 35}}
+
+
+def every_offer(loaded: LoadedSpec, reading: Reading) -> list[Offer]:
+    """Simulate every deployment, best first: what the search must agree with."""
+    demand = reading.demand
+    found = [each for instance in reading.allowed for each in candidates(demand, instance)]
+    fitting = [each for each in found if isinstance(each, Candidate) and misses_alone(demand, each) is None]
+    offers = [judge(demand, estimate(demand, each)) for each in fitting]
+    goal = loaded.endpoint.objective
+    return sorted(
+        (offer for offer in offers if isinstance(offer, Offer)),
+        key=lambda offer: order(offer.candidate, offer.merit, goal),
+    )
+
+
+@pytest.mark.parametrize("objective", ["cost", "cost_per_token", "latency", "throughput"])
+@pytest.mark.parametrize("slo", [{}, TIGHT], ids=["loose", "tight"])
+def test_the_best_is_the_best_of_all(objective: str, slo: object, ask: Ask) -> None:
+    loaded = ask(serving={"instance_types": VARIED_TYPES}, objective=objective, slo=slo, scaling={"max_copies": 4})
+    reading, found = search_for(loaded)
+    expected = every_offer(loaded, reading)
+
+    assert str(found.ranked[0].candidate) == str(expected[0].candidate)
+    assert found.ranked[0].merit == expected[0].merit
+
+
+def test_few_deployments_are_all_simulated(ask: Ask) -> None:
+    loaded = ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]})
+
+    assert [str(offer.candidate) for offer in search_for(loaded)[1].ranked] == [
+        str(offer.candidate) for offer in every_offer(loaded, read(loaded))
+    ]
+
+
+def test_the_front_of_all_is_found(ask: Ask) -> None:
+    loaded = ask(serving={"instance_types": VARIED_TYPES}, scaling={"max_copies": 4})
+    reading, found = search_for(loaded)
+    expected = every_offer(loaded, reading)
+
+    def names(offers: list[Offer]) -> set[str]:
+        return {str(offers[place].candidate) for place in front([offer.merit for offer in offers])}
+
+    assert names(list(found.ranked)) == names(expected)
+
+
+def test_more_prompt_tokens_are_tried_where_a_prefill_stops_decoding(ask: Ask) -> None:
+    slo = {"ttft_ms": {"p95": 3000}, "tpot_ms": {"p95": 100}}
+    tgi = {"engine": "tgi", "engine_version": "1.1.0", "instance_types": ["ml.g5.12xlarge"]}
+    loaded = ask(serving=tgi, slo=slo, objective="throughput")
+    plan = make_plan(loaded)
+
+    assert plan.max_num_batched_tokens.value in {8_192, 16_384}
+    assert reads(
+        plan.max_num_batched_tokens.because,
+        f"{plan.max_num_batched_tokens.value:,} instead of 4,096: # output tokens per second, not #.",
+    )
+    fixed = ask(serving={**tgi, "overrides": {"max_num_batched_tokens": 4_096}}, slo=slo, objective="throughput")
+    assert make_plan(fixed).max_num_batched_tokens.because == "The spec fixes it."
+
+
+def test_chunks_of_prompts_need_no_more_of_them(ask: Ask) -> None:
+    assert make_plan(ask(objective="throughput")).max_num_batched_tokens.value == 2_048

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.errors import PlanError
+from seatrial.plan.planner import make_plan
+from seatrial.plan.why import explain
+from tests.plan.conftest import reads
+
+if TYPE_CHECKING:
+    from tests.plan.conftest import Ask
+
+PUBLISHED_TYPES = ["ml.g5.2xlarge", "ml.g5.12xlarge", "ml.p4d.24xlarge"]
+
+
+def test_the_winner_says_why_it_won(ask: Ask) -> None:
+    loaded = ask(serving={"instance_types": PUBLISHED_TYPES})
+    (verdict,) = explain(loaded, "ml.g5.2xlarge")
+
+    assert (verdict.won, verdict.stage, verdict.tensor_parallel_degree) == (True, "chosen", 1)
+    assert verdict.because == make_plan(loaded).instance_type.because
+
+
+def test_a_loser_has_a_verdict_for_each_degree(ask: Ask) -> None:
+    verdicts = explain(ask(serving={"instance_types": PUBLISHED_TYPES}), "ml.g5.12xlarge")
+
+    assert [(verdict.tensor_parallel_degree, verdict.won, verdict.stage) for verdict in verdicts] == [
+        (1, False, "ranking"),
+        (2, False, "ranking"),
+        (4, False, "ranking"),
+    ]
+    assert verdicts[0].because == (
+        "It keeps every objective and costs $7.09 per hour, $5.575 more than the chosen one. The chosen one is "
+        "ml.g5.2xlarge with degree 1."
+    )
+    assert verdicts[0].usd_per_hour == 7.09
+
+
+def test_what_fails_says_at_which_question(ask: Ask) -> None:
+    loaded = ask(
+        model={"hub_id": "meta-llama/Llama-2-70b-hf"}, serving={"instance_types": ["ml.g5.12xlarge", "ml.g5.48xlarge"]}
+    )
+    verdicts = explain(loaded, "ml.g5.12xlarge")
+
+    assert {verdict.stage for verdict in verdicts} == {"memory"}
+    assert "of weights" in verdicts[0].because
+
+
+def test_an_instance_type_that_is_not_allowed_says_so_and_what_it_would_be(ask: Ask) -> None:
+    (verdict,) = explain(ask(serving={"instance_types": ["ml.g5.12xlarge"]}), "ml.g5.2xlarge")
+
+    assert (verdict.won, verdict.stage, verdict.usd_per_hour) == (False, "allowed", 1.515)
+    assert verdict.because.startswith("It is not among the allowed instance types. Were it: ")
+
+
+def test_where_nothing_satisfies_the_spec_each_verdict_still_says_what_it_misses(ask: Ask) -> None:
+    (verdict,) = explain(ask(slo={"tpot_ms": {"p95": 1}}), "ml.g5.2xlarge")
+
+    assert verdict.stage == "slo"
+    assert reads(verdict.because, "Even a single request is predicted to take # ms against slo.tpot_ms.p95 of 1 ms.")
+
+
+def test_an_unknown_instance_type_has_near_names(ask: Ask) -> None:
+    with pytest.raises(PlanError) as caught:
+        explain(ask(), "ml.g5.3xlarge")
+
+    assert str(caught.value) == (
+        "SEA110: the catalog has no ml.g5.3xlarge\n  hint: near in the catalog: ml.g5.xlarge, ml.g5.8xlarge, "
+        "ml.g5.4xlarge"
+    )

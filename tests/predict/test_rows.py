@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.catalog import engines
+from seatrial.errors import SpecError
+from seatrial.predict.rows import read_rows
+from seatrial.predict.table import PREDICTED, answered, as_csv, as_json, read_engine
+
+TGI = engines.find("tgi", "1.1")
+HEAD = "model,instance_type,tp_degree,instance_count,input_tokens,output_tokens,concurrency"
+ROW = "Llama 2 7B,ml.g5.2xlarge,1,1,256,256,8"
+
+
+def table(*rows: str, head: str = HEAD) -> bytes:
+    return "\n".join((head, *rows, "")).encode()
+
+
+def refused(content: bytes) -> str:
+    with pytest.raises(SpecError) as caught:
+        read_rows(content, "rows.csv")
+    return str(caught.value)
+
+
+def written(*rows: str, head: str = HEAD) -> list[dict[str, str]]:
+    columns, read = read_rows(table(*rows, head=head), "rows.csv")
+    return list(csv.DictReader(io.StringIO(as_csv(answered(columns, read, TGI, "1.1", "simulation")))))
+
+
+class TestReading:
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"\xef\xbb\xbf" + table(ROW),
+            table(ROW).replace(b"\n", b"\r\n"),
+            table("", ROW, "", ",,,,,,"),
+            table('"Llama 2 7B","ml.g5.2xlarge","1","1","256","256","8"'),
+            table(" Llama 2 7B , ml.g5.2xlarge , 1 , 1 , 256 , 256 , 8 "),
+            table("meta-llama/Llama-2-7b-hf,ml.g5.2xlarge,1.0,1.0,256.0,256.0,8.0"),
+            table("Llama 2 7B,ml.g5.2xlarge,1,,256,256,8"),
+            table("Llama 2 7B,ml.g5.2xlarge,1,256,256,8", head=HEAD.replace("instance_count,", "")),
+        ],
+        ids=[
+            "byte order mark",
+            "crlf",
+            "blank lines",
+            "quoted",
+            "spaces",
+            "floats and hub id",
+            "empty count",
+            "no count",
+        ],
+    )
+    def test_a_row_is_read_however_it_is_written(self, content: bytes) -> None:
+        (_, expected), (_, found) = read_rows(table(ROW), "rows.csv"), read_rows(content, "rows.csv")
+
+        assert [row.asked for row in found] == [row.asked for row in expected]
+
+    def test_a_head_alone_is_a_table_without_rows(self) -> None:
+        assert read_rows(table(), "rows.csv") == (tuple(HEAD.split(",")), [])
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (
+                b"",
+                "rows.csv: SEA220: the table is empty\n"
+                "  hint: it needs the columns model, instance_type, tp_degree, input_tokens, output_tokens, "
+                "concurrency",
+            ),
+            (b"model\n\xff", "rows.csv: SEA220: the table is not UTF-8: invalid start byte at byte 6"),
+            (table('"Llama'), "rows.csv:2: SEA220: the table is not CSV: unexpected end of data"),
+        ],
+        ids=["empty", "latin-1", "open quote"],
+    )
+    def test_what_is_not_a_table(self, content: bytes, message: str) -> None:
+        assert refused(content) == message
+
+    def test_every_problem_is_told_at_once_with_line_and_column(self) -> None:
+        content = table(
+            "Lama 2 7B,ml.g5.2xlarge,one,0,256,256.5,5000",
+            ROW,
+            "Llama 2 7B,ml.g5.2xlarg,1,1,,nan,8",
+            "Llama 2 7B,ml.g5.12xlarge,8,1,256,256,8",
+            "Llama 2 7B,ml.g5.2xlarge,2,1,256,256,8",
+            "Llama 2 7B,ml.g5.2xlarge,1",
+            "Llama 2 7B,ml.inf2.48xlarge,1,1,256,256,-8",
+        )
+
+        found = [line for line in refused(content).split("\n") if not line.startswith("  hint: ")]
+
+        assert found == [
+            "rows.csv:2: tp_degree: SEA222: 'one' is not a whole number",
+            "rows.csv:2: instance_count: SEA222: '0' is outside 1 to 1,000",
+            "rows.csv:2: output_tokens: SEA222: '256.5' is not a whole number",
+            "rows.csv:2: concurrency: SEA222: '5000' is outside 1 to 4,096",
+            "rows.csv:2: model: SEA223: the architecture of 'Lama 2 7B' is unknown",
+            "rows.csv:4: input_tokens: SEA222: the cell is empty",
+            "rows.csv:4: output_tokens: SEA222: 'nan' is not a whole number",
+            "rows.csv:4: instance_type: SEA223: 'ml.g5.2xlarg' is not in the catalog",
+            "rows.csv:5: tp_degree: SEA224: 8 accelerators are asked for, and ml.g5.12xlarge has 4",
+            "rows.csv:6: tp_degree: SEA224: 2 accelerators are asked for, and ml.g5.2xlarge has 1",
+            "rows.csv:7: SEA222: the row has 3 fields, the head 7",
+            "rows.csv:8: concurrency: SEA222: '-8' is outside 1 to 4,096",
+            "rows.csv:8: instance_type: SEA223: its AWS Inferentia2 are AWS Neuron, which is not modelled",
+        ]
+
+    def test_a_missing_column_and_one_that_is_written_twice(self) -> None:
+        found = refused(table("Llama 2 7B,1,1,1", head="model,tp_degree,tp_degree,concurrency"))
+
+        assert [line for line in found.split("\n") if "hint" not in line] == [
+            "rows.csv:1: instance_type: SEA221: the column is missing",
+            "rows.csv:1: input_tokens: SEA221: the column is missing",
+            "rows.csv:1: output_tokens: SEA221: the column is missing",
+            "rows.csv:1: tp_degree: SEA221: the column is written twice",
+        ]
+
+    def test_copies_need_accelerators_of_their_own(self) -> None:
+        found = refused(table(f"{ROW},2", head=f"{HEAD},copies_per_instance"))
+
+        assert (
+            found == "rows.csv:2: tp_degree: SEA224: 2 copies of 1 accelerators are asked for, and ml.g5.2xlarge has 1"
+        )
+
+    def test_a_word_that_a_column_does_not_know(self) -> None:
+        found = refused(table(f"{ROW},static,int3", head=f"{HEAD},batching,quantization"))
+
+        assert found == (
+            "rows.csv:2: batching: SEA222: 'static' is none of continuous, dynamic\n"
+            "rows.csv:2: quantization: SEA222: 'int3' is none of fp8, awq, gptq"
+        )
+
+    @given(st.binary(max_size=300))
+    def test_any_bytes_give_rows_or_problems(self, content: bytes) -> None:
+        with suppress(SpecError):
+            read_rows(content, "rows.csv")
+
+    @pytest.mark.parametrize("text", ["", "tgi", "tgi-", "vllm-0.6", "tgi-x"])
+    def test_an_engine_is_a_family_and_a_version(self, text: str) -> None:
+        with pytest.raises(SpecError) as caught:
+            read_engine(text)
+
+        assert str(caught.value) == (
+            f"--engine: SEA223: the engine {text!r} is unknown\n"
+            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi"
+        )
+
+    def test_the_constants_are_those_of_the_longest_prefix(self) -> None:
+        assert read_engine("tgi-1.1")[0].id == "tgi-1.x"
+        assert read_engine("lmi-10.23.0")[0].id == "lmi"
+
+
+class TestWriting:
+    def test_columns_that_it_does_not_know_pass_unchanged_and_in_their_order(self) -> None:
+        (row,) = written(f'é,{ROW},"a, ""b"""', head=f"note,{HEAD},other")
+
+        assert list(row) == ["note", *HEAD.split(","), "other", *PREDICTED]
+        assert (row["note"], row["other"]) == ("é", 'a, "b"')
+
+    def test_rows_keep_their_order(self) -> None:
+        rows = [ROW.removesuffix("8") + str(level) for level in (8, 1, 64, 8)]
+
+        assert [row["concurrency"] for row in written(*rows)] == ["8", "1", "64", "8"]
+
+    def test_an_earlier_prediction_is_written_anew(self) -> None:
+        (row,) = written(f"{ROW},17", head=f"{HEAD},predicted_limit")
+
+        assert row["predicted_limit"] == "memory"
+        assert list(row).count("predicted_limit") == 1
+
+    def test_the_band_lies_around_the_value(self) -> None:
+        (row,) = written(ROW)
+        error = TGI.performance.throughput_error
+
+        assert float(row["predicted_throughput_low_tok_s"]) * (1 + error) == pytest.approx(
+            float(row["predicted_throughput_tok_s"]), rel=1e-4
+        )
+        assert float(row["predicted_latency_high_ms_per_token"]) == pytest.approx(
+            float(row["predicted_latency_ms_per_token"]) * (1 + TGI.performance.latency_error), rel=1e-4
+        )
+        assert row["uncertainty"] == "measured"
+
+    def test_json_has_numbers_and_no_number_is_null(self) -> None:
+        columns, rows = read_rows(table("Falcon 40B,ml.g5.2xlarge,1,,256,256,8"), "rows.csv")
+        (row,) = json.loads(as_json(answered(columns, rows, TGI, "1.1", "simulation")))
+
+        assert (row["model"], row["tp_degree"], row["instance_count"]) == ("Falcon 40B", 1, None)
+        assert (row["predicted_throughput_tok_s"], row["predicted_limit"]) == (None, "does not fit")

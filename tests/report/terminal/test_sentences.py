@@ -1,0 +1,101 @@
+"""The sentences of the plan's view, one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.report.terminal.cost import cost_sentence
+from seatrial.report.terminal.curve import drawn_latency, legend
+from seatrial.report.terminal.knee import predicted_knee
+from seatrial.report.terminal.memory import memory_sentence, rule_of_thumb
+from seatrial.report.terminal.rivals import money
+from seatrial.spec.endpoint import Slo
+from tests.report.terminal.conftest import CURVE
+from tests.sample_plan import COST, MEMORY
+
+if TYPE_CHECKING:
+    from seatrial.plan.document import Plan
+
+LLAMA_2_7B_ON_A10G = MEMORY.model_copy(
+    update={"accelerator_memory_bytes": 24_000_000_000, "weights_bytes": 13_500_000_000, "kv_limited_batch": 3}
+)
+
+
+def test_the_rule_of_thumb_gives_the_articles_worked_example() -> None:
+    # Llama 2 7B on one A10G at 4,096 tokens: (24 GB - 13.5 GB) / (0.5 MiB × 4,096) = 4.9
+    assert rule_of_thumb(LLAMA_2_7B_ON_A10G, 4096) == 4
+
+
+@pytest.mark.parametrize(
+    ("batch", "sentence"),
+    [
+        (
+            1,
+            "The KV room holds 1 sequence of 4,096 tokens. {rule} 4: it forgets the activations and what the engine "
+            "keeps in reserve.",
+        ),
+        (4, "The KV room holds 4 sequences of 4,096 tokens. {rule} the same."),
+        (
+            9,
+            "The KV room holds 9 sequences of 4,096 tokens. {rule} 4: it knows no sliding window, which keeps fewer "
+            "tokens in the cache.",
+        ),
+    ],
+)
+def test_where_the_rule_of_thumb_differs_the_reason_is_told(batch: int, sentence: str) -> None:
+    fit = LLAMA_2_7B_ON_A10G.model_copy(update={"kv_limited_batch": batch})
+    rule = "The published rule of thumb, (memory - weights) / (KV per token x tokens), says"
+    assert memory_sentence(fit, 4096) == sentence.format(rule=rule)
+
+
+def test_a_model_too_large_gives_no_sequences_by_the_rule_of_thumb() -> None:
+    assert rule_of_thumb(MEMORY.model_copy(update={"weights_bytes": 10**12}), 512) == 0
+
+
+def test_the_cost_names_price_discount_and_source() -> None:
+    cost = COST.model_copy(update={"discount": 0.25})
+    assert cost_sentence(cost) == (
+        "Cost $1.515 per hour, $1.20 per million output tokens at the planned load, $0.30 per million tokens blended "
+        "3:1. List price of 2026-11-21 less the spec's discount of 25 %, by hand."
+    )
+
+
+def test_the_knee_is_the_level_past_which_more_load_brings_less_than_half_its_share() -> None:
+    # 8 to 16 requests: 305 to 512 tok/s, + 68 %; 16 to 32: 512 to 660 tok/s, + 29 %
+    assert predicted_knee(CURVE) == 16
+    assert predicted_knee(CURVE[:5]) is None
+    assert predicted_knee(()) is None
+
+
+@pytest.mark.parametrize(
+    ("slo", "drawn"),
+    [
+        ({}, "latency per token p90"),
+        ({"tpot_ms": {"p95": 100}, "ttft_ms": {"p95": 300}}, "TTFT p95"),  # 286 of 300 ms is nearer than 37 of 100 ms
+        ({"tpot_ms": {"p99": 40}, "ttft_ms": {"p95": 2000}}, "TPOT p95"),
+        ({"e2e_latency_ms": {"p50": 9000}}, "end-to-end latency mean"),
+    ],
+)
+def test_the_latency_that_is_nearest_to_its_bound_at_the_gate_is_drawn(
+    slo: dict[str, object], drawn: str, plan: Plan
+) -> None:
+    assert drawn_latency(plan, Slo.model_validate(slo)).name == drawn
+
+
+def test_the_legend_tells_what_is_not_drawn(plan: Plan) -> None:
+    drawn = drawn_latency(plan, Slo.model_validate({"tpot_ms": {"p99": 5000}}))
+    gate = plan.gate_concurrency_per_copy.model_copy(update={"value": 12})
+    between = plan.model_copy(update={"gate_concurrency_per_copy": gate})
+    assert legend(between, drawn, None) == (
+        "Dots are levels, with their concurrency; the gate, 12, is none of them; no knee was found in this range; the "
+        "plot ends below the SLO's bound, TPOT p99 5,000 ms."
+    )
+
+
+@pytest.mark.parametrize(
+    ("amount", "written"), [(None, "?"), (0.0051, "$0.0051"), (9.994, "$9.994"), (10, "$10.00"), (102.437, "$102.44")]
+)
+def test_prices_of_a_column_are_short(amount: float | None, written: str) -> None:
+    assert money(amount) == written
