@@ -42,7 +42,7 @@ check: lint test ## Everything that a change must pass.
 bench: $(DEV_STAMP) ## Measure speed and memory (benchmarks/).
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-lock: $(DEV_STAMP) ## Resolve the dependencies anew and export requirements.txt.
+lock: ## Resolve the dependencies anew and export requirements.txt.
 	@$(BIN)/uv lock
 	@$(BIN)/uv export --quiet --frozen --no-dev --extra local --no-hashes --no-annotate --no-header --output-file requirements.txt
 

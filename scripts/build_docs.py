@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
 from seatrial.spec.rules import RULES
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 ENGINES = ROOT / "seatrial" / "catalog" / "data" / "engines.json"
 PAGES: Mapping[str, tuple[str, ...]] = {
+    "lint.md": ("lint rules",),
     "spec.md": ("endpoint fields", "environment fields", "rules"),
     "formulas.md": ("constants", "engines"),
 }
@@ -183,6 +185,11 @@ def _rules() -> str:
     return _table(("rule", "what is wrong"), ((f"`{rule}`", title) for rule, title in RULES.items()))
 
 
+def _lint_rules() -> str:
+    rows = ((f"`{rule}`", one.severity, RULES[rule], one.source) for rule, one in LINT_RULES.items())
+    return _table(("rule", "severity", "what is wrong", "source"), rows)
+
+
 def _constants() -> str:
     tables = []
     for row in _catalog("performance"):
@@ -193,8 +200,8 @@ def _constants() -> str:
 
 
 def _engines() -> str:
-    columns = ("id", "constants", "fitted", "scheduler", "steps_between_prefills", "waiting_served_ratio")
-    columns += ("moe_dense_tokens", "default_batched_tokens", "memory_utilization")
+    names = "id constants fitted scheduler steps_between_prefills waiting_served_ratio moe_dense_tokens"
+    columns = (*names.split(), "default_batched_tokens", "memory_utilization")
     rows = (
         (*(_written(row[name]) for name in columns), f"{row['source']} ({row['date']})") for row in _catalog("rows")
     )
@@ -234,6 +241,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "endpoint fields": lambda: _fields_of(EndpointSpec),
     "environment fields": lambda: _fields_of(EnvironmentSpec),
     "rules": _rules,
+    "lint rules": _lint_rules,
     "constants": _constants,
     "engines": _engines,
 }

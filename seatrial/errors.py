@@ -5,6 +5,7 @@
     ├── PlanError                 exit 2: no deployment satisfies what was asked
     ├── RenderError               exit 2: the plan can't be written as a serving configuration
     ├── BenchError                exit 1: the trial couldn't be started or refuses to measure
+    ├── StageError                exit 1: a model couldn't be copied to S3
     └── LocalError                exit 1: the embedded AWS or the local engine failed
 
 A failed request of a trial is data, never an exception.
@@ -81,6 +82,10 @@ class RenderError(SeatrialError):
 
 class BenchError(SeatrialError):
     """The trial couldn't be started, or refuses to measure something that isn't this deployment."""
+
+
+class StageError(SeatrialError):
+    """A model couldn't be copied to S3; every file that failed is listed."""
 
 
 class LocalError(SeatrialError):

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import gzip
+import hashlib
 import io
+import os
+import subprocess
+import sys
 import tarfile
 import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seatrial.packaging import tar_gz_bytes, zip_bytes
 
@@ -31,3 +38,30 @@ def test_a_tar_holds_the_files_without_times_and_owners() -> None:
     with tarfile.open(fileobj=io.BytesIO(tar_gz_bytes(FILES)), mode="r:gz") as archive:
         assert archive.getnames() == ["a/a.txt", "b.txt"]
         assert {(entry.mtime, entry.uid, entry.mode) for entry in archive} == {(0, 0, 0o644)}
+
+
+FOLDERS = st.dictionaries(
+    st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=1, max_size=40), st.binary(max_size=200_000), max_size=4
+)
+
+
+@given(FOLDERS)
+def test_a_tar_holds_what_was_packed(files: dict[str, bytes]) -> None:
+    packed = tar_gz_bytes(files)
+    assert packed == tar_gz_bytes(dict(reversed(files.items())))
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed))) as archive:
+        held = {name: archive.extractfile(name) for name in archive.getnames()}
+        assert {name: file.read() for name, file in held.items() if file} == files
+
+
+def test_a_tar_has_the_same_hash_on_every_machine() -> None:
+    """The bytes are told by the formats alone: neither zlib's version nor the umask, time zone or user change them."""
+    code = "import hashlib, os; from seatrial.packaging import tar_gz_bytes; os.umask({umask}); "
+    code += "print(hashlib.sha256(tar_gz_bytes({files!r})).hexdigest())"
+    hashes = set()
+    for umask, zone in ((0o077, "UTC"), (0o002, "Asia/Tokyo")):
+        command = [sys.executable, "-c", code.format(umask=umask, files=FILES)]
+        env = os.environ | {"TZ": zone, "PYTHONHASHSEED": str(umask)}
+        hashes.add(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.strip())
+    assert hashes == {"ade6b96e5ec82b0124479acb10149f158ad26c248203c10202653bff2e5c4f65"}
+    assert hashlib.sha256(tar_gz_bytes(FILES)).hexdigest() in hashes

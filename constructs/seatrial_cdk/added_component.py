@@ -14,7 +14,7 @@ from seatrial_cdk.serving_artifact import ServingArtifact
 
 if TYPE_CHECKING:
     from seatrial.plan.document import Plan
-    from seatrial.serving.document import ServingConfig
+    from seatrial.serving.rendered import RenderedConfig
     from seatrial.spec.environment import Network
     from seatrial_cdk.llm_endpoint import LlmEndpoint
 
@@ -45,7 +45,7 @@ class AddedComponent(Construct):
         endpoint: LlmEndpoint,
         name: str,
         plan: Plan,
-        serving: ServingConfig,
+        serving: RenderedConfig,
         network: Network,
         accept_eula: bool = False,
         kms_key_arn: str | None = None,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.plan.document import Plan
-    from seatrial.serving.document import ServingConfig
+    from seatrial.serving.rendered import RenderedConfig
     from seatrial.spec.environment import Network
 
 VARIANT_NAME = "AllTraffic"
@@ -23,7 +23,7 @@ def define_model(
     scope: Construct,
     role: iam.Role,
     container: sagemaker.CfnModel.ContainerDefinitionProperty,
-    serving: ServingConfig,
+    serving: RenderedConfig,
     network: Network,
 ) -> sagemaker.CfnModel:
     """Define the model: what the container reads and may do. It has no name, because it can only be replaced."""

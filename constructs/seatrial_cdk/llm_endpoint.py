@@ -17,7 +17,7 @@ from seatrial_cdk.serving_artifact import ServingArtifact
 
 if TYPE_CHECKING:
     from seatrial.plan.document import Plan
-    from seatrial.serving.document import ServingConfig
+    from seatrial.serving.rendered import RenderedConfig
     from seatrial.spec.environment import Network
 
 
@@ -55,7 +55,7 @@ class LlmEndpoint(Construct):
         *,
         endpoint_name: str,
         plan: Plan,
-        serving: ServingConfig,
+        serving: RenderedConfig,
         network: Network,
         weights_s3_uri: str | None = None,
         accept_eula: bool = False,
@@ -119,7 +119,7 @@ class LlmEndpoint(Construct):
 
 
 def _config(
-    scope: LlmEndpoint, plan: Plan, serving: ServingConfig, network: Network, volume_key_arn: str | None
+    scope: LlmEndpoint, plan: Plan, serving: RenderedConfig, network: Network, volume_key_arn: str | None
 ) -> sagemaker.CfnEndpointConfig:
     config = sagemaker.CfnEndpointConfig(
         scope,

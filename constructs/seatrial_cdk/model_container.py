@@ -10,12 +10,12 @@ from aws_cdk import aws_sagemaker as sagemaker
 from seatrial.errors import RenderError
 
 if TYPE_CHECKING:
-    from seatrial.serving.document import ServingConfig
+    from seatrial.serving.rendered import RenderedConfig
     from seatrial_cdk.serving_artifact import ServingArtifact
 
 
 def model_container(
-    serving: ServingConfig, *, artifact: ServingArtifact | None, accept_eula: bool
+    serving: RenderedConfig, *, artifact: ServingArtifact | None, accept_eula: bool
 ) -> sagemaker.CfnModel.ContainerDefinitionProperty:
     """Define the container of a serving configuration.
 
@@ -38,7 +38,7 @@ def model_container(
     )
 
 
-def _secrets(serving: ServingConfig) -> dict[str, str]:
+def _secrets(serving: RenderedConfig) -> dict[str, str]:
     """Return references that CloudFormation resolves at deployment: neither template nor plan holds a secret."""
     return {
         variable: SecretValue.secrets_manager(secret).unsafe_unwrap() for variable, secret in serving.secret_env.items()
@@ -46,11 +46,13 @@ def _secrets(serving: ServingConfig) -> dict[str, str]:
 
 
 def _weights(s3_uri: str, accept_eula: bool) -> sagemaker.CfnModel.ModelDataSourceProperty:  # noqa: FBT001 (private)
+    """Define what the service mounts: the objects under a prefix as they are, or one archive that it unpacks."""
+    is_archive = s3_uri.endswith(".tar.gz")
     return sagemaker.CfnModel.ModelDataSourceProperty(
         s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
             s3_uri=s3_uri,
-            s3_data_type="S3Prefix",
-            compression_type="None",
+            s3_data_type="S3Object" if is_archive else "S3Prefix",
+            compression_type="Gzip" if is_archive else "None",
             model_access_config=sagemaker.CfnModel.ModelAccessConfigProperty(accept_eula=accept_eula),
         )
     )

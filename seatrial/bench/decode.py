@@ -10,6 +10,7 @@ from seatrial.bench.record import RequestRecord, TokenSource
 from seatrial.bench.wire.event_stream import MEDIA_TYPE, FrameDecoder
 from seatrial.bench.wire.protocol_error import ProtocolError
 from seatrial.bench.wire.tokens import Completion, TokenReader, read_whole
+from seatrial.payload.reader import settled_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,16 +52,15 @@ def record_of(exchange: Exchange, *, stream: bool) -> RequestRecord:
 
 
 def output_tokens(said: Completion) -> tuple[int | None, TokenSource | None]:
-    """Choose the number of generated tokens.
+    """Choose the number of generated tokens, and tell whose count it is.
 
-    The events are counted when the endpoint's own count agrees with them within one (LMI's async handler says
-    completion tokens + 1, a last token may come without text); else the own count holds, since an event may bundle
-    tokens. An answer that wasn't streamed has only the own count.
+    `settled_count` chooses; an answer that wasn't streamed has only the endpoint's own count.
     """
-    counted, reported = len(said.events), said.reported_tokens
-    if reported is not None and (counted == 0 or abs(reported - counted) > 1):
-        return reported, "reported"
-    return (counted, "events") if counted else (None, None)
+    events = len(said.events)
+    count = settled_count(events, said.reported_tokens)
+    if count is None:
+        return None, None
+    return count, "events" if count == events else "reported"
 
 
 def _detail(failure: Failure | None, tokens: int) -> str:

@@ -8,24 +8,27 @@ differ from request to request and from trial to trial: a prefix cache has nothi
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from seatrial.bench.words import WORDS
+from seatrial.payload.options import Options
+from seatrial.payload.request import CONTENT_TYPE, request_body
+from seatrial.payload.schema import FACTS, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from seatrial.bench.address import Address
-    from seatrial.bench.request import Workload
+    from seatrial.bench.request import PayloadSchema, Workload
     from seatrial.bench.sigv4 import Signer
 
-CONTENT_TYPE = "application/json"
 COMPONENT_HEADER = "X-Amzn-SageMaker-Inference-Component"
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+_SCHEMAS: Mapping[PayloadSchema, Schema] = MappingProxyType(
+    {"lmi": Schema.LMI_ROLLING, "tgi": Schema.TGI, "openai_chat": Schema.OPENAI_CHAT}
+)
 
 
 def prompt(seed: str, index: int, words: int) -> str:
@@ -36,34 +39,10 @@ def prompt(seed: str, index: int, words: int) -> str:
 
 def payload(workload: Workload, text: str) -> bytes:
     """Write the body of one request: greedy, its length fixed where the schema can (TGI's can't ignore the end)."""
-    write = {"lmi": _lmi, "tgi": _tgi, "openai_chat": _openai_chat}[workload.schema]
-    return json.dumps(write(workload, text), separators=(",", ":")).encode()
-
-
-def _lmi(workload: Workload, text: str) -> dict[str, Json]:
-    parameters: dict[str, Json] = {
-        "max_new_tokens": workload.output_tokens,
-        "do_sample": False,
-        "details": True,
-        "ignore_eos_token": True,
-    }
-    return {"inputs": text, "parameters": parameters, "stream": workload.stream}
-
-
-def _tgi(workload: Workload, text: str) -> dict[str, Json]:
-    parameters: dict[str, Json] = {"max_new_tokens": workload.output_tokens, "do_sample": False, "details": True}
-    return {"inputs": text, "parameters": parameters, "stream": workload.stream}
-
-
-def _openai_chat(workload: Workload, text: str) -> dict[str, Json]:
-    streaming: dict[str, Json] = {"stream": True, "stream_options": {"include_usage": True}}
-    return {
-        "messages": [{"role": "user", "content": text}],
-        "max_tokens": workload.output_tokens,
-        "temperature": 0,
-        "ignore_eos": True,
-        **(streaming if workload.stream else {"stream": False}),
-    }
+    schema = _SCHEMAS[workload.schema]
+    ignore_eos = FACTS[schema].ignore_eos_key is not None
+    options = Options(max_tokens=workload.output_tokens, temperature=0, ignore_eos=ignore_eos)
+    return request_body(schema, text, options, stream=workload.stream)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

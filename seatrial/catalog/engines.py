@@ -8,7 +8,7 @@ from typing import Literal
 
 from seatrial.catalog.table import read_rows
 
-Family = Literal["lmi", "tgi"]
+Family = Literal["lmi", "tgi", "vllm", "sglang"]
 
 
 @dataclass(frozen=True, slots=True)

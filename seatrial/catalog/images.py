@@ -1,18 +1,32 @@
-"""Container images of the serving engines: versions, registry accounts by region, the AMI that their CUDA needs."""
+"""Container images of the serving engines: versions, registry accounts by region, the AMI that their CUDA needs.
+
+A line is an engine in one flavour: what its images bundle, or who builds them. `scripts/build_images.py` writes the
+table.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog.table import nearest, read_mapping, read_rows
 from seatrial.errors import PlanError
 
 if TYPE_CHECKING:
-    from seatrial.catalog.engines import Family
+    from collections.abc import Callable
 
+ImageFamily = Literal["lmi", "tgi", "vllm", "sglang"]
+Flavour = Literal["vllm", "trtllm", "neuronx", "deepspeed", "fastertransformer", "cuda", "server", "huggingface"]
+
+# What an engine is unless its backend says otherwise; before LMI 10 vLLM and lmi-dist shipped in the DeepSpeed image.
+_USUAL: dict[ImageFamily, tuple[Flavour, ...]] = {
+    "lmi": ("vllm", "deepspeed"),
+    "tgi": ("cuda",),
+    "vllm": ("cuda",),
+    "sglang": ("cuda",),
+}
 # AMIs whose driver is native to the image's CUDA (InferenceAmiVersion: 535 is CUDA 12.2, 550 is 12.4, 580 is 13.0).
 _AMI_BY_CUDA = {
     "cu122": "al2-ami-sagemaker-inference-gpu-2",
@@ -27,23 +41,28 @@ class Build:
 
     Attributes:
         family: The engine.
+        flavour: What it bundles (`trtllm`, `neuronx`), or whose build it is (`huggingface`; `server` is AWS's line on
+            Amazon Linux).
         version: Version as the catalog writes it: `0.36.0-lmi27.0.0`, `3.3.6`.
-        lmi: Number of the LMI build; one DJL version covers several.
+        lmi: Number of the LMI build; one DJL version covers several. `None` before DJL 0.25.
         repository: ECR repository.
         tag: Image tag.
-        cuda: CUDA of the image as its tag writes it, `cu130`.
+        cuda: CUDA of the image as its tag writes it, `cu130`; `None` when it has none or none is told.
+        bundles: The inference library inside, where the version does not say it: `vLLM 0.23.1`.
         documented: How this build behaves has been read in its sources or documentation.
         missing_regions: Regions of the registry table for which it isn't listed.
         source: Where it was listed.
         date: When.
     """
 
-    family: Family
+    family: ImageFamily
+    flavour: Flavour
     version: str
     lmi: int | None
     repository: str
     tag: str
     cuda: str | None
+    bundles: str | None
     documented: bool
     missing_regions: tuple[str, ...]
     source: str
@@ -65,7 +84,14 @@ class Image:
     ami_version: str | None
 
 
-def resolve(family: Family, version: str | None, region: str) -> Image:
+def resolve(
+    family: ImageFamily,
+    version: str | None,
+    region: str,
+    *,
+    flavours: tuple[Flavour, ...] | None = None,
+    accepted: Callable[[Build], bool] | None = None,
+) -> Image:
     """Return a build's address in a region.
 
     Args:
@@ -73,20 +99,47 @@ def resolve(family: Family, version: str | None, region: str) -> Image:
         version: As the catalog writes it; an LMI build also by its number (`lmi27`, `27`), a DJL version (`0.36.0`,
             its newest documented build) or its tag. `None` takes the newest build whose behaviour is documented.
         region: AWS region.
+        flavours: The lines that may serve; the engine's usual one by default.
+        accepted: Says which builds may be taken when no version is given; every one by default.
 
     Raises:
         PlanError: SEA303 when the version or the region is unknown.
     """
-    builds = [build for build in every() if build.family == family]
-    matching = [build for build in builds if version is None or version in _names(build)]
+    builds = line(family, flavours)
+    matching = [build for build in builds if version in _names(build)] if version else _accepted(builds, accepted)
     if not matching:
-        raise _unknown(f"version {version} of {family}", version or "", [build.version for build in builds])
-    build = max(matching, key=_newest)
-    accounts = _accounts()
-    if region not in accounts or region in build.missing_regions:
-        raise _unknown(f"{build.tag} in {region}", region, sorted(set(accounts) - set(build.missing_regions)))
-    uri = f"{accounts[region]}.dkr.ecr.{region}.{_dns_suffix(region)}/{build.repository}:{build.tag}"
-    return Image(build, uri, ami_version(build.cuda))
+        asked = f"version {version} of {family}" if version else f"{family} with {' or '.join(flavours or ())}"
+        raise _unknown(asked, version or "", [build.version for build in builds])
+    build = max(matching, key=newness)
+    if region not in regions(build):
+        raise _unknown(f"{build.tag} in {region}", region, regions(build))
+    return Image(build, uri(build, region), ami_version(build.cuda))
+
+
+def line(family: ImageFamily, flavours: tuple[Flavour, ...] | None = None) -> list[Build]:
+    """Return the builds of an engine in some flavours, the usual ones by default."""
+    chosen = flavours or _USUAL[family]
+    return [build for build in every() if build.family == family and build.flavour in chosen]
+
+
+def regions(build: Build) -> list[str]:
+    """Return the regions for which a build is listed, sorted."""
+    return sorted(set(_accounts()) - set(build.missing_regions))
+
+
+def uri(build: Build, region: str) -> str:
+    """Return the address of a build in a region for which it is listed."""
+    return f"{_accounts()[region]}.dkr.ecr.{region}.{_dns_suffix(region)}/{build.repository}:{build.tag}"
+
+
+def find(repository: str, tag: str) -> Build | None:
+    """Return the build with a repository and tag; `None` when the catalog has none."""
+    return next((build for build in every() if (build.repository, build.tag) == (repository, tag)), None)
+
+
+def newness(build: Build) -> tuple[bool, tuple[int, ...]]:
+    """Return a key that grows from old to new within a line; a documented build comes after every other."""
+    return build.documented, tuple(int(number) for number in re.findall(r"\d+", build.version))
 
 
 @cache
@@ -100,14 +153,15 @@ def ami_version(cuda: str | None) -> str | None:
     return _AMI_BY_CUDA.get(cuda) if cuda else None
 
 
+def _accepted(builds: list[Build], accepted: Callable[[Build], bool] | None) -> list[Build]:
+    return [build for build in builds if accepted is None or accepted(build)]
+
+
 def _names(build: Build) -> tuple[str, ...]:
-    if build.lmi is None:
+    if build.family != "lmi":
         return (build.version, build.tag)
-    return (build.version, build.tag, build.version.partition("-")[0], f"lmi{build.lmi}", str(build.lmi))
-
-
-def _newest(build: Build) -> tuple[bool, tuple[int, ...]]:
-    return build.documented, tuple(int(number) for number in re.findall(r"\d+", build.version))
+    number = () if build.lmi is None else (f"lmi{build.lmi}", str(build.lmi))
+    return (build.version, build.tag, build.version.partition("-")[0], *number)
 
 
 def _unknown(what: str, asked: str, known: list[str]) -> PlanError:

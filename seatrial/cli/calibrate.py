@@ -12,20 +12,23 @@ from seatrial.errors import SpecError
 
 if TYPE_CHECKING:
     from seatrial.predict.calibration import MeasuredPoint, Source
+    from seatrial.spec.load import LoadedSpec
 
 
 def calibrate(
     spec: SpecFile,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
-    result: Annotated[Path | None, typer.Option("--result", help="Result of a trial (result.json).")] = None,
+    *,
+    result: Annotated[
+        Path | None, typer.Option("--result", help="Result of a trial, such as the report.json of `seatrial bench`.")
+    ] = None,
     points: Annotated[
         Path | None, typer.Option("--points", help="CSV: concurrency, output_tok_s, ms_per_token (p90).")
     ] = None,
     probes: Annotated[
         str | None, typer.Option("--probes", help="Calibrate with these concurrencies alone, as in 1,64.")
     ] = None,
-    *,
     write: Annotated[bool, typer.Option("--write", help="Write the calibration beside the spec.")] = False,
 ) -> None:
     """Fit the predictions of the deployed plan to two or more measured points of one copy.
@@ -42,7 +45,7 @@ def calibrate(
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
     plan = read_locked_plan(loaded, stale=True)
-    measured, source = _measured(result, points)
+    measured, source = _measured(result, points, loaded)
     entry = fit(loaded, plan, chosen(measured, _levels(probes), source.file), source)
     from rich.console import Console
 
@@ -62,7 +65,7 @@ def _levels(text: str | None) -> frozenset[int] | None:
         raise typer.BadParameter(f"{text!r} is not a list of whole numbers as in 1,64", param_hint="--probes") from None
 
 
-def _measured(result: Path | None, points: Path | None) -> tuple[tuple[MeasuredPoint, ...], Source]:
+def _measured(result: Path | None, points: Path | None, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], Source]:
     """Return the measured points of one copy, and where they were read."""
     from seatrial.model import digest
     from seatrial.plan.points import read_points
@@ -74,7 +77,7 @@ def _measured(result: Path | None, points: Path | None) -> tuple[tuple[MeasuredP
     text = _text(file)
     if points is not None:
         return read_points(text, file.as_posix()), Source(file=file.name, digest=digest(text))
-    found, note = _of_result(text, file)
+    found, note = _of_result(text, file, loaded)
     return found, Source(file=file.name, digest=digest(text), engine_note=note)
 
 
@@ -86,12 +89,15 @@ def _text(file: Path) -> str:
         raise SpecError.of("SEA407", message, where=file.as_posix()) from error
 
 
-def _of_result(text: str, file: Path) -> tuple[tuple[MeasuredPoint, ...], str]:
+def _of_result(text: str, file: Path, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], str]:
     from seatrial.bench.result import TrialResult
-    from seatrial.plan.points import usable
+    from seatrial.plan.points import check_trial, usable
     from seatrial.predict.calibration import MeasuredPoint
 
     trial = TrialResult.from_json(text)
+    asked, workload = trial.request, trial.request.workload
+    measured = (asked.endpoint, asked.environment, workload.input_tokens, workload.output_tokens)
+    check_trial(measured, loaded, file.as_posix())
     copies = trial.live.copy_count or trial.request.copy_count
     found = [
         MeasuredPoint(

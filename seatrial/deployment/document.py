@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seatrial.plan.document import Plan
-    from seatrial.serving.document import ServingConfig
+    from seatrial.serving.rendered import RenderedConfig
     from seatrial.spec.endpoint import EndpointSpec
     from seatrial.spec.environment import EnvironmentSpec
 
@@ -29,7 +29,7 @@ class Deployment:
     endpoint: EndpointSpec
     environment: EnvironmentSpec
     plan: Plan
-    serving: ServingConfig
+    serving: RenderedConfig
     trial_request: str
     has_local_nvme: bool
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.live_stack import LiveStack
     from seatrial.plan.document import Plan
-    from seatrial.serving.document import ServingConfig
+    from seatrial.serving.rendered import RenderedConfig
     from seatrial.spec.endpoint import Percentiles, Slo
     from seatrial.spec.load import LoadedSpec
 
@@ -24,7 +24,7 @@ ONLY_THE_STACK_KNOWS = ("target", "expected")
 
 
 def trial_request(
-    loaded: LoadedSpec, plan: Plan, serving: ServingConfig, target: Target, expected: Expected | None
+    loaded: LoadedSpec, plan: Plan, serving: RenderedConfig, target: Target, expected: Expected | None
 ) -> TrialRequest:
     """Return the trial of one deployment.
 
@@ -58,7 +58,7 @@ def trial_request(
     )
 
 
-def request_template(loaded: LoadedSpec, plan: Plan, serving: ServingConfig) -> str:
+def request_template(loaded: LoadedSpec, plan: Plan, serving: RenderedConfig) -> str:
     """Return the trial's request as JSON, without what only the stack knows: target and expected."""
     nowhere = Target(endpoint_name="", inference_component=None, region=loaded.environment.region)
     fields = json.loads(trial_request(loaded, plan, serving, nowhere, None).to_json())

@@ -11,6 +11,7 @@ from seatrial.errors import PlanError
 from seatrial.plan.levels import trial_protocol
 from seatrial.plan.reading import read_architecture
 from seatrial.plan.replace_file import replace_file
+from seatrial.predict.band import ASSUMED
 from seatrial.predict.calibration import EndpointCalibration
 from seatrial.predict.copy import Speculation
 from seatrial.predict.place import hardware_of, place
@@ -78,8 +79,8 @@ def calibrate(loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], s
         quantization=plan.quantization,
         input_tokens=loaded.endpoint.workload.input_tokens,
         output_tokens=loaded.endpoint.workload.output_tokens,
-        fixed=round(factors.fixed, _DIGITS) or factors.fixed,
-        marginal=round(factors.marginal, _DIGITS) or factors.marginal,
+        fixed=_rounded(factors.fixed),
+        marginal=_rounded(factors.marginal),
         points=tuple(sorted(points, key=lambda point: point.concurrency)),
         throughput_error=BETWEEN_PROBES_THROUGHPUT,
         latency_error=BETWEEN_PROBES_LATENCY,
@@ -89,15 +90,27 @@ def calibrate(loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], s
 
 
 def _honest(entry: EndpointCalibration, copy: Copy, loaded: LoadedSpec) -> EndpointCalibration:
-    """Widen the band to what the probes themselves are off by."""
+    """Widen the band to what the probes themselves are off by.
+
+    One concurrency tells nothing of the others, and between the probes of a local or simulated engine nothing is known:
+    there the assumption stays.
+    """
     found = compare(replace(copy, calibration=entry.calibration), entry.points, trial_protocol(loaded.endpoint.trial))
+    throughputs = [one.throughput_error for one in found]
     latencies = [one.latency_error for one in found if one.latency_error is not None]
+    least = (BETWEEN_PROBES_THROUGHPUT, BETWEEN_PROBES_LATENCY)
+    if len({point.concurrency for point in entry.points}) == 1 or entry.source.engine_note:
+        least = (ASSUMED, ASSUMED)
     return entry.model_copy(
         update={
-            "throughput_error": round(max(entry.throughput_error, *(one.throughput_error for one in found)), _DIGITS),
-            "latency_error": round(max([BETWEEN_PROBES_LATENCY, *latencies]), _DIGITS),
+            "throughput_error": round(max([least[0], *throughputs]), _DIGITS),
+            "latency_error": round(max([least[1], *latencies]), _DIGITS),
         }
     )
+
+
+def _rounded(factor: float) -> float:
+    return float(f"{factor:.{_DIGITS}g}")
 
 
 def write_calibration(entry: EndpointCalibration, spec_path: Path, environment: str) -> Path:

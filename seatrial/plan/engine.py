@@ -59,7 +59,7 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     )
 
 
-def _family(asked: Literal["auto", "lmi", "tgi"], image: str | None) -> tuple[Family, Decision[str]]:
+def _family(asked: Family | Literal["auto"], image: str | None) -> tuple[Family, Decision[str]]:
     if asked != "auto":
         return asked, Decision(value=asked, because="The spec fixes it.")
     if image is not None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from seatrial.errors import SpecError
 from seatrial.plan.document import PLAN_SCHEMA, Plan
 from seatrial.plan.replace_file import replace_file
+from seatrial.secrets import holds_credential
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,13 +88,17 @@ def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
 def _read(path: Path) -> dict[str, object]:
     """Return the plans of a lock by environment; none when there is no lock."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document = json.loads(text)
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise _unreadable(path, f"it can't be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise _unreadable(path, f"it is not JSON: {error}") from error
+    if holds_credential(text):
+        message, hint = "this looks like a credential in plain text", "revoke it, remove it and plan again"
+        raise SpecError.of("SEA113", message, where=path.as_posix(), hint=hint)
     if not isinstance(document, dict) or not isinstance(document.get("environments"), dict):
         raise _unreadable(path, "it is not a lock")
     version = document.get("schema_version")

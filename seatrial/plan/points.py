@@ -13,6 +13,8 @@ from seatrial.predict.calibration import MeasuredPoint
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from seatrial.spec.load import LoadedSpec
+
 MOST_IN_FLIGHT = 100_000
 _COLUMNS = ("concurrency", "output_tok_s")
 _LATENCY = "ms_per_token"
@@ -28,16 +30,25 @@ def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
     Raises:
         SpecError: SEA407 with every cell that is wrong.
     """
-    table = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
-    missing = [name for name in _COLUMNS if name not in (table.fieldnames or ())]
+    rows, names = _rows(text, where)
+    missing = [name for name in _COLUMNS if name not in names]
     if missing:
         hint = f"the head names {', '.join((*_COLUMNS, _LATENCY))}"
         raise SpecError.of("SEA407", f"the column {' and '.join(missing)} is missing", hint=hint, where=where)
     problems: list[Problem] = []
-    points = [_point(row, f"{where}:{table.line_num}", problems) for row in table]
+    points = [_point(row, f"{where}:{line}", problems) for line, row in rows]
     if problems:
         raise SpecError(problems)
     return usable([point for point in points if point is not None], where)
+
+
+def _rows(text: str, where: str) -> tuple[list[tuple[int, dict[str, str]]], tuple[str, ...]]:
+    """Return the rows with their line numbers, and the head."""
+    table = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=None))
+    try:
+        return [(table.line_num, row) for row in table], tuple(table.fieldnames or ())
+    except csv.Error as error:
+        raise SpecError.of("SEA407", f"the table can't be read: {error}", where=where) from error
 
 
 def _point(row: dict[str, str], where: str, problems: list[Problem]) -> MeasuredPoint | None:
@@ -99,6 +110,30 @@ def _contradictions(ordered: Sequence[MeasuredPoint]) -> Iterator[str]:
                 f"{high.output_tok_s:,g} tok/s at concurrency {high.concurrency} are less than half of the "
                 f"{low.output_tok_s:,g} at {low.concurrency}"
             )
+
+
+def check_trial(trial: tuple[str, str, int, int], loaded: LoadedSpec, where: str) -> None:
+    """Check that a trial measured this endpoint, with requests of these lengths.
+
+    Args:
+        trial: Endpoint, environment, prompt length and generated length of the trial.
+        loaded: The spec in its environment.
+        where: The trial's result, for messages.
+
+    Raises:
+        SpecError: SEA408 with everything in which they differ.
+    """
+    workload = loaded.endpoint.workload
+    asked = (loaded.endpoint.name, loaded.environment.name, workload.input_tokens, workload.output_tokens)
+    named = ("endpoint", "environment", "input_tokens", "output_tokens")
+    hint = "give the result of a trial of this endpoint as it is specified now"
+    problems = [
+        Problem(where, name, "SEA408", f"the trial measured {was}, and the spec says {now}", hint)
+        for name, was, now in zip(named, trial, asked, strict=True)
+        if was != now
+    ]
+    if problems:
+        raise SpecError(problems)
 
 
 def chosen(points: Sequence[MeasuredPoint], probes: Collection[int] | None, where: str) -> tuple[MeasuredPoint, ...]:

@@ -22,7 +22,7 @@ _ENGINE_START_S = 300
 
 def download_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
     """Return the time that the service may take to bring the model's artifact to the instance."""
-    if model.s3_uri is None:
+    if model.hub_id is not None:
         reason = "The container fetches the weights while it starts; the service itself downloads next to nothing."
         return Decision(value=SHORTEST_S, because=reason)
     wanted_s = weights_bytes / _S3_BYTES_S * 2
@@ -35,7 +35,7 @@ def startup_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
     """Return the time that the container may take until it answers health checks."""
     wanted_s = _ENGINE_START_S + weights_bytes / _LOAD_BYTES_S
     parts = f"{_ENGINE_START_S} s for the engine and loading {gib(weights_bytes)} at {_LOAD_BYTES_S / 1e6:,.0f} MB/s"
-    if model.s3_uri is None:
+    if model.hub_id is not None:
         wanted_s += weights_bytes / _HUB_BYTES_S
         parts += f", after fetching them from the hub at {_HUB_BYTES_S / 1e6:,.0f} MB/s"
     return _bounded(wanted_s, f"It covers {parts}, all assumed")

@@ -86,9 +86,7 @@ class EndpointCalibration(FrozenModel):
         return Calibration(fixed=self.fixed, marginal=self.marginal)
 
 
-def read_calibration(
-    document: Mapping[str, object] | None, where: str = "calibration"
-) -> EndpointCalibration | None:
+def read_calibration(document: Mapping[str, object] | None, where: str = "calibration") -> EndpointCalibration | None:
     """Read an environment's entry of a calibration file; `None` when there is none.
 
     Args:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from seatrial.errors import BenchError
 from seatrial.report.markdown import render_markdown
 from seatrial.report.page import render_html
+from seatrial.secrets import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,9 +41,9 @@ def write_report(result: TrialResult, plan: Plan | None, folder: Path) -> Report
     """
     report = Report(html=folder / "report.html", markdown=folder / "report.md", json=folder / "report.json")
     texts = {
-        report.html: render_html(result, plan),
-        report.markdown: render_markdown(result, plan),
-        report.json: render_json(result),
+        report.html: redacted(render_html(result, plan)),
+        report.markdown: redacted(render_markdown(result, plan)),
+        report.json: redacted(render_json(result)),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)

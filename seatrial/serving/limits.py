@@ -66,6 +66,32 @@ DECIDED_BY_PLAN = {
         "hf_token": "model.hub_token_secret",
         "hugging_face_hub_token": "model.hub_token_secret",
     },
+    "vllm": {
+        "model": "model.hub_id",
+        "revision": "model.revision",
+        "trust_remote_code": "model.trust_remote_code",
+        "tensor_parallel_size": "serving.overrides.tensor_parallel_degree",
+        "dtype": "serving.overrides.dtype",
+        "quantization": "serving.overrides.quantization",
+        "max_model_len": "serving.overrides.max_model_len",
+        "max_num_seqs": "serving.overrides.max_num_seqs",
+        "max_num_batched_tokens": "serving.overrides.max_num_batched_tokens",
+    },
+    "sglang": {
+        "model": "model.hub_id",
+        "model_path": "model.hub_id",
+        "revision": "model.revision",
+        "trust_remote_code": "model.trust_remote_code",
+        "tp": "serving.overrides.tensor_parallel_degree",
+        "tp_size": "serving.overrides.tensor_parallel_degree",
+        "tensor_parallel_size": "serving.overrides.tensor_parallel_degree",
+        "dtype": "serving.overrides.dtype",
+        "quantization": "serving.overrides.quantization",
+        "context_length": "serving.overrides.max_model_len",
+        "max_running_requests": "serving.overrides.max_num_seqs",
+        "chunked_prefill_size": "serving.overrides.max_num_batched_tokens",
+        "max_queued_requests": "serving.overrides.max_queued_requests",
+    },
 }
 
 

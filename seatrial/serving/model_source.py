@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.errors import RenderError
+from seatrial.catalog import jumpstart
+from seatrial.errors import Problem, RenderError
 
 if TYPE_CHECKING:
     from seatrial.spec.load import LoadedSpec
 
 MOUNT = "/opt/ml/model"
+
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,28 +24,83 @@ class ModelSource:
     Attributes:
         model_id: What the container is told to load: a hub id, or the mount point.
         revision: Commit of the hub repository.
-        weights_s3_uri: Prefix that the service mounts; `None` for a hub model.
+        weights_s3_uri: What the service mounts, a prefix with its final slash or a `.tar.gz` object that it unpacks;
+            `None` for a hub model.
         secret_env: Environment variable to Secrets Manager name of the hub token.
+        notes: Warnings that stop nothing.
     """
 
     model_id: str
     revision: str | None
     weights_s3_uri: str | None
     secret_env: dict[str, str]
+    notes: tuple[Problem, ...] = ()
 
 
 def model_source(loaded: LoadedSpec) -> ModelSource:
     """Return where the weights come from.
 
     Raises:
-        RenderError: SEA305 for a JumpStart id without the S3 prefix of its artifact.
+        RenderError: SEA366 for a JumpStart id whose artifact is not known.
     """
     model = loaded.endpoint.model
     if model.s3_uri is not None:
         return ModelSource(MOUNT, None, model.s3_uri, {})
     if model.hub_id is not None:
         secret = {"HF_TOKEN": model.hub_token_secret} if model.hub_token_secret else {}
-        return ModelSource(model.hub_id, model.revision, None, secret)
-    message = f"the artifact of JumpStart model {model.jumpstart_id} is not known here"
-    hint = "add model.s3_uri with the S3 prefix that the model's JumpStart page or the SageMaker SDK names"
-    raise RenderError([loaded.problem(("model", "jumpstart_id"), "SEA305", message, hint)])
+        return ModelSource(model.hub_id, model.revision, None, secret, _unpinned(loaded, model.hub_id))
+    if model.jumpstart_id is not None:
+        return _jumpstart_source(loaded, model.jumpstart_id)
+    message, hint = "the model has no source", "give model.hub_id, model.s3_uri or model.jumpstart_id"
+    raise RenderError([loaded.problem(("model",), "SEA305", message, hint)])
+
+
+def _unpinned(loaded: LoadedSpec, hub_id: str) -> tuple[Problem, ...]:
+    revision = loaded.endpoint.model.revision
+    if revision is not None and _COMMIT.fullmatch(revision):
+        return ()
+    what = f"the revision {revision} is a branch or a tag" if revision else "there is no revision"
+    message = f"{what}: {hub_id} may change between two starts of a container"
+    hint = "give model.revision, the commit that the model's page on the hub shows"
+    return (_warning(loaded, ("model", "revision" if revision else "hub_id"), message, hint),)
+
+
+def _warning(loaded: LoadedSpec, path: tuple[str, ...], message: str, hint: str) -> Problem:
+    placed = loaded.problem(path, "SEA365", message, hint)
+    return Problem(placed.where, placed.field, placed.rule, placed.message, placed.hint, severity="warning")
+
+
+def _jumpstart_source(loaded: LoadedSpec, model_id: str) -> ModelSource:
+    model = _jumpstart_model(loaded, model_id)
+    region = loaded.environment.region
+    path = ("model", "jumpstart_id")
+    if region not in jumpstart.regions():
+        message = f"JumpStart has no bucket in {region}"
+        hint = "stage the weights to a bucket of that region (seatrial stage) and give model.s3_uri"
+        raise RenderError([loaded.problem(path, "SEA366", message, hint)])
+    uri = model.s3_uri(region)
+    message = f"the artifact of {model_id} {model.version} is looked up: newer metadata may name another"
+    note = _warning(loaded, path, message, f"pin it: model.s3_uri: {uri}")
+    return ModelSource(MOUNT, None, uri, {}, (note,))
+
+
+def _jumpstart_model(loaded: LoadedSpec, model_id: str) -> jumpstart.JumpStartModel:
+    metadata = loaded.endpoint.model.jumpstart_metadata
+    if metadata is not None:
+        try:
+            return jumpstart.read_metadata(loaded.path.parent / metadata, model_id)
+        except jumpstart.MetadataError as error:
+            path = ("model", "jumpstart_metadata")
+            hint = "it holds JumpStart's own specification of the model, as JSON"
+            raise RenderError([loaded.problem(path, "SEA366", f"{error}", hint)]) from error
+    found = jumpstart.find(model_id)
+    if found is None:
+        near = ", ".join(jumpstart.nearest(model_id))
+        hint = (
+            f"{f'near in the catalog: {near}; ' if near else ''}give model.s3_uri, the artifact's prefix as the "
+            "model's page names it, or model.jumpstart_metadata, a copy of its specification "
+            "(scripts/fetch_jumpstart.py writes one with the SageMaker SDK and your credentials)"
+        )
+        message = f"the catalog has no JumpStart model {model_id}"
+        raise RenderError([loaded.problem(("model", "jumpstart_id"), "SEA366", message, hint)])
+    return found

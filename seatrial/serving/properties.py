@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 _UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
+_BLANKS = " \t\f"
+# The end of a key: an unescaped `=` or `:` with blanks around it, or blanks alone.
+_KEY_END = re.compile(r"(?<!\\)(?:\\\\)*(?P<end>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One entry of a file.
+
+    Attributes:
+        key: The key, unescaped.
+        value: The value, unescaped.
+        number: Line of the file on which the entry begins, from 1.
+    """
+
+    key: str
+    value: str
+    number: int
 
 
 def escape_property(value: str) -> str:
     r"""Write a value as `java.util.Properties` reads it back: `\`, line ends, leading blanks, non-Latin-1 escaped."""
     text = "".join(_ESCAPES.get(char) or _ascii(char) for char in value)
     return f"\\{text}" if text.startswith(" ") else text
+
+
+def escape_key(key: str) -> str:
+    """Write a key as `java.util.Properties` reads it back: what ends a key or starts a comment is escaped."""
+    return re.sub(r"([ =:#!])", r"\\\1", "".join(_ESCAPES.get(char) or _ascii(char) for char in key))
 
 
 def _ascii(char: str) -> str:
@@ -26,28 +50,37 @@ def _ascii(char: str) -> str:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read a properties file: `key=value` lines, comments, continuation lines and escapes; a later key wins."""
-    values: dict[str, str] = {}
-    for line in _logical_lines(text):
-        key, _, value = line.partition("=")
-        values[_unescape(key.strip())] = _unescape(value.lstrip())
-    return values
+    """Read a properties file as a mapping; a later key wins."""
+    return {line.key: line.value for line in read_properties(text)}
 
 
-def _logical_lines(text: str) -> list[str]:
-    lines: list[str] = []
-    pending = ""
-    for raw in re.split(r"\r\n|\n|\r", text):
-        line = pending + raw.lstrip()
-        if not pending and (not line or line[0] in "#!"):
+def read_properties(text: str) -> tuple[Line, ...]:
+    """Read a properties file as Java does: `=`, `:` or blanks end a key; comments, continuation lines and escapes."""
+    return tuple(_line(logical, number) for number, logical in _logical_lines(text))
+
+
+def _line(logical: str, number: int) -> Line:
+    end = _KEY_END.search(logical)
+    key, value = (logical[: end.start("end")], logical[end.end("end") :]) if end else (logical, "")
+    return Line(_unescape(key), _unescape(value), number)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    parts: list[str] = []
+    first = 0
+    for number, raw in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
+        line = raw.lstrip(_BLANKS)
+        if not parts and (not line or line[0] in "#!"):
             continue
-        trailing = len(line) - len(line.rstrip("\\"))
-        if trailing % 2:
-            pending = line[:-1]
-            continue
-        lines.append(line)
-        pending = ""
-    return [*lines, pending] if pending else lines
+        first = first if parts else number
+        continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        parts.append(line[:-1] if continued else line)
+        if not continued:
+            if any(parts):
+                yield first, "".join(parts)
+            parts = []
+    if any(parts):
+        yield first, "".join(parts)
 
 
 def _unescape(text: str) -> str:
@@ -74,9 +107,20 @@ def _escape_at(text: str, index: int) -> tuple[int, str]:
 
 
 def parse_env(text: str) -> dict[str, str]:
+    """Read `NAME=value` lines as a mapping; a later name wins."""
+    return {line.key: line.value for line in read_env(text)}
+
+
+def read_env(text: str) -> tuple[Line, ...]:
     """Read `NAME=value` lines; the value is everything after the first `=`."""
-    pairs = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
-    return {name: value for name, _, value in pairs}
+    return tuple(_env_lines(re.split(r"\r\n|\n|\r", text)))
+
+
+def _env_lines(lines: Iterable[str]) -> Iterator[Line]:
+    for number, line in enumerate(lines, start=1):
+        if line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            yield Line(name, value, number)
 
 
 def write_env(env: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.errors import RenderError
-from seatrial.serving.properties import escape_property
+from seatrial.serving.properties import escape_key, escape_property
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +53,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["properties"] = escape_property
+    environment.filters["property_key"] = escape_key
     environment.filters["env"] = _env_value
     return environment
 

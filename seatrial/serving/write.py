@@ -11,10 +11,10 @@ from seatrial.errors import RenderError
 from seatrial.serving.properties import write_env
 
 if TYPE_CHECKING:
-    from seatrial.serving.document import ServingConfig
+    from seatrial.serving.rendered import RenderedConfig
 
 
-def rendered_files(config: ServingConfig) -> dict[str, str]:
+def rendered_files(config: RenderedConfig) -> dict[str, str]:
     """Return the text of every rendered file by name; secrets are shown as references."""
     files = dict(config.files)
     secrets = {name: f"(from Secrets Manager: {secret})" for name, secret in config.secret_env.items()}
@@ -23,7 +23,7 @@ def rendered_files(config: ServingConfig) -> dict[str, str]:
     return files
 
 
-def write_config(config: ServingConfig, folder: Path) -> tuple[Path, ...]:
+def write_config(config: RenderedConfig, folder: Path) -> tuple[Path, ...]:
     """Write the rendered files to a new or empty folder and return their paths.
 
     Raises:

@@ -159,7 +159,7 @@ class ServingOverrides(FrozenModel):
 class ServingSpec(FrozenModel):
     """The engine, the instance types that may be used, and what is fixed beforehand."""
 
-    engine: Literal["auto", "lmi", "tgi"] = Field("auto", description="Serving container; `auto` decides.")
+    engine: Literal["auto", "lmi", "tgi", "vllm", "sglang"] = Field("auto", description="Serving container; `auto` decides.")
     backend: Backend = Field("auto", description="What runs the model inside LMI; `auto` is its newest vLLM form.")
     engine_version: str | None = Field(None, description="Container version as the catalog writes it.")
     image: ImageUri | None = Field(None, description="URI in a private ECR repository to use as it is.")

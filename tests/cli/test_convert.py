@@ -82,7 +82,8 @@ def test_arguments_of_vllm_pass_between_lmi_and_vllm(seatrial: Seatrial, project
         (
             ("tgi.env", "--to", "ollama"),
             "tgi.env: SEA107: ollama is no container: lmi, tgi, vllm, sglang, or lmi-async, lmi-vllm, lmi-dist, "
-            "lmi-trtllm, lmi-neuronx, lmi-deepspeed, lmi-python, tgi, vllm, sglang\n  hint: say --from and its version\n",
+            "lmi-trtllm, lmi-neuronx, lmi-deepspeed, lmi-python, tgi, vllm, sglang\n"
+            "  hint: say --from and its version\n",
         ),
         (("tgi.env", "--to", "vllm", "-o", "tgi.env"), "tgi.env: SEA101: can't be written: File exists\n"),
     ],

@@ -119,7 +119,7 @@ def test_a_folder_with_an_instance_type(seatrial: Seatrial, project: Path) -> No
         (
             ("--instance-type", "ml.g5.13xlarge"),
             "--instance-type: SEA110: ml.g5.13xlarge is not in the catalog\n"
-            "  hint: did you mean ml.g5.12xlarge, ml.g5.xlarge, ml.g5.16xlarge?\n",
+            "  hint: did you mean ml.g5.16xlarge, ml.g5.12xlarge, ml.g5.xlarge?\n",
         ),
     ],
 )

@@ -5,11 +5,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import RenderError
-from seatrial.serving.properties import escape_property, parse_env, parse_properties, write_env
+from seatrial.serving.properties import (
+    escape_key,
+    escape_property,
+    parse_env,
+    parse_properties,
+    read_env,
+    read_properties,
+    write_env,
+)
 from seatrial.serving.templates import fill
 
+KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True)
 VALUES = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@given(KEYS, VALUES)
+def test_every_key_reads_back(key: str, value: str) -> None:
+    assert parse_properties(f"{escape_key(key)}={escape_property(value)}\n") == {key: value}
+
+
+def test_an_entry_begins_on_the_line_of_its_key() -> None:
+    assert [(line.key, line.number) for line in read_properties("# c\na=1\\\n  2\n\nb=3\n")] == [("a", 2), ("b", 5)]
+    assert [(line.key, line.number) for line in read_env("# c\n\nA=1\n")] == [("A", 3)]
+
+
+def test_only_line_ends_end_a_variable() -> None:
+    assert parse_env("A=x\u2028y\x0cz\nB=1\n") == {"A": "x\u2028y\x0cz", "B": "1"}
 
 
 @given(VALUES)
@@ -35,6 +58,12 @@ def test_any_text_is_read(text: str) -> None:
         ("a=b\\\n   c\n", {"a": "bc"}),
         ("a=\\u00e9\\\\\n", {"a": "é\\"}),
         ("a\n", {"a": ""}),
+        ("a:1\nb 2\nc\t=\t3\n", {"a": "1", "b": "2", "c": "3"}),
+        ("a\\ b\\=c=1\n", {"a b=c": "1"}),
+        ("a\\\\=1\n", {"a\\": "1"}),
+        ("a==1\n", {"a": "=1"}),
+        ("\\\n\na=1\n", {"a": "1"}),
+        ("a=1\\\n#b=2\n", {"a": "1#b=2"}),
     ],
 )
 def test_java_s_rules(text: str, expected: dict[str, str]) -> None:
@@ -42,7 +71,7 @@ def test_java_s_rules(text: str, expected: dict[str, str]) -> None:
 
 
 def test_an_undefined_hole_is_an_error_and_not_nothing() -> None:
-    with pytest.raises(RenderError, match="SEA301: UndefinedError: 'endpoint' is undefined"):
+    with pytest.raises(RenderError, match="SEA301: UndefinedError: 'header' is undefined"):
         fill("lmi/serving.properties.j2", {})
 
 

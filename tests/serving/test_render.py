@@ -194,11 +194,6 @@ def test_a_secret_is_a_reference_everywhere(loaded: Loaded, make_plan: MakePlan)
     assert "HF_TOKEN=(from Secrets Manager: seatrial/hub-token)\n" in rendered_files(config)["container.env"]
 
 
-def test_jumpstart_without_its_artifact_names_what_is_missing(loaded: Loaded, make_plan: MakePlan) -> None:
-    with pytest.raises(RenderError, match="SEA305: the artifact of JumpStart model llama is not known here"):
-        render(loaded(model="jumpstart_id: llama\n  accept_eula: true"), make_plan())
-
-
 class TestWriting:
     def test_to_a_new_folder(self, loaded: Loaded, make_plan: MakePlan, tmp_path: Path) -> None:
         config = render(loaded(), make_plan())

@@ -12,14 +12,15 @@ import seatrial_cdk
 from seatrial.packaging import zip_bytes
 
 _SHARED_MODULES = ("__init__.py", "errors.py", "units.py")
+_SHARED_PACKAGES = ("bench", "payload")
 
 
 def runtime_archive() -> bytes:
-    """Return the zip archive of the handlers and of the bench; equal sources give equal bytes."""
+    """Return the zip archive of the handlers, of the bench and the payloads; equal sources give equal bytes."""
     core, library = Path(seatrial.__path__[0]), Path(seatrial_cdk.__path__[0])
     modules = [
         *(core / name for name in _SHARED_MODULES),
-        *(core / "bench").rglob("*.py"),
+        *(module for package in _SHARED_PACKAGES for module in (core / package).rglob("*.py")),
         library / "__init__.py",
         library / "smoke_benchmark" / "__init__.py",
         *(library / "smoke_benchmark" / "runtime").glob("*.py"),

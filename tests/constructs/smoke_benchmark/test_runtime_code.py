@@ -27,12 +27,13 @@ def test_a_handler_starts_from_the_archive_with_the_standard_library_alone(tmp_p
     assert (started.stdout, started.stderr) == ("handler\n", "")
 
 
-def test_only_the_bench_and_the_handlers_are_in_the_archive() -> None:
+def test_only_the_bench_the_payloads_and_the_handlers_are_in_the_archive() -> None:
     with zipfile.ZipFile(io.BytesIO(runtime_archive())) as archive:
         names = archive.namelist()
     tops = {name.rpartition("/")[0] for name in names}
     assert {top for top in tops if not top.startswith("seatrial/bench")} == {
         "seatrial",
+        "seatrial/payload",
         "seatrial_cdk",
         "seatrial_cdk/smoke_benchmark",
         "seatrial_cdk/smoke_benchmark/runtime",

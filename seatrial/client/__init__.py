@@ -1,0 +1,54 @@
+"""A small client for LLM endpoints on SageMaker: boto3 is the transport, `seatrial.payload` knows the schemas.
+
+client = boto3.client("sagemaker-runtime", config=client_config())
+target = Target("chat", Schema.LMI_ASYNC, inference_component="chat-copy")
+completion = generate(client, target, "Where does the boat go?", Options(max_tokens=64))
+"""
+
+from __future__ import annotations
+
+from seatrial.bench.failure import Failure
+from seatrial.client.confidence import Confidence, confidence
+from seatrial.client.config import client_config
+from seatrial.client.continuation import continue_until_stop, generate_rounds
+from seatrial.client.error import InvocationError
+from seatrial.client.events import stream_lines, stream_parts
+from seatrial.client.generation import GenerationStream, generate, generate_stream
+from seatrial.client.many import Outcome, invoke_many
+from seatrial.client.target import Target
+from seatrial.payload.answer import Completion, FinishReason, Piece, Token, Usage
+from seatrial.payload.error import AnswerError, RequestError
+from seatrial.payload.options import Options
+from seatrial.payload.reader import read_answer
+from seatrial.payload.request import message, request_body
+from seatrial.payload.schema import Schema
+
+__all__ = [
+    "AnswerError",
+    "Completion",
+    "Confidence",
+    "Failure",
+    "FinishReason",
+    "GenerationStream",
+    "InvocationError",
+    "Options",
+    "Outcome",
+    "Piece",
+    "RequestError",
+    "Schema",
+    "Target",
+    "Token",
+    "Usage",
+    "client_config",
+    "confidence",
+    "continue_until_stop",
+    "generate",
+    "generate_rounds",
+    "generate_stream",
+    "invoke_many",
+    "message",
+    "read_answer",
+    "request_body",
+    "stream_lines",
+    "stream_parts",
+]

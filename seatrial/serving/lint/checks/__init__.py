@@ -1,0 +1,1 @@
+"""The rules' own code: one file for each kind of question."""

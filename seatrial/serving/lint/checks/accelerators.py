@@ -1,0 +1,91 @@
+"""What the accelerators of the instance can't run, and what the model's shape forbids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.serving.lint.rules import found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.catalog.instances import Instance
+    from seatrial.serving.lint.finding import Finding
+    from seatrial.serving.lint.subject import Said, Subject
+
+_NO_KERNELS = {  # by accelerator: what vLLM has no kernels for (supported hardware, Turing = T4)
+    "NVIDIA T4": ("marlin", "exl2"),
+}
+
+
+def degree(subject: Subject) -> Iterator[Finding]:
+    """SEA326: a tensor parallel degree that the model or the instance can't be split into."""
+    said = subject.fields.get("tensor_parallel_degree")
+    degree = said.number if said else None
+    if said is None or degree is None:
+        return
+    model, instance = subject.architecture, subject.instance
+    if degree == 0:
+        yield found(subject, "SEA326", said.option.entry, "a model can't run on 0 GPUs", "write 1 or more")
+        return
+    if model and model.attention_heads % degree:
+        message = f"{model.attention_heads} attention heads of {model.id} can't be split evenly over {degree} GPUs"
+        fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not model.attention_heads % number)
+        yield found(subject, "SEA326", said.option.entry, message, f"write {fits.replace(', ', ' or ')}")
+    if instance and degree > _devices(instance):
+        message = f"{instance.instance_type} has {_devices(instance)} accelerators, fewer than {degree}"
+        fix = f"write at most {_devices(instance)}, or choose a larger instance"
+        yield found(subject, "SEA326", said.option.entry, message, fix)
+
+
+def _devices(instance: Instance) -> int:
+    """Count what a degree counts: GPUs, or the two NeuronCores of a first- or second-generation Neuron chip."""
+    return instance.accelerator_count * (2 if instance.link == "neuron" else 1)
+
+
+def dtype(subject: Subject) -> Iterator[Finding]:
+    """SEA327, SEA328: a type or quantization that the accelerator can't run, or only weight-only."""
+    instance = subject.instance
+    if instance is None or instance.link == "neuron":
+        return
+    told = subject.fields.get("dtype")
+    if told and told.value == "bf16" and not instance.has_bf16:
+        message = f"{instance.accelerator} does not compute in bfloat16, and the engine does not start"
+        is_lmi = subject.target is not None and subject.target.engine == "lmi"
+        yield found(subject, "SEA327", told.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
+    quantization = subject.fields.get("quantization")
+    if quantization:
+        yield from _quantization(subject, quantization, instance)
+    cache = subject.fields.get("kv_cache_dtype")
+    if cache and cache.value.startswith("fp8") and not _has_fp8(instance):
+        yield found(subject, "SEA328", cache.option.entry, _no_fp8(instance, "cache"), "leave it out")
+
+
+def _quantization(subject: Subject, said: Said, instance: Instance) -> Iterator[Finding]:
+    if said.value == "fp8" and not _has_fp8(instance):
+        yield found(subject, "SEA328", said.option.entry, _no_fp8(instance, "weights"), "choose awq or gptq weights")
+    elif said.value in _NO_KERNELS.get(instance.accelerator, ()):
+        message = f"there are no {said.value} kernels for {instance.accelerator}"
+        yield found(subject, "SEA327", said.option.entry, message, "choose an instance with a newer GPU: ml.g5, ml.g6")
+
+
+def _no_fp8(instance: Instance, what: str) -> str:
+    if what == "cache":
+        return f"{instance.accelerator} has no FP8, and not every attention kernel takes an FP8 cache there"
+    return f"{instance.accelerator} has no FP8: weights are stored in it, and computed in 16 bits, which is slower"
+
+
+def _has_fp8(instance: Instance) -> bool:
+    return instance.flops_8bit is not None or "Blackwell" in instance.accelerator
+
+
+def context(subject: Subject) -> Iterator[Finding]:
+    """SEA340: more tokens than the model was made for."""
+    said, model = subject.fields.get("max_model_len"), subject.architecture
+    stretched = any(name.startswith("rope_scaling") for name in subject.fields) or subject.option("hf_overrides")
+    vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")
+    if said is None or model is None or said.number is None or stretched or not vllm:
+        return
+    if said.number > model.max_context and not subject.option("VLLM_ALLOW_LONG_MAX_MODEL_LEN"):
+        message = f"{said.number} tokens exceed the {model.max_context} of {model.id}, and vLLM does not start"
+        yield found(subject, "SEA340", said.option.entry, message, f"write at most {model.max_context}")

@@ -1,0 +1,105 @@
+"""Keys that contradict each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.catalog.dialects import within
+from seatrial.serving.lint.batching import is_above_one
+from seatrial.serving.lint.rules import found, key_like, rename
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.serving.lint.finding import Finding
+    from seatrial.serving.lint.names import Option
+    from seatrial.serving.lint.subject import Subject
+    from seatrial.serving.lint.target import Target
+
+# vLLM's names of what LMI always sets under its own (vllm_rb_properties.handle_lmi_vllm_config_conflicts).
+_OWN_NAMES = {
+    "max_num_seqs": "max_rolling_batch_size",
+    "tensor_parallel_size": "tensor_parallel_degree",
+    "pipeline_parallel_size": "pipeline_parallel_degree",
+}
+_FIRST_PASSED_ON = (14,)
+_BOTH_WAYS = ("bitsandbytes", "bitsandbytes-nf4", "bitsandbytes-fp4")
+_FIRST_WITH_BITSANDBYTES_TYPES = (1, 4)
+
+
+def own_names(subject: Subject) -> Iterator[Finding]:
+    """SEA319: vLLM's name of what LMI sets itself."""
+    target = subject.target
+    if target is None or target.dialect not in ("lmi-async", "lmi-vllm") or target.version < _FIRST_PASSED_ON:
+        return
+    for name, own in _OWN_NAMES.items():
+        option, beside = subject.option(name), subject.option(own)
+        if option is None or (beside and beside.value == option.value):
+            continue
+        key = key_like(option, own)
+        message = f"LMI always sets {own}, and vLLM does not start when {name} says otherwise"
+        edit = None if beside else rename(subject.source, option.entry, key)
+        yield found(subject, "SEA319", option.entry, message, f"write {key} only", edit)
+
+
+def modes(subject: Subject) -> Iterator[Finding]:
+    """SEA319: batching modes of LMI that exclude each other."""
+    rolling, batch = subject.text("rolling_batch"), subject.option("batch_size", "server")
+    is_async = subject.text("async_mode").lower() == "true"
+    if is_async and rolling not in ("", "disable"):
+        option = subject.option("rolling_batch")
+        message = f"the asynchronous handler batches itself and excludes rolling_batch={rolling}"
+        yield found(subject, "SEA319", option.entry if option else None, message, "write rolling_batch=disable")
+    if batch and is_above_one(batch.value) and rolling not in ("", "disable"):
+        message = f"batch_size={batch.value} is dynamic batching, and turns rolling_batch={rolling} off"
+        yield found(subject, "SEA319", batch.entry, message, "leave batch_size out, or write rolling_batch=disable")
+
+
+def two_names(subject: Subject) -> Iterator[Finding]:
+    """SEA319: two names of one option that say different things."""
+    first: dict[tuple[str, str], Option] = {}
+    for option in subject.options:
+        known = first.setdefault((option.space, option.name), option)
+        if known.entry.key != option.entry.key and known.value != option.value:
+            message = f"{known.entry.key}={known.value} on line {known.entry.line} is the same option, said differently"
+            yield found(subject, "SEA319", option.entry, message, "keep one of them")
+
+
+def tgi(subject: Subject) -> Iterator[Finding]:
+    """SEA319: what TGI refuses together."""
+    target = subject.target
+    if target is None or target.engine != "tgi":
+        return
+    old, new = subject.option("MAX_INPUT_LENGTH"), subject.option("MAX_INPUT_TOKENS")
+    if old and new and within(target.version, "2.0.0", None):
+        message = "TGI does not start with MAX_INPUT_LENGTH beside MAX_INPUT_TOKENS"
+        yield found(subject, "SEA319", old.entry, message, "leave MAX_INPUT_LENGTH out")
+    yield from _type_and_quantization(subject, target)
+    shards, quantize = subject.fields.get("tensor_parallel_degree"), subject.option("QUANTIZE")
+    if quantize and quantize.value == "exl2" and shards and (shards.number or 1) > 1:
+        yield found(subject, "SEA319", quantize.entry, "TGI can't shard exl2 weights", "write SM_NUM_GPUS=1")
+
+
+def _type_and_quantization(subject: Subject, target: Target) -> Iterator[Finding]:
+    dtype, quantize = subject.option("DTYPE"), subject.option("QUANTIZE")
+    if dtype is None or quantize is None:
+        return
+    if quantize.value in _BOTH_WAYS and target.version >= _FIRST_WITH_BITSANDBYTES_TYPES:
+        return
+    message = f"TGI takes only one of DTYPE and QUANTIZE={quantize.value}, and does not start with both"
+    yield found(subject, "SEA319", dtype.entry, message, "leave DTYPE out")
+
+
+def prefill(subject: Subject) -> Iterator[Finding]:
+    """SEA319: vLLM without chunked prefill must take its longest prompt in one step."""
+    tokens, length = subject.fields.get("max_num_batched_tokens"), subject.fields.get("max_model_len")
+    chunked = subject.fields.get("chunked_prefill")
+    vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")
+    if not (vllm and tokens and length and chunked and chunked.value == "false"):
+        return
+    if tokens.number is not None and length.number is not None and tokens.number < length.number:
+        message = (
+            f"{tokens.number} tokens of a step are below {length.number} of a sequence, and prompts aren't chunked"
+        )
+        fix = f"write at least {length.number}, or enable chunked prefill"
+        yield found(subject, "SEA319", tokens.option.entry, message, fix)

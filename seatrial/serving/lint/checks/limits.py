@@ -1,0 +1,65 @@
+"""Limits that constrain each other, and limits of the service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.catalog.dialects import within
+from seatrial.serving.limits import env_problems
+from seatrial.serving.lint.rules import found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.serving.lint.finding import Finding
+    from seatrial.serving.lint.subject import Said, Subject
+
+LAST_WITHOUT_CHUNKS = "2.3"  # TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill
+
+
+def tgi(subject: Subject) -> Iterator[Finding]:
+    """SEA322: TGI's token limits. Prompt < total <= batch total; prefill <= batch total; prompt <= prefill."""
+    target = subject.target
+    if target is None or target.engine != "tgi":
+        return
+    prompt, total = _limit(subject, "max_input_len"), _limit(subject, "max_model_len")
+    prefill, batch = _limit(subject, "max_num_batched_tokens"), _limit(subject, "max_batch_total_tokens")
+    if prompt and total and prompt[1] >= total[1]:
+        yield _broken(subject, prompt, "not below", total, f"write at most {total[1] - 1}")
+    if total and batch and total[1] > batch[1]:
+        yield _broken(subject, total, "above", batch, f"write at most {batch[1]}")
+    if prefill and batch and prefill[1] > batch[1]:
+        yield _broken(subject, prefill, "above", batch, f"write at most {batch[1]}")
+    if prompt and prefill and prefill[1] < prompt[1] and within(target.version, "0", LAST_WITHOUT_CHUNKS):
+        yield _broken(subject, prefill, "below", prompt, f"write at least {prompt[1]}")
+    yield from _positive(subject)
+
+
+_Limit = tuple["Said", int]
+
+
+def _limit(subject: Subject, field: str) -> _Limit | None:
+    said = subject.fields.get(field)
+    return (said, said.number) if said and said.number is not None else None
+
+
+def _broken(subject: Subject, this: _Limit, how: str, other: _Limit, fix: str) -> Finding:
+    entry, beside = this[0].option.entry, other[0].option.entry
+    message = f"{entry.key}={this[1]} is {how} {beside.key}={other[1]}, and TGI does not start"
+    return found(subject, "SEA322", entry, message, fix)
+
+
+def _positive(subject: Subject) -> Iterator[Finding]:
+    for name in ("MAX_BATCH_SIZE", "VALIDATION_WORKERS"):
+        option = subject.option(name)
+        if option and option.value.strip() == "0":
+            yield found(subject, "SEA322", option.entry, f"{name} must be above 0, or TGI does not start", "write 1")
+
+
+def service(subject: Subject) -> Iterator[Finding]:
+    """SEA302: the service's limits on a container's environment."""
+    entries = {entry.key: entry for entry in subject.source.entries if entry.form == "env"}
+    by_start = {key[:40]: entry for key, entry in entries.items()}
+    for problem in env_problems({key: entry.value for key, entry in entries.items()}, subject.source.file):
+        hint = problem.hint or "leave variables out, or move options to serving.properties"
+        yield found(subject, "SEA302", by_start.get(problem.field), problem.message, hint)

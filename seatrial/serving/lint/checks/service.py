@@ -1,0 +1,113 @@
+"""What SageMaker itself makes of a model: timeouts, AMI, accelerators, isolation, secrets, EULA, weights."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from seatrial.catalog.images import ami_version
+from seatrial.serving.lint.hidden import secret_in
+from seatrial.serving.lint.rules import found
+from seatrial.serving.lint.subject import MOUNT, hub_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.serving.lint.finding import Finding
+    from seatrial.serving.lint.subject import Subject
+
+MAX_STARTUP_TIMEOUT_S = 3600  # ContainerStartupHealthCheckTimeoutInSeconds
+_CUDA = re.compile(r"cu(\d{2})(\d)")
+# CUDA that the driver of each AMI runs without a compatibility layer (InferenceAmiVersion, developer guide).
+_AMI_CUDA = {
+    "al2-ami-sagemaker-inference-gpu-2": (12, 2),
+    "al2-ami-sagemaker-inference-gpu-2-1": (12, 2),
+    "al2-ami-sagemaker-inference-gpu-3-1": (12, 4),
+    "al2023-ami-sagemaker-inference-gpu-4-1": (13, 0),
+}
+_GATED_BUCKET = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
+
+
+def startup_timeout(subject: Subject) -> Iterator[Finding]:
+    """SEA323: a loading timeout that the startup health check cuts off."""
+    said = subject.fields.get("model_loading_timeout_s")
+    check, loading_s = subject.fact("startup_timeout_s"), said.number if said else None
+    if said is None or loading_s is None:
+        return
+    limit_s = int(check) if check and check.isdigit() else MAX_STARTUP_TIMEOUT_S
+    if loading_s > limit_s:
+        told = f"the startup health check's {limit_s} s" if check else f"{limit_s} s, the longest startup health check"
+        message = f"{loading_s} s of loading exceed {told}, which ends the container first"
+        yield found(subject, "SEA323", said.option.entry, message, f"write at most {limit_s}")
+
+
+def ami(subject: Subject) -> Iterator[Finding]:
+    """SEA324: a CUDA that the instance's AMI can't run."""
+    image, chosen = subject.fact("image") or "", subject.fact("ami_version")
+    cuda = _CUDA.search(image.rpartition(":")[2])
+    if cuda is None or (chosen is None and "variant" not in subject.facts):
+        return  # which AMI is used is not told
+    needed = (int(cuda[1]), int(cuda[2]))
+    told = chosen or "the default AMI"
+    has = _AMI_CUDA.get(chosen) if chosen else None
+    if needed[0] > (has[0] if has else 12 if chosen is None else needed[0]):
+        message = f"CUDA {needed[0]}.{needed[1]} of the image needs a newer driver than {told} has; no log is written"
+        fix = f"write InferenceAmiVersion {ami_version(cuda[0]) or max(_AMI_CUDA)}"
+        yield found(subject, "SEA324", subject.source.facts.get("image"), message, fix)
+
+
+def accelerator(subject: Subject) -> Iterator[Finding]:
+    """SEA325: an image for other accelerators than the instance has."""
+    image, instance = subject.fact("image"), subject.instance
+    if image is None or instance is None:
+        return
+    for_neuron = "neuron" in image
+    has_neuron = instance.link == "neuron"
+    if for_neuron != has_neuron:
+        wanted = "AWS Neuron" if for_neuron else "NVIDIA GPUs"
+        message = f"the image is for {wanted}, and {instance.instance_type} has {instance.accelerator}"
+        fix = (
+            "choose ml.inf2, ml.trn1 or ml.trn2"
+            if for_neuron
+            else "choose an image for Neuron, or an instance with GPUs"
+        )
+        yield found(subject, "SEA325", subject.facts["image"], message, fix)
+
+
+def isolation(subject: Subject) -> Iterator[Finding]:
+    """SEA329: an isolated container that would fetch its model."""
+    said = subject.fields.get("model_id")
+    if said is None or (subject.fact("network_isolation") or "").lower() != "true":
+        return
+    if hub_id(said.value) or said.value.startswith("s3://"):
+        message = f"an isolated container can't fetch {said.value}"
+        fix = f"stage the weights (seatrial stage), name them in ModelDataSource, and write {MOUNT} here"
+        yield found(subject, "SEA329", said.option.entry, message, fix)
+
+
+def secrets(subject: Subject) -> Iterator[Finding]:
+    """SEA330: a secret in plain text; no part of it is repeated."""
+    for entry in subject.source.entries:
+        if what := secret_in(entry.key, entry.value):
+            message = f"{what} stands in plain text, where everybody reads it who may describe the model"
+            fix = "take it out and revoke it; refer to Secrets Manager: model.hub_token_secret"
+            yield found(subject, "SEA330", entry, message, fix)
+
+
+def eula(subject: Subject) -> Iterator[Finding]:
+    """SEA331: gated weights whose EULA is not accepted."""
+    uri, accepted = subject.facts.get("s3_uri"), subject.facts.get("accept_eula")
+    if accepted and accepted.value.lower() != "true":
+        message = "the EULA is declined, and the service refuses the weights"
+        yield found(subject, "SEA331", accepted, message, "read it, then write ModelAccessConfig.AcceptEula: true")
+    elif uri and accepted is None and _GATED_BUCKET.match(uri.value):
+        message = "these weights are gated, and no ModelAccessConfig accepts their EULA"
+        fix = "read the EULA, then write ModelAccessConfig: {AcceptEula: true} beside S3Uri"
+        yield found(subject, "SEA331", uri, message, fix)
+
+
+def prefix(subject: Subject) -> Iterator[Finding]:
+    """SEA338: a prefix that doesn't end in a slash."""
+    uri = subject.facts.get("s3_uri")
+    if uri and subject.fact("s3_data_type") == "S3Prefix" and not uri.value.endswith("/"):
+        yield found(subject, "SEA338", uri, "an S3Prefix must end in a slash", f"write {uri.value}/")

@@ -1,0 +1,201 @@
+"""Values that the container doesn't take."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING
+
+from seatrial.catalog import spellings
+from seatrial.catalog.dialects import within
+from seatrial.serving.lint.nearest import nearest_of
+from seatrial.serving.lint.rules import found, revalue
+from seatrial.serving.lint.subject import spelled_by
+from seatrial.serving.reading import read_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.catalog.spellings import Spelling
+    from seatrial.serving.lint.finding import Finding
+    from seatrial.serving.lint.names import Option
+    from seatrial.serving.lint.subject import Subject
+    from seatrial.serving.lint.target import Target
+
+_SHORT = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32"}
+_LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
+_OPEN_FIELDS = ("quantization", "kv_cache_dtype", "speculative_decoding.method", "rope_scaling.kind")
+_TGI_TYPES = ("float16", "bfloat16")
+_OPEN = ("lmi-async", "lmi-vllm", "vllm", "sglang")  # their lists of values grow with vLLM and SGLang
+# DJL Serving, RollingBatchEnum by branch: first and last LMI number, and what they take.
+_ROLLING_BATCH: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
+    ("5", "9", ("auto", "disable", "vllm", "lmi-dist", "trtllm", "scheduler", "deepspeed")),
+    ("10", "14", ("auto", "disable", "vllm", "lmi-dist", "trtllm", "scheduler", "tnx")),
+    ("15", "16", ("auto", "disable", "vllm", "trtllm", "tnx", "lmi-dist")),
+    ("17", None, ("auto", "disable", "vllm", "trtllm", "lmi-dist")),
+)
+_FORMATS = ("json", "jsonlines", "sse", "json_chat", "jsonlines_chat", "sse_chat", "3p", "3p_stream", "none")
+_LAST_DEEPSPEED_ENGINE = (9,)
+_KINDS = {
+    "int": "a whole number",
+    "with_running": "a whole number",
+    "float": "a number",
+    "flag": "true or false",
+    "json": "a JSON object",
+    "seconds": "whole seconds",
+    "milliseconds": "whole milliseconds",
+}
+
+
+def dtype(subject: Subject) -> Iterator[Finding]:
+    """SEA317: a type spelled as another engine spells it."""
+    target = subject.target
+    option = (subject.option("DTYPE") or subject.option("dtype")) if target else None
+    if target is None or option is None:
+        return
+    written = option.value.strip().lower()
+    spelled = (_SHORT if target.engine == "lmi" else _LONG).get(written)
+    takes = "auto, fp32, fp16, bf16" if target.engine == "lmi" else "float16, bfloat16"
+    if spelled is None or (target.engine == "tgi" and spelled not in _TGI_TYPES):
+        return
+    edit = revalue(subject.source, option.entry, spelled)
+    message = f"{target.called} does not start with {option.value}: it takes {takes}"
+    yield found(subject, "SEA317", option.entry, message, f"write {spelled}", edit)
+
+
+def spelled(subject: Subject) -> Iterator[Finding]:
+    """SEA318: a value that no spelling of this key reads."""
+    target = subject.target
+    for option in subject.options if target else ():
+        rows = [row for row in spelled_by(option, subject.table) if row.fixed is None and row.field]
+        if option.name in ("rolling_batch", "output_formatter") or _is_left_out(target, option):
+            continue  # told by rules of their own
+        if not rows or target is None or _is_dtype(target, option) or any(_reads(row, option) for row in rows):
+            continue
+        if _wrong_kind(rows, option) or _wrong_word(target, rows, option):
+            allowed = _allowed(rows)
+            message = f"{option.value!r} is no value that {target.called} takes: {allowed}"
+            yield found(subject, "SEA318", option.entry, message, _nearest_fix(rows, option))
+
+
+def _is_left_out(target: Target | None, option: Option) -> bool:
+    return target is not None and target.engine == "vllm" and option.value.lower() == "false"
+
+
+def _is_dtype(target: Target, option: Option) -> bool:
+    if option.name.lower() != "dtype":
+        return False
+    return option.value.strip().lower() in (_SHORT if target.engine == "lmi" else _LONG)
+
+
+def _reads(row: Spelling, option: Option) -> bool:
+    return read_value(row, option.value) is not None or option.value in row.unset
+
+
+def _wrong_kind(rows: list[Spelling], option: Option) -> bool:
+    kinds = {row.kind for row in rows}
+    if "json" in kinds:
+        return not _is_object(option.value)
+    return not kinds & {"text", "json"} and not any(row.kind.startswith("pair") for row in rows)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _wrong_word(target: Target, rows: list[Spelling], option: Option) -> bool:
+    """Say whether a word is wrong: any other one in a closed list, one that only others take in an open list."""
+    texts = [row for row in rows if row.kind == "text" and (row.values or row.leave)]
+    if not texts:
+        return False
+    is_open = target.dialect in _OPEN and texts[0].field in _OPEN_FIELDS
+    return not is_open or option.value in _words(texts[0].field or "")
+
+
+@cache
+def _words(field: str) -> frozenset[str]:
+    rows = [row for row in spellings.every() if row.field == field]
+    return frozenset(word for row in rows for word in (*row.values.values(), *row.values, *row.reads))
+
+
+def _allowed(rows: list[Spelling]) -> str:
+    words = [word for row in rows for word in (*row.translation.values(), *row.reads, *row.unset)]
+    plain = [_KINDS[row.kind] for row in rows if row.kind in _KINDS and not row.translation]
+    return ", ".join(dict.fromkeys((*plain, *words))) or "another one"
+
+
+def _nearest_fix(rows: list[Spelling], option: Option) -> str:
+    words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
+    nearest = nearest_of(option.value, words)
+    return f"did you mean {nearest}?" if nearest else "write another value, or leave the key out"
+
+
+def batching(subject: Subject) -> Iterator[Finding]:
+    """SEA318: rolling_batch, engine, output_formatter and pipeline degree of LMI, which differ by version."""
+    target = subject.target
+    if target is None or target.engine != "lmi":
+        return
+    yield from _rolling_batch(subject, target)
+    yield from _engine(subject, target)
+    yield from _formatter(subject)
+    yield from _pipeline(subject, target)
+
+
+def _rolling_batch(subject: Subject, target: Target) -> Iterator[Finding]:
+    option = subject.option("rolling_batch")
+    taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
+    if option is None or not taken:
+        return
+    if option.value not in taken:
+        message = f"{target.called} takes {', '.join(taken)}"
+        nearest = nearest_of(option.value, taken)
+        yield found(subject, "SEA318", option.entry, message, f"did you mean {nearest}?" if nearest else "leave it out")
+    elif option.value == "lmi-dist" and target.dialect == "lmi-vllm":
+        message = f"lmi-dist was removed in LMI 15: {target.called} runs vLLM instead"
+        edit = revalue(subject.source, option.entry, "vllm")
+        yield found(subject, "SEA314", option.entry, message, "write vllm", edit)
+
+
+def _engine(subject: Subject, target: Target) -> Iterator[Finding]:
+    option = subject.option("engine", "server")
+    if option is None:
+        return
+    name = option.value
+    if target.dialect in ("lmi-async", "lmi-vllm") and name != "Python":
+        message = f"vLLM in {target.called} takes engine=Python only, and does not start with {name}"
+        yield found(subject, "SEA318", option.entry, message, "write engine=Python")
+    elif name.lower() in ("deepspeed", "fastertransformer") and target.version > _LAST_DEEPSPEED_ENGINE:
+        yield found(subject, "SEA318", option.entry, f"{target.called} has no engine {name}", "write engine=Python")
+
+
+def _formatter(subject: Subject) -> Iterator[Finding]:
+    option = subject.option("output_formatter")
+    if option and option.value not in _FORMATS and subject.target and subject.target.dialect != "lmi-async":
+        message = f"there is no formatter {option.value!r}: {', '.join(_FORMATS)}"
+        yield found(subject, "SEA318", option.entry, message, "name one of them")
+
+
+def _pipeline(subject: Subject, target: Target) -> Iterator[Finding]:
+    option = subject.option("pipeline_parallel_degree")
+    if option and target.dialect in ("lmi-async", "lmi-vllm") and option.value.strip() != "1":
+        message = f"vLLM in {target.called} does not start with a pipeline parallel degree other than 1"
+        fix = "write 1, and a tensor parallel degree that covers the GPUs"
+        yield found(subject, "SEA318", option.entry, message, fix)
+
+
+def dialect_exists(subject: Subject) -> Iterator[Finding]:
+    """SEA318: a batcher that this version does not have."""
+    target = subject.target
+    if target is None or subject.table is not None:
+        return
+    chosen = subject.option("rolling_batch") or subject.option("engine", "server") or subject.option("async_mode")
+    taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
+    if chosen and chosen.name == "rolling_batch" and chosen.value not in taken:
+        return  # told with the values of rolling_batch
+    if chosen and chosen.name == "engine" and target.version > _LAST_DEEPSPEED_ENGINE:
+        return  # told with the engine
+    message = f"{target.called} has no {target.dialect}"
+    yield found(subject, "SEA318", chosen.entry if chosen else None, message, "name a version that has it: --version")

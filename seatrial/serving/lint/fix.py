@@ -1,0 +1,60 @@
+"""Mends what is safe: keys and values get their newer spelling, exact repetitions go; the rest of a file stays."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.serving.lint.hidden import secrets_of, without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seatrial.serving.lint.finding import Edit, Finding
+    from seatrial.serving.lint.source import Source
+
+
+def fixed_text(source: Source, findings: Iterable[Finding]) -> str:
+    """Return a file's text with every edit of its findings made; of two that overlap, the first."""
+    edits = sorted({finding.edit for finding in findings if finding.edit and finding.file == source.file}, key=_place)
+    parts: list[str] = []
+    at = 0
+    for edit in edits:
+        if edit.start < at:
+            continue
+        parts += [source.text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join((*parts, source.text[at:]))
+
+
+def _place(edit: Edit) -> tuple[int, int, str]:
+    return edit.start, edit.end, edit.text
+
+
+def diff(source: Source, text: str) -> str:
+    """Return the difference between a file and its mended text, as patches are written; secrets are hidden."""
+    before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
+    lines = difflib.unified_diff(before, after, source.file, source.file)
+    whole = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return without_secrets(whole, secrets_of([source]))
+
+
+def write_fixed(source: Source, text: str) -> None:
+    """Write a mended file whole or not at all; its mode stays.
+
+    Raises:
+        OSError: When the file can't be written; it is then as it was.
+    """
+    path = Path(source.file).resolve()
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode(source.encoding))
+        Path(scratch).chmod(path.stat().st_mode & 0o7777)
+        Path(scratch).replace(path)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise

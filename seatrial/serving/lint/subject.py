@@ -1,0 +1,123 @@
+"""What the rules look at: one configuration, the container that reads it, and what is known of its deployment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from seatrial.catalog import instances, models, spellings
+from seatrial.errors import RenderError
+from seatrial.serving.lint.names import Option, Space, read_options
+from seatrial.serving.reading import read_value
+
+if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
+    from seatrial.catalog.instances import Instance
+    from seatrial.catalog.spellings import Spelling, SpellingTable
+    from seatrial.serving.lint.source import Entry, Source
+    from seatrial.serving.lint.target import Target
+
+MOUNT = "/opt/ml/model"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A neutral field that an option says: its text in neutral words."""
+
+    value: str
+    option: Option
+
+    @property
+    def number(self) -> int | None:
+        """The value as a whole number; `None` when it is none."""
+        digits = self.value.strip()
+        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None  # noqa: PLR2004
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One configuration under the rules.
+
+    Attributes:
+        source: What was read.
+        target: The container that reads it; `None` when nothing tells.
+        table: How its dialect spells things; `None` when its version has no such dialect.
+        options: Every option in the order of the file.
+        fields: The neutral fields that they say.
+        facts: The deployment's facts, from the document, its endpoint config, or the command line.
+    """
+
+    source: Source
+    target: Target | None
+    table: SpellingTable | None = None
+    options: tuple[Option, ...] = ()
+    fields: dict[str, Said] = field(default_factory=dict)
+    facts: dict[str, Entry] = field(default_factory=dict)
+
+    def option(self, name: str, space: Space | None = None) -> Option | None:
+        """Return the option that counts: the last one of its name."""
+        found = [option for option in self.options if option.name == name and space in (None, option.space)]
+        return found[-1] if found else None
+
+    def text(self, name: str) -> str:
+        """Return an option's value; empty when it isn't written."""
+        found = self.option(name)
+        return found.value if found else ""
+
+    def fact(self, name: str) -> str | None:
+        """Return a fact of the deployment."""
+        found = self.facts.get(name)
+        return found.value if found else None
+
+    @property
+    def instance(self) -> Instance | None:
+        """The instance type, when it is told and in the catalog."""
+        name = self.fact("instance_type")
+        return instances.find(name) if name else None
+
+    @property
+    def architecture(self) -> Architecture | None:
+        """The model's shape, when its id is told and in the catalog."""
+        said = self.fields.get("model_id")
+        return models.find(said.value) if said else None
+
+
+def look_at(source: Source, target: Target | None, facts: dict[str, Entry]) -> Subject:
+    """Return a configuration as the rules see it."""
+    if target is None:
+        return Subject(source, None, facts=facts)
+    table = _table(target)
+    options = read_options(target.engine, source.entries)
+    return Subject(source, target, table, options, dict(_fields(options, table)), facts)
+
+
+def _table(target: Target) -> SpellingTable | None:
+    try:
+        return spellings.find(target.dialect, ".".join(map(str, target.version)))
+    except RenderError:
+        return None
+
+
+def _fields(options: tuple[Option, ...], table: SpellingTable | None) -> dict[str, Said]:
+    said: dict[str, Said] = {}
+    for option in options if table else ():
+        for row in spelled_by(option, table):
+            values = read_value(row, option.value)
+            if values is not None:
+                said |= {name: Said(value if isinstance(value, str) else "", option) for name, value in values.items()}
+                break
+    return said
+
+
+def spelled_by(option: Option, table: SpellingTable | None) -> tuple[Spelling, ...]:
+    """Return the spellings that an option may be."""
+    if table is None:
+        return ()
+    if option.entry.form == "env" and (rows := table.of_env(option.entry.key)):
+        return rows
+    return table.of_key(f"option.{option.name}" if option.space == "option" else option.name)
+
+
+def hub_id(value: str) -> bool:
+    """Say whether a model id names a repository of the hub: no path, no S3 URI."""
+    return bool(value) and not value.startswith(("/", ".", "~", "s3:", "djl:")) and "://" not in value

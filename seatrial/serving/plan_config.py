@@ -1,0 +1,97 @@
+"""The neutral configuration of a plan: what was decided, and what the spec fixes beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.catalog.dialects import existing
+from seatrial.catalog.engine_versions import read_version
+from seatrial.serving.config import ServingConfig
+from seatrial.serving.templates import option_text
+
+if TYPE_CHECKING:
+    from seatrial.catalog.dialects import DialectName
+    from seatrial.catalog.engine_versions import EngineName
+    from seatrial.plan.document import Plan
+    from seatrial.serving.model_source import ModelSource
+    from seatrial.spec.endpoint import ServingOverrides
+    from seatrial.spec.load import LoadedSpec
+
+PREDICT_TIMEOUT_S = (
+    480  # a streamed invocation may last 8 minutes (SageMaker runtime, InvokeEndpointWithResponseStream)
+)
+NEWEST_READ = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.26.0", "sglang": "0.5.20"}
+
+
+def dialect_of(engine: EngineName, version: str, backend: str = "auto") -> DialectName:
+    """Return the dialect of a plan: what the spec fixes, else the newest vLLM form that the container has."""
+    if engine != "lmi":
+        return engine
+    if backend != "auto":
+        return _BACKENDS[backend]
+    return "lmi-async" if "lmi-async" in existing(engine, version) else "lmi-vllm"
+
+
+_BACKENDS: dict[str, DialectName] = {
+    "vllm": "lmi-async",
+    "vllm-rolling": "lmi-vllm",
+    "lmi-dist": "lmi-dist",
+    "trtllm": "lmi-trtllm",
+    "neuronx": "lmi-neuronx",
+    "deepspeed": "lmi-deepspeed",
+    "python": "lmi-python",
+}
+
+
+def spelled_version(engine: EngineName, version: str) -> str:
+    """Return the version to spell by: the plan's, or the newest that was read when an image of the user has none."""
+    return version if read_version(engine, version) is not None else NEWEST_READ[engine]
+
+
+def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingConfig:
+    """Return what the engine shall do for a plan."""
+    model, overrides = loaded.endpoint.model, loaded.endpoint.serving.overrides
+    tgi, lmi = plan.engine.value == "tgi", plan.engine.value == "lmi"
+    return ServingConfig.model_validate(
+        {
+            "model_id": source.model_id,
+            "revision": source.revision,
+            "trust_remote_code": True if model.trust_remote_code else None,
+            "tensor_parallel_degree": plan.tensor_parallel_degree.value,
+            "dtype": None if tgi and plan.quantization else plan.dtype.value,  # TGI refuses the two together
+            "quantization": plan.quantization,
+            "max_input_len": plan.max_model_len.value - loaded.endpoint.workload.output_tokens if tgi else None,
+            "max_model_len": plan.max_model_len.value,
+            "max_num_seqs": plan.max_num_seqs.value,
+            "max_num_batched_tokens": plan.max_num_batched_tokens.value,
+            "max_queued_requests": plan.max_queued_requests.value,
+            "model_loading_timeout_s": plan.startup_timeout_s.value if lmi else None,
+            "predict_timeout_s": PREDICT_TIMEOUT_S if lmi else None,
+            **_features(overrides),
+            "extra": {name: option_text(value) for name, value in overrides.extra.items()},
+        }
+    )
+
+
+def _features(overrides: ServingOverrides) -> dict[str, object]:
+    """Return what the spec fixes and the planner does not decide."""
+    drafted = overrides.speculative_decoding
+    return {
+        **{name: getattr(overrides, name) for name in _FIXED_BY_THE_SPEC},
+        "speculative_decoding": None
+        if drafted is None or drafted.method is None
+        else {"method": drafted.method, "model": drafted.model, "draft_tokens": drafted.draft_tokens},
+    }
+
+
+_FIXED_BY_THE_SPEC = (
+    "pipeline_parallel_degree",
+    "kv_cache_dtype",
+    "prefix_caching",
+    "chunked_prefill",
+    "enforce_eager",
+    "lora",
+    "rope_scaling",
+    "dynamic_batching",
+    "output_format",
+)

@@ -1,0 +1,113 @@
+"""Where a model is copied to: a prefix of an S3 bucket."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from seatrial.deployment.aws_failures import aws_failures
+from seatrial.errors import SpecError, StageError
+from seatrial.spec.shapes import HINTS, S3_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
+
+_REASONS = {
+    "404": "there is no such bucket",
+    "NoSuchBucket": "there is no such bucket",
+    "403": "access to the bucket is denied",
+    "AccessDenied": "access is denied",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A prefix of a bucket, and how objects are written there.
+
+    Attributes:
+        s3: Client of the bucket's account; used by several threads.
+        bucket: Its name.
+        prefix: Begins each key; ends with a slash.
+        kms_key: Key that S3 encrypts the objects with; `None` leaves it to the bucket's default.
+    """
+
+    s3: S3Client
+    bucket: str
+    prefix: str
+    kms_key: str | None = None
+
+    @property
+    def uri(self) -> str:
+        """The prefix as `model.s3_uri` wants it."""
+        return f"s3://{self.bucket}/{self.prefix}"
+
+    def key(self, name: str) -> str:
+        """Return the key of a file."""
+        return f"{self.prefix}{name}"
+
+    def check(self) -> None:
+        """Refuse a bucket that can't be used.
+
+        Raises:
+            StageError: SEA361 when it does not exist or is not ours to read.
+            BenchError: SEA503, SEA504 when AWS can't be asked.
+        """
+        with s3_failures(self.uri):
+            self.s3.head_bucket(Bucket=self.bucket)
+
+    def head(self, name: str) -> HeadObjectOutputTypeDef | None:
+        """Return what S3 tells of a file's object, its checksum included; `None` when there is none."""
+        try:
+            return self.s3.head_object(Bucket=self.bucket, Key=self.key(name), ChecksumMode="ENABLED")
+        except self.s3.exceptions.ClientError as error:
+            if error.response["Error"].get("Code") in ("404", "NoSuchKey"):
+                return None
+            raise
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of everything under the prefix."""
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self.prefix)
+        keys = (entry["Key"] for page in pages for entry in page.get("Contents", ()))
+        return tuple(key.removeprefix(self.prefix) for key in keys)
+
+
+def split_uri(uri: str) -> tuple[str, str]:
+    """Return bucket and prefix of an `s3://bucket/prefix/`.
+
+    Raises:
+        SpecError: SEA361 when it is none, or lacks the final slash.
+    """
+    if not re.match(S3_PREFIX, uri):
+        raise SpecError.of("SEA361", f"{uri!r} is no prefix of a bucket", field="--to", hint=HINTS[S3_PREFIX])
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    return bucket, prefix
+
+
+@contextmanager
+def s3_failures(uri: str) -> Iterator[None]:
+    """Turn what S3 refuses within into an error that says how to mend it.
+
+    Raises:
+        StageError: SEA361 when S3 refuses.
+        BenchError: SEA503 when there are no credentials, SEA504 when AWS can't be reached.
+    """
+    try:
+        with aws_failures(uri):
+            yield
+    except ClientError as error:
+        hint = "name a bucket that is there and yours to write to; check the account and region of your credentials"
+        raise StageError.of("SEA361", reason(error), where=uri, hint=hint) from error
+
+
+def reason(error: ClientError) -> str:
+    """Return what S3 answered, in words."""
+    found = error.response.get("Error", {})
+    code = found.get("Code", "")
+    return _REASONS.get(code) or f"S3 refused: {code} {found.get('Message', '')}".rstrip()

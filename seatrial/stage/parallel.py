@@ -1,0 +1,68 @@
+"""Does one piece of work for each of many things at once, and lists everything that went wrong."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from seatrial.errors import Problem, StageError
+from seatrial.stage.checksum import StoppedError
+from seatrial.stage.destination import reason
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
+
+WORKERS = 8
+"""Files at once: together with parts of 32 MiB this bounds the memory that file contents take to 256 MiB."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_CHANGED = "the file changed while it was copied: stage it when nothing writes to it"
+
+
+def for_each(
+    items: Sequence[Item], work: Callable[[Item], Result], name: Callable[[Item], str], stop: threading.Event
+) -> tuple[Result, ...]:
+    """Return what the work gives for each item, in the items' order.
+
+    Args:
+        items: What is worked on.
+        work: The work on one item, on a thread of its own.
+        name: The item's name, for its problem.
+        stop: Set when the caller is interrupted, so that running work ends at its next part.
+
+    Raises:
+        StageError: With the problem of every item that failed, sorted by name.
+    """
+    with ThreadPoolExecutor(WORKERS) as pool:
+        futures = {pool.submit(work, item): item for item in items}
+        try:
+            for future in as_completed(futures):
+                future.exception()
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    problems = [found for future, item in futures.items() for found in _problems(future, name(item))]
+    if problems:
+        raise StageError(sorted(problems, key=lambda problem: problem.where))
+    return tuple(future.result() for future in futures)
+
+
+def _problems(future: Future[Result], name: str) -> tuple[Problem, ...]:
+    error = future.exception()
+    if error is None or isinstance(error, StoppedError):
+        return ()
+    if isinstance(error, StageError):
+        return error.problems
+    if isinstance(error, ClientError):
+        hint = _CHANGED if error.response["Error"].get("Code") == "BadDigest" else ""
+        return (Problem(name, "", "SEA362", reason(error), hint),)
+    if isinstance(error, BotoCoreError | OSError):
+        return (Problem(name, "", "SEA362", f"{error}".replace("\n", " ")),)
+    raise error

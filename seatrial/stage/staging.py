@@ -1,0 +1,129 @@
+"""Copies a model to a prefix: what is missing, checked, and the manifest last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.errors import StageError
+from seatrial.stage.checksum import checksums_of
+from seatrial.stage.destination import s3_failures
+from seatrial.stage.manifest import MANIFEST, Manifest, ManifestFile, manifest_text
+from seatrial.stage.parallel import for_each
+from seatrial.stage.survey import entry_of
+from seatrial.stage.upload import Upload, encryption
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from seatrial.stage.checksum import Checksums
+    from seatrial.stage.destination import Destination
+    from seatrial.stage.source import Source, SourceFile
+    from seatrial.stage.survey import Look, Survey
+
+
+def copy_model(
+    source: Source,
+    destination: Destination,
+    found: Survey,
+    *,
+    replace: bool,
+    stop: threading.Event,
+    on_bytes: Callable[[int], None],
+) -> Manifest:
+    """Copy what is missing and write the manifest.
+
+    While a file is missing there is no manifest: an older one is deleted before the first byte is written.
+
+    Args:
+        source: The model.
+        destination: Where to.
+        found: What `survey` found there.
+        replace: Overwrite another model or revision under the prefix.
+        stop: Set it to end the work at the next part; running it again goes on from there.
+        on_bytes: Told of each number of bytes that is there.
+
+    Raises:
+        StageError: SEA364 when the prefix holds another model, SEA362 and SEA363 for each file that failed.
+    """
+    if found.old is not None and not replace:
+        _refuse_another(source, found, found.old, destination)
+    if found.missing and found.old is not None:
+        with s3_failures(destination.uri):
+            destination.s3.delete_object(Bucket=destination.bucket, Key=destination.key(MANIFEST))
+    for look in found.looks:
+        on_bytes(look.file.size_bytes if look.there else 0)
+    copied = for_each(
+        found.missing,
+        lambda look: _copy(look, destination, stop, on_bytes),
+        lambda look: look.file.name,
+        stop,
+    )
+    kept = tuple(look.there for look in found.looks if look.there)
+    manifest = _manifest(source, (*copied, *kept), found, replace=replace)
+    if found.missing or found.old is None or not manifest.same_content(found.old):
+        _write_manifest(manifest, destination)
+    return manifest
+
+
+def _copy(look: Look, destination: Destination, stop: threading.Event, on_bytes: Callable[[int], None]) -> ManifestFile:
+    file = look.file
+    with file.fetch() as path:
+        checksums = look.checksums or _read(file, path, stop)
+        Upload(destination, file, path, checksums, stop, on_bytes).run()
+    head = destination.head(file.name)
+    if head is None or head["ContentLength"] != file.size_bytes or head.get("ChecksumSHA256") != checksums.s3:
+        hint = "stage it again; should it stay so, the store keeps no SHA-256 checksums, which staging needs"
+        raise StageError.of("SEA363", "the object differs from its source", where=file.name, hint=hint)
+    return entry_of(file, checksums)
+
+
+def _read(file: SourceFile, path: Path, stop: threading.Event) -> Checksums:
+    found_bytes = path.stat().st_size
+    checksums = checksums_of(path, file.size_bytes, stop)
+    if found_bytes != file.size_bytes or not checksums.agrees(file.told):
+        message = (
+            f"{found_bytes:,} bytes were read; they are not the {file.size_bytes:,} bytes that the source tells of"
+        )
+        raise StageError.of("SEA363", message, where=file.name, hint="stage it again when nothing writes to it")
+    return checksums
+
+
+def _refuse_another(source: Source, found: Survey, old: Manifest, destination: Destination) -> None:
+    if source.revision is not None or old.revision is not None:
+        another = (old.model, old.revision) != (source.model, source.revision)
+    else:
+        known = {file.name: file.sha256 for file in old.files}
+        another = any(_sha256(look) != known.get(look.file.name) for look in found.missing)
+    if another:
+        what = f"{old.model} at {old.revision}" if old.revision else f"another content of {old.model}"
+        hint = "endpoints may mount it: give each revision a prefix of its own, or overwrite it with --replace"
+        raise StageError.of("SEA364", f"the prefix holds {what}", where=destination.uri, hint=hint)
+
+
+def _sha256(look: Look) -> str:
+    if look.checksums is not None:
+        return look.checksums.sha256
+    with look.file.fetch() as path:
+        return checksums_of(path, look.file.size_bytes).sha256
+
+
+def _manifest(source: Source, files: tuple[ManifestFile, ...], found: Survey, *, replace: bool) -> Manifest:
+    """List this run's files, and those of earlier runs of the same model that still lie there."""
+    earlier = found.old.files if found.old is not None and not replace else ()
+    every = {file.name: file for file in earlier if file.name in found.others} | {file.name: file for file in files}
+    listed = tuple(every[name] for name in sorted(every))
+    size_bytes = sum(file.size_bytes for file in listed)
+    return Manifest(model=source.model, revision=source.revision, size_bytes=size_bytes, files=listed)
+
+
+def _write_manifest(manifest: Manifest, destination: Destination) -> None:
+    with s3_failures(destination.uri):
+        destination.s3.put_object(
+            Bucket=destination.bucket,
+            Key=destination.key(MANIFEST),
+            Body=manifest_text(manifest).encode(),
+            ContentType="application/json",
+            **encryption(destination),
+        )

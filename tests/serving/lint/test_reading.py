@@ -1,0 +1,244 @@
+"""Which form a file has, where its keys stand, and which container it is for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.serving.lint.json_text import read_json
+from seatrial.serving.lint.lint import CHECKS, Given, lint
+from seatrial.serving.lint.properties_text import read_properties
+from seatrial.serving.lint.read import MAX_BYTES, read_bytes, read_file, read_path
+from seatrial.serving.lint.rules import LINT_RULES
+from seatrial.serving.lint.source import Source, Unreadable
+from seatrial.serving.lint.target import ENGINES
+from seatrial.serving.properties import read_properties as read_as_java
+from seatrial.spec.rules import RULES
+from tests.serving.lint.cases import linted
+
+REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
+
+
+def entries(text: str, name: str) -> list[tuple[int, str, str]]:
+    found = read_bytes(text.encode(), name)
+    return [(entry.line, entry.key, entry.value) for one in found if isinstance(one, Source) for entry in one.entries]
+
+
+class TestLines:
+    def test_properties(self) -> None:
+        text = "# a comment\n\noption.a=1\r\n option.b : two \\\n   words\noption.c\toption\n!x\noption.d=\\u00e9\n"
+        assert entries(text, "serving.properties") == [
+            (3, "option.a", "1"),
+            (4, "option.b", "two words"),
+            (6, "option.c", "option"),
+            (8, "option.d", "é"),
+        ]
+
+    @given(st.text(alphabet=st.sampled_from("ab =:#!\\\n\r\tué0\f."), max_size=60))
+    def test_properties_are_read_as_the_renderer_reads_them(self, text: str) -> None:
+        expected = [(line.key, line.value) for line in read_as_java(text)]
+        assert [(entry.key, entry.value) for entry in read_properties(text)] == expected
+
+    def test_environment(self) -> None:
+        text = "# a comment\nexport A=1\r\n\nB = 'two words' \nno variable\nC=x=y\n"
+        assert entries(text, ".env") == [(2, "A", "1"), (4, "B", "two words"), (6, "C", "x=y")]
+
+    def test_environment_json(self) -> None:
+        text = '{\n "HF_MODEL_ID": "a",\n "SM_NUM_GPUS": 4,\n "NOTHING": null}'
+        assert entries('{\n "HF_MODEL_ID": "a",\n "SM_NUM_GPUS": 4}', "env.json") == [
+            (2, "HF_MODEL_ID", "a"),
+            (3, "SM_NUM_GPUS", "4"),
+        ]
+        assert isinstance(read_bytes(text.encode(), "env.json")[0], Unreadable)
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=20,
+        )
+    )
+    def test_json_has_its_scalars_where_they_stand(self, document: object) -> None:
+        text = json.dumps(document, indent=1)
+        node = read_json(text)
+        assert json.loads(text[slice(*node.span)]) == document
+
+
+class TestModels:
+    def test_every_container_of_a_model_is_read(self) -> None:
+        one = {"Image": "a/djl-inference:0.36.0-lmi27.0.0-cu130", "Environment": {"OPTION_DTYPE": "fp16"}}
+        two = {
+            "Image": f"{REGISTRY}/huggingface-pytorch-tgi-inference:2.4.0-tgi3.0.1-gpu",
+            "Environment": {"DTYPE": "x"},
+        }
+        report = linted(json.dumps({"ModelName": "m", "Containers": [one, two]}), name="m.json")
+        assert report.readings == (
+            "m.json: model definition, read as LMI 27, lmi-async (image 0.36.0-lmi27.0.0-cu130)",
+            "m.json: model definition, read as TGI 3.0.1 (image 2.4.0-tgi3.0.1-gpu)",
+        )
+
+    def test_an_inference_component_is_read(self) -> None:
+        container = {
+            "Image": "x/vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker",
+            "Environment": {"SM_VLLM_DTYPE": "bf16"},
+        }
+        startup = {"ContainerStartupHealthCheckTimeoutInSeconds": 900}
+        document = {"Specification": {"Container": container, "StartupParameters": startup}}
+        report = linted(json.dumps(document), name="c.json")
+        assert report.readings[0].startswith("c.json: model definition, read as vLLM 0.30.0 (image 0.30.0-gpu")
+        assert "SEA317" in {one.rule for one in report.findings}
+
+    @pytest.mark.parametrize("wrapped", ["Model", ""])
+    def test_a_definition_may_be_wrapped(self, wrapped: str) -> None:
+        model = {"PrimaryContainer": {"Image": "x/djl-inference:0.33.0-lmi15.0.0-cu128", "Environment": {}}}
+        report = linted(json.dumps({wrapped: model} if wrapped else model), name="m.json")
+        assert report.readings == ("m.json: model definition, read as LMI 15, lmi-vllm (image 0.33.0-lmi15.0.0-cu128)",)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        ("option.model_id=a/b", "serving.properties", "LMI 27, lmi-async (a serving.properties is read by LMI"),
+        ("option.rolling_batch=vllm", "serving.properties", "LMI 27, lmi-vllm"),
+        ("option.rolling_batch=lmi-dist", "serving.properties", "LMI 14, lmi-dist"),
+        ("option.rolling_batch=trtllm", "serving.properties", "LMI 15, lmi-trtllm"),
+        ("engine=MPI\noption.paged_attention=true\noption.rolling_batch=auto", "x.properties", "DJL 0.25, lmi-dist"),
+        ("engine=DeepSpeed", "serving.properties", "LMI 9, lmi-deepspeed"),
+        ("option.entryPoint=djl_python.transformers_neuronx", "serving.properties", "LMI 11, lmi-neuronx"),
+        ("batch_size=4", "serving.properties", "LMI 27, lmi-python"),
+        ("MAX_TOTAL_TOKENS=2", ".env", "TGI 3.3.6 (MAX_TOTAL_TOKENS is a variable of TGI"),
+        ("OPTION_DTYPE=fp16", ".env", "LMI 27, lmi-async (OPTION_DTYPE is a variable of LMI"),
+        ("SM_VLLM_DTYPE=half", ".env", "vLLM"),
+        ("SM_SGLANG_TP=2", ".env", "SGLang"),
+    ],
+)
+def test_engine_and_version_are_guessed_and_told(text: str, name: str, expected: str) -> None:
+    (reading,) = linted(text, name=name).readings
+    assert f", read as {expected}" in reading
+    assert reading.endswith("version assumed, the newest; say --version)")
+
+
+def test_what_is_given_overrules_the_guess() -> None:
+    report = linted("OPTION_DTYPE=fp16", name=".env", given=Given(engine="tgi", version="2.0.2"))
+    assert report.readings == (".env: environment file, read as TGI 2.0.2 (as given)",)
+
+
+def test_an_unknown_container_is_told_and_its_secrets_are_still_found() -> None:
+    report = linted("MY_PASSWORD=secret\n", name=".env")
+    assert report.readings == (".env: environment file; nothing tells which container reads it: --engine",)
+    assert [one.rule for one in report.findings] == ["SEA330"]
+
+
+class TestFolders:
+    def test_configurations_are_found_and_other_files_passed_over(self, tmp_path: Path) -> None:
+        (tmp_path / "code").mkdir()
+        (tmp_path / "code" / "serving.properties").write_text("option.dtype=fp16\n")
+        (tmp_path / "model.json").write_text('{"hidden_size": 4096}')
+        (tmp_path / "weights.safetensors").write_bytes(b"\0" * 10)
+        (tmp_path / "prod.env").write_text("SM_NUM_GPUS=2\n")
+        assert [Path(one.file).name for one in read_path(tmp_path)] == ["serving.properties", "prod.env"][::-1]
+
+    def test_links_that_leave_the_folder_are_not_followed(self, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        inside = tmp_path / "inside"
+        for folder in (outside, inside):
+            folder.mkdir()
+            (folder / "serving.properties").write_text("option.dtype=fp16\n")
+        (inside / "file.properties").symlink_to(outside / "serving.properties")
+        (inside / "folder").symlink_to(outside)
+        (inside / "own.properties").symlink_to(inside / "serving.properties")
+        (inside / "loop.env").symlink_to(inside / "loop.env")
+        found = [Path(one.file).relative_to(inside).as_posix() for one in read_path(inside)]
+        assert found == ["own.properties", "serving.properties"]
+
+    def test_a_handler_beside_the_file_may_read_any_option(self, tmp_path: Path) -> None:
+        (tmp_path / "serving.properties").write_text("option.my_own=1\n")
+        assert "SEA313" in {one.rule for one in lint(read_path(tmp_path)).findings}
+        (tmp_path / "model.py").write_text("")
+        assert "SEA313" not in {one.rule for one in lint(read_path(tmp_path)).findings}
+
+    def test_an_empty_folder_is_unreadable(self, tmp_path: Path) -> None:
+        (found,) = read_path(tmp_path)
+        assert isinstance(found, Unreadable)
+        assert found.because == "no file in this folder holds a serving configuration"
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "because"),
+    [
+        (b"\x7fELF\0", "a.env", "it is not text"),
+        (b"x" * (MAX_BYTES + 1), "a.env", "it has more than 4,194,304 bytes"),
+        (b"{", "a.json", "it is not JSON: line 1: a name in quotes is missing"),
+        (b"[" * 100, "a.json", "it is not JSON: line 1: nested deeper than 64"),
+        (b'{"a": 1} x', "a.json", "it is not JSON: line 1: something follows the JSON text"),
+        (b'{"a": [1]}', "a.json", "it is no environment, model, inference component or endpoint config"),
+        (b"prose", "README", "it is no serving configuration"),
+    ],
+)
+def test_what_can_not_be_read_is_told(content: bytes, name: str, because: str) -> None:
+    assert read_bytes(content, name) == (Unreadable(name, because),)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "none.env"
+    assert read_file(file) == (Unreadable(file.as_posix(), "no such file"),)
+
+
+NAMES = st.sampled_from(["serving.properties", ".env", "a.json", "a", "b.properties"])
+WORDS = st.sampled_from(
+    [
+        "option.",
+        "OPTION_",
+        "SM_VLLM_",
+        "HF_MODEL_ID",
+        "rolling_batch=vllm",
+        "tensor_parallel_degree",
+        "=",
+        ":",
+        "\n",
+        "\\",
+        "{",
+        "}",
+        "[",
+        "]",
+        '"',
+        ",",
+        "1",
+        "²",
+        "99999999999999999999",
+        "true",
+        "null",
+        "Environment",
+        "Image",
+        "PrimaryContainer",
+        'speculative_config={"method":[]}',
+        "MAX_INPUT_TOKENS",
+        "DTYPE",
+        "hf_",
+        "\ud7ff",
+        "\x00",
+    ]
+)
+
+
+class TestFuzz:
+    @given(st.binary(max_size=200), NAMES)
+    def test_arbitrary_bytes_never_crash_it(self, content: bytes, name: str) -> None:
+        lint(read_bytes(content, name))
+
+    @given(
+        st.lists(WORDS, max_size=30).map("".join), NAMES, st.sampled_from([None, "ml.g5.12xlarge", "ml.inf2.xlarge"])
+    )
+    def test_words_in_any_order_never_crash_it(self, text: str, name: str, instance: str | None) -> None:
+        for engine in ENGINES:
+            lint(read_bytes(text.encode(), name), Given(engine=engine, instance_type=instance))
+        lint(read_bytes(text.encode(), name), Given(instance_type=instance))
+
+
+def test_every_rule_has_a_title_and_every_check_is_listed_once() -> None:
+    assert set(LINT_RULES) <= set(RULES)
+    assert len(CHECKS) == len(set(CHECKS))

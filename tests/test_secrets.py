@@ -1,0 +1,223 @@
+"""A planted credential is refused wherever it stands in plain text, and none of it is repeated but its kind."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.deployment.load import load_deployments
+from seatrial.errors import SpecError
+from seatrial.secrets import SHOWN, holds_credential, redacted
+from seatrial.spec.load import load_spec
+
+REPOSITORY = Path(__file__).parents[1]
+HUB = "hf_" + "Qw3rTyUiOpAsDfGhJkLzXcVbNm1234567"
+AWS_ID = "AKIA" + "Z3X5C7V9B1N2M4Q6"
+AWS_KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYplantedKEYx"[:40]
+GITHUB = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAplanted\n"
+TOKENS = (HUB, AWS_ID, GITHUB)
+
+SPEC = """\
+name: chat
+description: {description}
+model:
+  hub_id: {hub_id}
+  hub_token_secret: {hub_token_secret}
+workload: {{input_tokens: {input_tokens}, output_tokens: 128, concurrency: 8}}
+serving:
+  overrides:
+    extra: {{{option}: {value}}}
+environments:
+  prod: {{description: {other}}}
+"""
+PLAIN = {
+    "description": "for people",
+    "hub_id": "org/model",
+    "hub_token_secret": "my/token",
+    "input_tokens": "256",
+    "option": "seed",
+    "value": "1",
+    "other": "for people",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("endpoints", "environments"):
+        (tmp_path / name).mkdir()
+    for name in ("dev", "prod"):
+        (tmp_path / "environments" / f"{name}.yaml").write_text(f"name: {name}\nregion: us-east-1\n")
+    return tmp_path
+
+
+def write(folder: Path, **planted: str) -> Path:
+    spec = folder / "endpoints" / "chat.yaml"
+    spec.write_text(SPEC.format(**PLAIN | planted))
+    return spec
+
+
+def assert_hidden(text: str, token: str) -> None:
+    assert token[: SHOWN + 1] not in text
+    assert token[SHOWN:] not in text
+
+
+def test_the_spec_without_a_credential_is_read(folder: Path) -> None:
+    assert load_spec(write(folder), "dev", environments=folder / "environments").endpoint.name == "chat"
+
+
+@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize(
+    ("place", "field"),
+    [
+        ("description", "description"),
+        ("hub_id", "model.hub_id"),
+        ("hub_token_secret", "model.hub_token_secret"),
+        ("input_tokens", "workload.input_tokens"),
+        ("value", "serving.overrides.extra.seed"),
+        ("other", "environments.prod.description"),
+    ],
+)
+def test_a_value_is_refused_and_not_repeated(place: str, field: str, token: str, folder: Path) -> None:
+    spec = write(folder, **{place: token})
+    with pytest.raises(SpecError) as error:
+        load_spec(spec, "dev", environments=folder / "environments")
+    (problem,) = (problem for problem in error.value.problems if problem.rule == "SEA113")
+    assert (problem.field, problem.message) == (field, "this looks like a credential in plain text")
+    assert problem.hint == "store it in Secrets Manager and give model.hub_token_secret; revoke this one"
+    assert_hidden(str(error.value), token)
+
+
+def test_a_name_of_a_field_is_refused_and_cut(folder: Path) -> None:
+    with pytest.raises(SpecError) as error:
+        load_spec(write(folder, option=HUB), "dev", environments=folder / "environments")
+    assert [problem.field for problem in error.value.problems] == ["serving.overrides.extra.hf_…"]
+    assert_hidden(str(error.value), HUB)
+
+
+def test_a_secret_access_key_is_known_by_its_name(folder: Path) -> None:
+    with pytest.raises(SpecError) as error:
+        load_spec(
+            write(folder, option="aws_secret_access_key", value=AWS_KEY), "dev", environments=folder / "environments"
+        )
+    assert [problem.rule for problem in error.value.problems] == ["SEA113"]
+    assert_hidden(str(error.value), AWS_KEY)
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_an_environment_is_read_alike(token: str, folder: Path) -> None:
+    environment = folder / "environments" / "dev.yaml"
+    environment.write_text(f"name: dev\nregion: us-east-1\ntags: {{owner: {token}}}\n")
+    with pytest.raises(SpecError) as error:
+        load_spec(write(folder), "dev", environments=folder / "environments")
+    assert [(problem.field, problem.rule) for problem in error.value.problems] == [("tags.owner", "SEA113")]
+    assert_hidden(str(error.value), token)
+
+
+@pytest.mark.parametrize("text", [f"model: *{HUB}", f"model: {{{HUB}", f"{HUB}: [", f"? {HUB}\n? {HUB}"])
+def test_broken_text_is_told_without_its_credential(text: str, folder: Path) -> None:
+    spec = folder / "endpoints" / "chat.yaml"
+    spec.write_text(text)
+    with pytest.raises(SpecError) as error:
+        load_spec(spec, "dev", environments=folder / "environments")
+    assert_hidden(str(error.value), HUB)
+
+
+def test_synthesis_refuses_it_too(folder: Path) -> None:
+    write(folder, description=HUB)
+    with pytest.raises(SpecError) as error:
+        load_deployments(folder / "endpoints", folder / "environments", "dev")
+    assert_hidden(str(error.value), HUB)
+
+
+class TestCommands:
+    """What a command prints and writes, with the token in the spec, and with the user's own in the environment."""
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            ["validate", "endpoints/chat.yaml"],
+            ["plan", "endpoints/chat.yaml", "-e", "dev", "--format", "json"],
+            ["plan", "endpoints/chat.yaml", "-e", "dev", "--write"],
+            ["render", "endpoints/chat.yaml", "-e", "dev", "-o", "out"],
+        ],
+    )
+    def test_refuse_a_planted_token_and_write_nothing(self, command: list[str], folder: Path) -> None:
+        write(folder, description=HUB)
+        before = sorted(folder.rglob("*"))
+        done = seatrial(*command, folder=folder)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "SEA113" in done.stderr
+        assert_hidden(done.stderr, HUB)
+        assert sorted(folder.rglob("*")) == before
+
+    def test_do_not_copy_the_users_own_token(self, folder: Path) -> None:
+        for name in ("endpoints", "environments"):
+            shutil.copytree(REPOSITORY / name, folder / name, dirs_exist_ok=True)
+        for lock in (folder / "endpoints").glob("*.lock.json"):
+            lock.unlink()
+        command = ("render", "endpoints/llama-2-7b-chat.yaml", "-e", "dev", "-o", "out")
+        done = seatrial(*command, folder=folder, HF_TOKEN=HUB, HUGGING_FACE_HUB_TOKEN=HUB)
+        assert done.returncode == 0, done.stderr
+        assert_hidden(done.stdout + done.stderr, HUB)
+        for file in (file for file in folder.rglob("*") if file.is_file()):
+            assert_hidden(file.read_text(encoding="utf-8", errors="replace"), HUB)
+
+
+def seatrial(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "seatrial.cli", *arguments]
+    env = os.environ | variables
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60, env=env)
+
+
+def test_nothing_is_logged(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG), pytest.raises(SpecError):
+        load_spec(write(folder, description=HUB), "dev", environments=folder / "environments")
+    assert_hidden(caplog.text, HUB)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"token {HUB}.", "token hf_…."),
+        (f"MY_{AWS_ID}", "MY_AKI…"),
+        (f"https://user:{GITHUB}@example.org", "https://user:ghp…@example.org"),
+        (f"{PEM}-----END RSA PRIVATE KEY-----", "---…-----END RSA PRIVATE KEY-----"),
+        (f'"SecretAccessKey": "{AWS_KEY}"', '"SecretAccessKey": "wJa…"'),
+        (f"AWS_SECRET_ACCESS_KEY={AWS_KEY}", "AWS_SECRET_ACCESS_KEY=wJa…"),
+    ],
+)
+def test_of_a_credential_three_characters_are_shown(text: str, shown: str) -> None:
+    assert holds_credential(text)
+    assert redacted(text) == shown
+    assert not holds_credential(shown)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hf_transfer",
+        "my/hf_token",
+        "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf",
+        "meta-llama/Llama-2-7b-chat-hf",
+        "b1946ac92492d2347c6235b4d2611184e1a5b3c4",  # a commit
+        "AKIALESS",
+        AWS_KEY,  # forty characters say nothing without their name
+    ],
+)
+def test_what_is_no_credential_is_left_alone(text: str) -> None:
+    assert not holds_credential(text)
+    assert redacted(text) == text
+
+
+@given(st.text(), st.sampled_from(TOKENS), st.text(alphabet=" \n\"'=:,/;", min_size=1))
+def test_whatever_stands_around_it_nothing_of_it_is_left(around: str, token: str, edge: str) -> None:
+    assert token[SHOWN:] not in redacted(f"{around}{edge}{token}{edge}{around}")
