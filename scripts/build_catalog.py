@@ -1,11 +1,10 @@
-"""Writes the catalog's instances, models and images from collected facts.
+"""Writes the catalog's instances and models from collected facts.
 
     python scripts/build_catalog.py --facts DIR
 
-DIR holds `instances.json`, `models.json` and `images.json`; models that were looked up one by one lie in
-`scripts/facts/models.json`. The output is sorted, one row a line, so that a refresh
-reads as a diff. `engine_options.json` has a script of its own. `engines.json` is not built: its constants were fitted
-or read by people, and say so.
+DIR holds `instances.json` and `models.json`; models that were looked up one by one lie in `scripts/facts/models.json`.
+The output is sorted, one row a line, so that a refresh reads as a diff. `images.json` and `engine_options.json` have
+scripts of their own. `engines.json` is not built: its constants were fitted or read by people, and say so.
 """
 
 from __future__ import annotations
@@ -32,8 +31,6 @@ RENAMED = {
 QWEN_INSTRUCT_CONTEXT = 32768  # the note of the Qwen2.5 rows: the -Instruct configs ship this context
 MLA_PARAMS = (671 * GIGA, 37 * GIGA)  # published total and active parameters of DeepSeek-V3 and R1
 DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
-NEWEST_DOCUMENTED_LMI = 27  # no source of how LMI 28 and 29 behave has been read
-UNVERIFIED_SUFFIX = ("eu-isoe-", "us-isof-", "eusc-")  # partitions whose DNS suffix nobody has verified
 
 
 def main() -> None:
@@ -43,7 +40,6 @@ def main() -> None:
     facts: Path = parser.parse_args().facts
     _write("instances.json", _instances(_read(facts / "instances.json")))
     _write("models.json", _models(_read(facts / "models.json"), _read(OWN_FACTS / "models.json")))
-    _write("images.json", _images(_read(facts / "images.json")))
 
 
 def _read(path: Path) -> Row:
@@ -180,82 +176,3 @@ def _aliases(models: list[Row]) -> list[Json]:
             alias = f"{fact['id']}-Instruct"
             rows.append({"alias": alias, "id": fact["id"], "max_context": QWEN_INSTRUCT_CONTEXT})
     return [*sorted(rows, key=lambda row: str(row["alias"]))]
-
-
-# --------------------------------------------------------------------- images
-
-
-def _images(facts: Row) -> dict[str, Json]:
-    frameworks, meta = _row(facts["frameworks"]), _row(facts["_meta"])
-    accounts = _accounts(frameworks)
-    lmi, tgi = _row(frameworks["djl-lmi"]), _row(frameworks["huggingface-llm"])
-    rows = [*_sdk_images("lmi", lmi, accounts, meta), *_sdk_images("tgi", tgi, accounts, meta)]
-    rows += _listed_images(facts, accounts, {str(row["tag"]) for row in rows})
-    suffixes: dict[str, Json] = {
-        pattern.rstrip("*"): suffix for pattern, suffix in _row(meta["dns_suffix"]).items() if pattern.endswith("*")
-    }
-    return {
-        "accounts": dict(sorted(accounts.items())),
-        "dns_suffixes": {**suffixes, "": _row(meta["dns_suffix"])["default"]},
-        "rows": [*sorted(rows, key=lambda row: (str(row["family"]), _numbers(str(row["version"]))))],
-    }
-
-
-def _accounts(frameworks: Row) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for family in ("djl-lmi", "huggingface-llm"):
-        for version in _row(_row(frameworks[family])["versions"]).values():
-            found |= _row(_row(version)["registry_accounts_by_region"])
-    return {region: account for region, account in found.items() if not region.startswith(UNVERIFIED_SUFFIX)}
-
-
-def _sdk_images(family: str, framework: Row, accounts: Row, meta: Row) -> list[Row]:
-    source, date = str(meta["primary_source"]), str(meta["generated"])
-    rows: list[Row] = []
-    for fact in map(_row, _row(framework["versions"]).values()):
-        tag = str(next(iter(_row(fact["tags"]).values())))
-        missing = sorted(set(accounts) - set(_row(fact["registry_accounts_by_region"])))
-        rows.append(_image(family, str(fact["repository"]), tag, missing, source=source, date=date))
-    return rows
-
-
-def _listed_images(facts: Row, accounts: Row, known: set[str]) -> list[Row]:
-    """LMI builds that only the container list names: the SDK knows one build per DJL version."""
-    listed = _rows(_row(facts["dlc_repo_tags_2026-08-21"])["djl-inference"])
-    regions = _row(_row(facts["dlc_registry_accounts_2026-08-21"])["Deep Learning Containers"])
-    missing = sorted(set(accounts) - set(regions))
-    source = str(_row(facts["_meta"])["secondary_source"])
-    rows: list[Row] = []
-    for fact in listed:
-        tags = fact["tags"]
-        tag = str(tags[0]) if isinstance(tags, list) else ""
-        if "-lmi" in tag and tag not in known:
-            rows.append(_image("lmi", "djl-inference", tag, missing, source=source, date="2026-08-21"))
-    return rows
-
-
-def _image(family: str, repository: str, tag: str, missing: list[str], *, source: str, date: str) -> Row:
-    lmi = re.search(r"-lmi(\d+)\.", tag)
-    tgi = re.search(r"-tgi([\d.]+)-", tag)
-    cuda = re.search(r"cu\d+", tag)
-    number = int(lmi[1]) if lmi else None
-    return {
-        "family": family,
-        "version": tgi[1] if tgi else tag.rpartition("-")[0],
-        "lmi": number,
-        "repository": repository,
-        "tag": tag,
-        "cuda": cuda[0] if cuda else None,
-        "documented": number is None or number <= NEWEST_DOCUMENTED_LMI,
-        "missing_regions": [*missing],
-        "source": source,
-        "date": date,
-    }
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)]
-
-
-if __name__ == "__main__":
-    main()

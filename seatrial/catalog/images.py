@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial.catalog.table import nearest, read_mapping, read_rows
 from seatrial.errors import PlanError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ImageFamily = Literal["lmi", "tgi", "vllm", "sglang"]
-Flavour = Literal["vllm", "trtllm", "neuronx", "deepspeed", "fastertransformer", "cuda", "server", "huggingface"]
+Flavour = Literal["vllm", "cuda", "server", "huggingface", "trtllm", "neuronx", "deepspeed", "fastertransformer"]
 
 # What an engine is unless its backend says otherwise; before LMI 10 vLLM and lmi-dist shipped in the DeepSpeed image.
 _USUAL: dict[ImageFamily, tuple[Flavour, ...]] = {
@@ -110,7 +110,7 @@ def resolve(
     if not matching:
         asked = f"version {version} of {family}" if version else f"{family} with {' or '.join(flavours or ())}"
         raise _unknown(asked, version or "", [build.version for build in builds])
-    build = max(matching, key=newness)
+    build = max(matching, key=_newness)
     if region not in regions(build):
         raise _unknown(f"{build.tag} in {region}", region, regions(build))
     return Image(build, uri(build, region), ami_version(build.cuda))
@@ -127,6 +127,23 @@ def regions(build: Build) -> list[str]:
     return sorted(set(_accounts()) - set(build.missing_regions))
 
 
+def check_region(region: str) -> None:
+    """Check that there are registries in a region.
+
+    Raises:
+        PlanError: SEA303 when none is known.
+    """
+    if region not in _accounts():
+        raise _unknown(region, region, sorted(_accounts()))
+
+
+def rank(build: Build) -> tuple[int, int, tuple[int, ...]]:
+    """Return a key that is lowest for the builds of the foremost line, and grows from new to old within a line."""
+    families, flavours = get_args(ImageFamily), get_args(Flavour)
+    newest_first = tuple(-number for number in _order(build))
+    return families.index(build.family), flavours.index(build.flavour), newest_first
+
+
 def uri(build: Build, region: str) -> str:
     """Return the address of a build in a region for which it is listed."""
     return f"{_accounts()[region]}.dkr.ecr.{region}.{_dns_suffix(region)}/{build.repository}:{build.tag}"
@@ -137,9 +154,10 @@ def find(repository: str, tag: str) -> Build | None:
     return next((build for build in every() if (build.repository, build.tag) == (repository, tag)), None)
 
 
-def newness(build: Build) -> tuple[bool, tuple[int, ...]]:
-    """Return a key that grows from old to new within a line; a documented build comes after every other."""
-    return build.documented, tuple(int(number) for number in re.findall(r"\d+", build.version))
+def newer(build: Build) -> list[Build]:
+    """Return the builds of the same line that came after a build, oldest first."""
+    own_line = [other for other in line(build.family, (build.flavour,)) if _order(other) > _order(build)]
+    return sorted(own_line, key=_order)
 
 
 @cache
@@ -151,6 +169,14 @@ def every() -> tuple[Build, ...]:
 def ami_version(cuda: str | None) -> str | None:
     """Return the InferenceAmiVersion whose driver is native to a CUDA (`cu130`); `None` when none is known."""
     return _AMI_BY_CUDA.get(cuda) if cuda else None
+
+
+def _order(build: Build) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", build.version))
+
+
+def _newness(build: Build) -> tuple[bool, tuple[int, ...]]:
+    return build.documented, _order(build)
 
 
 def _accepted(builds: list[Build], accepted: Callable[[Build], bool] | None) -> list[Build]:

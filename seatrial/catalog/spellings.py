@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog.dialects import Dialect, DialectName, dialect_in, within
 from seatrial.catalog.engine_versions import version_text
-from seatrial.catalog.table import nearest, read_rows
+from seatrial.catalog.table import read_rows
 
 if TYPE_CHECKING:
     from seatrial.catalog.engine_versions import Version
@@ -181,13 +181,6 @@ def find(dialect: DialectName, version: str) -> SpellingTable:
     return _table(*dialect_in(dialect, version))
 
 
-def nearest_key(table: SpellingTable, name: str) -> tuple[str, ...]:
-    """Return up to three keys or variables of a dialect that are written most like a name."""
-    known = {text for row in table.rows for text in (row.key, row.env) if text}
-    return nearest(name, sorted(known))
-
-
-@cache
 def every() -> tuple[Spelling, ...]:
     """Return every spelling of every dialect and version."""
     return tuple(_with_env(row) for row in read_rows("spellings.json", Spelling))

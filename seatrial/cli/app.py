@@ -12,6 +12,7 @@ from seatrial.cli.calibrate import calibrate
 from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
+from seatrial.cli.images import images
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
 from seatrial.cli.plan import plan
@@ -48,6 +49,7 @@ for command in (
     rules,
 ):
     app.command()(command)
+app.add_typer(images, name="images")
 app.add_typer(local, name="local")
 
 

@@ -73,8 +73,10 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, *, a
 def _lock(made: Plan, loaded: LoadedSpec) -> None:
     from seatrial.plan.changes import changes
     from seatrial.plan.lock import locked_document, write_lock
+    from seatrial.plan.pinned_image import keep_digest
 
     before = locked_document(loaded)
+    made = keep_digest(before, made)
     file = write_lock(made, loaded.path)
     typer.echo(f"locked in {file.as_posix()}", err=True)
     for line in changes(before, made) if before is not None else ():

@@ -39,10 +39,13 @@ def choose_batched_tokens(overrides: ServingOverrides, workload: WorkloadSpec, e
         return Decision(value=overrides.max_num_batched_tokens, because="The spec fixes it.")
     prompt = _rounded_up(workload.input_tokens)
     default = engine.default_batched_tokens
-    if prompt > default:
+    if prompt > default and engine.scheduler == "separate":
         because = f"One prompt of {workload.input_tokens:,} tokens, rounded up, fills an iteration."
         return Decision(value=prompt, because=because)
     whole = default // workload.input_tokens
+    if not whole:
+        because = f"{default:,} is the default taken for {engine.family}, which takes longer prompts in chunks."
+        return Decision(value=default, because=because)
     because = (
         f"{default:,} is the default taken for {engine.family}, room for {counted(whole, 'prompt')} of the workload."
     )
@@ -83,8 +86,11 @@ def choose_max_queued(
     if waiting < max_num_seqs:
         because = f"One full batch of {max_num_seqs} may wait, so that a trial can load a copy to twice its batch."
         return Decision(value=max_num_seqs, because=because)
-    because = f"With {answered_in_time} requests in flight the last is predicted to be answered within {timeout_s:g} s"
-    return Decision(value=waiting, because=f"{because}; {max_num_seqs} of them run.")
+    because = (
+        f"Of up to {answered_in_time} requests in flight each is predicted to be answered within {timeout_s:g} s; "
+        f"{max_num_seqs} of them run."
+    )
+    return Decision(value=waiting, because=because)
 
 
 def choose_levels(given: Iterable[int] | None, max_num_seqs: int, gate: int) -> Decision[tuple[int, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import engines, instances
-from seatrial.errors import PlanError
+from seatrial.errors import PlanError, SpecError
 from seatrial.plan.levels import trial_protocol
 from seatrial.plan.reading import read_architecture
 from seatrial.plan.replace_file import replace_file
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from seatrial.spec.load import LoadedSpec
 
 _DIGITS = 4
+_FARTHEST = 1.0  # of an error at a probe, as a share
 
 
 def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
@@ -98,6 +99,10 @@ def _honest(entry: EndpointCalibration, copy: Copy, loaded: LoadedSpec) -> Endpo
     found = compare(replace(copy, calibration=entry.calibration), entry.points, trial_protocol(loaded.endpoint.trial))
     throughputs = [one.throughput_error for one in found]
     latencies = [one.latency_error for one in found if one.latency_error is not None]
+    if max([*throughputs, *latencies]) > _FARTHEST:
+        message = "no calibration follows these points: one of them is predicted worse than twice or half"
+        hint = "are they of one copy, and of this deployment? measure again"
+        raise SpecError.of("SEA408", message, hint=hint, where=entry.source.file)
     least = (BETWEEN_PROBES_THROUGHPUT, BETWEEN_PROBES_LATENCY)
     if len({point.concurrency for point in entry.points}) == 1 or entry.source.engine_note:
         least = (ASSUMED, ASSUMED)

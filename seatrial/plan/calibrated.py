@@ -58,7 +58,7 @@ def read_calibrated(loaded: LoadedSpec, choice: EngineChoice) -> tuple[Calibrate
     band = Band(
         throughput=found.throughput_error,
         latency=latency,
-        measured=True,
+        measured=found.throughput_error < ASSUMED,
         because=_because(found),
         points=len(found.points),
         engine_note=found.source.engine_note,

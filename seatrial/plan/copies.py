@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.plan.levels import MOST_IN_FLIGHT
 from seatrial.predict.closed import predict
+from seatrial.predict.protocol import TRIAL
+from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.plan.demand import Objective
     from seatrial.plan.levels import Levels
+    from seatrial.predict.closed import Point
     from seatrial.predict.copy import Copy
     from seatrial.spec.endpoint import WorkloadSpec
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 _COPIES_PER_BATCH_AT_MOST = 20
 _COPIES_PER_BATCH_AT_LEAST = 2
 _STEP, _LONGEST_STEP = 1.15, 2.0
+_FEW = 4  # more requests in flight than the steady state needs
 _RESOLUTION = 20  # of a capacity: to the last request up to 40, to 5 % beyond
 
 
@@ -45,9 +49,17 @@ def estimated_capacity(copy: Copy, objectives: Sequence[Objective], slack: float
 
     def misses(concurrency: int) -> bool:
         point = predict(copy, concurrency)
-        return any(objective.out_of_reach(point, slack) for objective in objectives)
+        waited_ms = _wait_for_prefill_ms(copy, point) if slack > 1 else 0.0
+        hoped = replace(point, ttft_ms=point.ttft_ms - waited_ms)
+        return any(objective.out_of_reach(hoped, slack) for objective in objectives)
 
     return last_without(misses, most=MOST_IN_FLIGHT)
+
+
+def _wait_for_prefill_ms(copy: Copy, point: Point) -> float:
+    """Return the mean wait for the next prefill: requests that move in step, as a trial's do, hardly have it."""
+    steps = 0 if copy.engine.scheduler == "chunked" else copy.engine.steps_between_prefills / 2
+    return min(steps * point.tpot_ms * max(1.0, copy.tokens_per_step), point.ttft_ms)
 
 
 def capacity(levels: Levels, objectives: Sequence[Objective], guess: int) -> int:
@@ -129,8 +141,8 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
     """Spread the workload over copies.
 
     A request rate becomes a concurrency by Little's law (concurrency = rate * latency), whose latency depends on the
-    concurrency: the smallest concurrency that serves the rate in the steady state is the fixed point. All of what is
-    asked is then served.
+    concurrency: the smallest concurrency that serves the rate in the steady state is the fixed point. A few more
+    requests in flight make up for the end of a level, when clients have no more to send.
 
     Args:
         copy: One copy.
@@ -147,9 +159,13 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
     each = asked / copy_count
 
     def serves(concurrency: int) -> bool:
-        return predict(copy, concurrency).output_tok_s >= each * (1 - 1e-9)
+        latency_s = predict(copy, concurrency).e2e_latency_ms / MS_PER_S + TRIAL.round_trip_s
+        return concurrency / latency_s * workload.output_tokens >= each * (1 - 1e-9)
 
-    return Load(copy_count, 1 + last_without(serves, most=MOST_IN_FLIGHT), asked)
+    least = 1 + last_without(serves, most=MOST_IN_FLIGHT)
+    # A level of the trial ends emptier than it ran: what is asked must be reached over the whole of it.
+    enough = (level for level in range(least, 2 * least + _FEW) if tok_s(level) >= each)
+    return Load(copy_count, next(enough, least), asked)
 
 
 def _tokens_per_second(workload: WorkloadSpec) -> float:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from seatrial.catalog import engines, images
 from seatrial.errors import PlanError
 from seatrial.plan.cautions import option_warnings
 from seatrial.plan.document import Decision, Image
-from seatrial.plan.reading import token_warnings
+from seatrial.plan.engine_choice import best_option, case_of, opinion, options, why
+from seatrial.plan.reading import allowed_instances, batching_warnings, read_architecture, token_warnings
 
 if TYPE_CHECKING:
-    from seatrial.catalog.engines import Engine, Family
+    from seatrial.catalog.engines import Engine
+    from seatrial.plan.engine_choice import Case, Option
     from seatrial.spec.load import LoadedSpec
+
+_OF_LMI = "The spec fixes serving.backend, which is one of LMI's."
+# What an image's name tells of, the first that is in it: the repository's, then the tag's.
+_REPOSITORIES = {"tgi": "tgi", "sglang": "sglang", "vllm": "vllm"}
+_TAGS = {"tensorrtllm": "lmi-trtllm", "neuronx": "lmi-neuronx", "deepspeed": "lmi-deepspeed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,64 +36,124 @@ class EngineChoice:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The option that is taken, and which fields of the spec fix it; none when it was chosen."""
+
+    option: Option
+    because: str
+    fixed_by: str = ""
+
+
 def choose_engine(loaded: LoadedSpec) -> EngineChoice:
-    """Choose engine, version, image and AMI.
+    """Choose engine, version, image and AMI; a choice of the user's that the rules speak against is warned of.
 
     Raises:
-        PlanError: SEA303 when no image is known.
+        PlanError: SEA303 when no image is known, SEA108 when the backend is none of the engine's, and what reading the
+            architecture and the instance types raises.
     """
     serving = loaded.endpoint.serving
-    family, engine = _family(serving.engine, serving.image)
+    case = case_of(serving, read_architecture(loaded), allowed_instances(loaded)[0])
+    taken = _take(loaded, case)
+    said = opinion(case, taken.option, taken.fixed_by)
     if serving.image is not None:
-        given = _given_image(family, engine, serving.image, serving.engine_version)
-        return replace(given, warnings=(*given.warnings, *token_warnings(loaded)))
-    try:
-        found = images.resolve(family, serving.engine_version, loaded.environment.region)
-    except PlanError as error:
-        field = ("serving", "engine_version") if serving.engine_version else ("serving",)
-        placed = loaded.problem(field, "SEA303", "")
-        where, path = placed.where, placed.field
-        raise PlanError([replace(problem, where=where, field=path) for problem in error.problems]) from error
+        choice = _given_image(taken, serving.image, serving.engine_version)
+    else:
+        choice = _catalog_image(loaded, taken)
+    return replace(choice, warnings=(*said, *choice.warnings, *batching_warnings(loaded), *token_warnings(loaded)))
+
+
+def _take(loaded: LoadedSpec, case: Case) -> _Taken:
+    serving, because = loaded.endpoint.serving, "The spec fixes it."
+    if serving.backend != "auto":
+        _refuse_foreign_backend(loaded)
+        option = next(option for option in options() if serving.backend in option.backends)
+        return _Taken(option, because if serving.engine == "lmi" else _OF_LMI, "serving.backend")
+    if serving.engine != "auto":
+        own = [option for option in options() if option.engine == serving.engine and "auto" in option.backends]
+        return _Taken(best_option(case, own), because, "serving.engine")
+    if serving.image is not None:
+        return _Taken(_option_of_image(serving.image), "The name of the image in the spec says so.", "serving.image")
+    best = best_option(case)
+    return _Taken(best, why(case, best))
+
+
+def _refuse_foreign_backend(loaded: LoadedSpec) -> None:
+    serving = loaded.endpoint.serving
+    if serving.engine not in ("auto", "lmi"):
+        message = f"serving.backend {serving.backend} is one of LMI's, and serving.engine is {serving.engine}"
+        problem = loaded.problem(("serving", "backend"), "SEA108", message, "remove the backend, or serve with lmi")
+        raise PlanError([problem])
+
+
+def _option_of_image(uri: str) -> Option:
+    """Return the option that an image's name tells of; LMI with vLLM when it tells nothing."""
+    repository, _, tag = uri.rpartition("/")[2].partition("@")[0].partition(":")
+    by_name = [option for mark, option in _REPOSITORIES.items() if mark in repository]
+    by_tag = [option for mark, option in _TAGS.items() if mark in tag]
+    told = [*by_name, *by_tag, "lmi-vllm"][0]
+    return next(option for option in options() if option.name == told)
+
+
+def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
+    serving, option = loaded.endpoint.serving, taken.option
+    found = _resolve(loaded, option)
     build = found.build
     image = Image(uri=found.uri, repository=build.repository, tag=build.tag)
+    read_as = build.lmi if build.flavour == "vllm" else None
+    version_because = _why_version(build, option, fixed=serving.engine_version is not None)
     return EngineChoice(
-        engine=engine,
-        version=Decision(value=build.version, because=_why_version(build, fixed=serving.engine_version is not None)),
+        engine=Decision(value=option.engine, because=taken.because),
+        version=Decision(value=build.version, because=version_because),
         image=Decision(value=image, because=f"The build as listed on {build.date} for {loaded.environment.region}."),
-        ami_version=_ami(build.cuda),
-        facts=engines.find(family, build.version),
-        warnings=(*_undocumented(build), *option_warnings(serving.overrides, build.lmi), *token_warnings(loaded)),
+        ami_version=_ami(build),
+        facts=engines.find(option.engine, build.version),
+        warnings=(*_undocumented(build), *option_warnings(serving.overrides, read_as)),
     )
 
 
-def _family(asked: Family | Literal["auto"], image: str | None) -> tuple[Family, Decision[str]]:
-    if asked != "auto":
-        return asked, Decision(value=asked, because="The spec fixes it.")
-    if image is not None:
-        family: Family = "tgi" if "tgi" in image.rpartition("/")[2] else "lmi"
-        return family, Decision(value=family, because="The name of the image in the spec says so.")
-    because = "LMI is developed on; TGI has been in maintenance mode since 2025-12-11."
-    return "lmi", Decision(value="lmi", because=because)
+def _resolve(loaded: LoadedSpec, option: Option) -> images.Image:
+    """Return the image of an option, its newest documented build unless the spec gives the version."""
+    version = loaded.endpoint.serving.engine_version
+    region, last = loaded.environment.region, option.last_lmi
+    try:
+        return images.resolve(
+            option.engine,
+            version,
+            region,
+            flavours=option.flavours,
+            accepted=lambda build: last is None or (build.lmi or 0) <= last,
+        )
+    except PlanError as error:
+        placed = loaded.problem(("serving", "engine_version") if version else ("serving",), "SEA303", "")
+        moved = [replace(problem, where=placed.where, field=placed.field) for problem in error.problems]
+        raise PlanError(moved) from error
 
 
-def _given_image(family: Family, engine: Decision[str], uri: str, version: str | None) -> EngineChoice:
-    name, _, tag = uri.rpartition("/")[2].partition(":")
+def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
+    named, _, digest = uri.rpartition("/")[2].partition("@")
+    name, _, tag = named.partition(":")
     cuda = re.search(r"cu\d+", tag)
-    because = "The spec fixes it." if version else "The tag of the image in the spec stands for it."
+    told = version or tag or digest
+    because = (
+        "The spec fixes it." if version else f"The {'tag' if tag else 'digest'} of the image in the spec stands for it."
+    )
     return EngineChoice(
-        engine=engine,
-        version=Decision(value=version or tag, because=because),
+        engine=Decision(value=taken.option.engine, because=taken.because),
+        version=Decision(value=told, because=because),
         image=Decision(value=Image(uri=uri, repository=name, tag=tag), because="The spec fixes it."),
-        ami_version=_ami(cuda[0] if cuda else None),
-        facts=engines.find(family, version or tag),
+        ami_version=_ami_of(cuda[0] if cuda else None),
+        facts=engines.find(taken.option.engine, told),
         warnings=(f"The image {uri} is used as it is: nothing about it was checked.",),
     )
 
 
-def _why_version(build: images.Build, *, fixed: bool) -> str:
+def _why_version(build: images.Build, option: Option, *, fixed: bool) -> str:
     if fixed:
         return "The spec fixes it."
-    newer = [other for other in images.every() if other.family == build.family and not other.documented]
+    if option.last_lmi is not None:
+        return f"The last build that has {option.title.removeprefix('LMI with ')}."
+    newer = images.newer(build)
     if not newer:
         return "The newest build in the catalog."
     names = ", ".join(other.version for other in newer)
@@ -99,7 +166,14 @@ def _undocumented(build: images.Build) -> tuple[str, ...]:
     return (f"How {build.family} {build.version} behaves has not been read: its options may have changed.",)
 
 
-def _ami(cuda: str | None) -> Decision[str | None]:
+def _ami(build: images.Build) -> Decision[str | None]:
+    if build.flavour == "neuronx":
+        because = "The image needs no CUDA; for AWS Neuron the service's default is used."
+        return Decision(value=None, because=because)
+    return _ami_of(build.cuda)
+
+
+def _ami_of(cuda: str | None) -> Decision[str | None]:
     version = images.ami_version(cuda)
     if version is not None:
         return Decision(value=version, because=f"Its driver is native to the image's CUDA ({cuda}).")

@@ -53,7 +53,7 @@ def judge(demand: Demand, estimated: Estimate) -> Offer | Loss:
         return _too_many_copies(demand, candidate, highest, sized.needed)
     if sized.load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
         return _too_slow(demand, candidate, sized.load)
-    merit = merit_of(demand, candidate, sized.load, candidate.levels.at(highest).output_tok_s)
+    merit = merit_of(demand, candidate, sized.load, _most_tok_s(demand, candidate, highest, sized.load))
     return _affordable(demand, candidate, merit, sized) or Offer(
         candidate=candidate,
         capacity=highest,
@@ -66,6 +66,14 @@ def judge(demand: Demand, estimated: Estimate) -> Offer | Loss:
 
 def _sized(demand: Demand, candidate: Candidate, highest: int) -> Sizing:
     return size(demand, candidate, highest, lambda concurrency: candidate.levels.at(concurrency).output_tok_s)
+
+
+def _most_tok_s(demand: Demand, candidate: Candidate, highest: int, load: Load) -> float:
+    """Return what a copy gives at most: past a full batch the last round of a level runs half empty."""
+    full = candidate.levels.at(min(highest, candidate.copy.most_running))
+    holding = [full] if all(objective.ratio(full) <= 1 for objective in demand.objectives) else []
+    ends = (candidate.levels.at(level) for level in (highest, load.concurrency_per_copy))
+    return max(outcome.output_tok_s for outcome in (*holding, *ends))
 
 
 def _holds(demand: Demand, candidate: Candidate, load: Load) -> bool:
@@ -81,6 +89,7 @@ def _too_many_copies(demand: Demand, candidate: Candidate, highest: int, needed:
         f"needs {counted(needed, 'copy', 'copies')}, and max_copies is {most}."
     )
     raised = f"set max_copies to at least {needed}, " if needed <= MOST_COPIES else ""
+    instead = f"{raised}{_loosened(demand, candidate, most)}"
     return Loss(
         instance_type=candidate.instance.instance_type,
         degree=candidate.degree,
@@ -88,7 +97,7 @@ def _too_many_copies(demand: Demand, candidate: Candidate, highest: int, needed:
         because=because,
         gap=needed / most,
         field=("scaling", "max_copies"),
-        hint=f"{raised}{_loosened(demand, candidate, most)}or allow faster instance types",
+        hint=f"{instead}or allow faster instance types" if instead else "allow faster instance types, or less traffic",
     )
 
 

@@ -18,11 +18,12 @@ def front(merits: Sequence[Merit]) -> list[int]:
     return [
         place
         for place, merit in enumerate(merits)
-        if not any(_beats(other, merit, earlier=index < place) for index, other in enumerate(merits) if index != place)
+        if not any(beats(other, merit, earlier=index < place) for index, other in enumerate(merits) if index != place)
     ]
 
 
-def _beats(other: Merit, merit: Merit, *, earlier: bool) -> bool:
+def beats(other: Merit, merit: Merit, *, earlier: bool) -> bool:
+    """Tell whether one is at least as good in everything, and better in something or the earlier of equals."""
     theirs, ours = _coordinates(other), _coordinates(merit)
     return all(a <= b for a, b in zip(theirs, ours, strict=True)) and (theirs != ours or earlier)
 

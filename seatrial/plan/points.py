@@ -96,6 +96,7 @@ def usable(points: Sequence[MeasuredPoint], where: str) -> tuple[MeasuredPoint, 
 
 _MEASURE_AGAIN = "measure again with nothing else on the endpoint, or leave the point out"
 _HALF = 0.5
+_LEAST = 2  # what a step takes, and what each sequence adds: two unknowns
 
 
 def _contradictions(ordered: Sequence[MeasuredPoint]) -> Iterator[str]:
@@ -140,13 +141,15 @@ def chosen(points: Sequence[MeasuredPoint], probes: Collection[int] | None, wher
     """Return the points to calibrate with: those of the named concurrencies, else all.
 
     Raises:
-        SpecError: SEA408 when a named concurrency was not measured.
+        SpecError: SEA408 when a named concurrency was not measured, or fewer than two are left.
     """
-    if probes is None:
-        return tuple(points)
     measured = {point.concurrency for point in points}
-    absent = ", ".join(str(level) for level in sorted(set(probes) - measured))
+    absent = ", ".join(str(level) for level in sorted(set(probes or ()) - measured))
     if absent:
         hint = f"measured are {', '.join(map(str, sorted(measured)))}"
         raise SpecError.of("SEA408", f"nothing was measured at concurrency {absent}", hint=hint, where=where)
-    return tuple(point for point in points if point.concurrency in probes)
+    used = tuple(point for point in points if probes is None or point.concurrency in probes)
+    if len({point.concurrency for point in used}) < _LEAST:
+        message = f"points of {_LEAST} concurrencies are needed, and there is one"
+        raise SpecError.of("SEA408", message, hint="measure at concurrency 1 and at the batch limit", where=where)
+    return used

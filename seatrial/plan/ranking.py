@@ -44,13 +44,16 @@ def why_best(ranked: Sequence[Offer], considered: int, demand: Demand) -> str:
     """
     best, gate = ranked[0], ranked[0].at_gate
     price = hourly_words(known(best.merit.usd_per_hour), demand.discount)
+    unpriced = f"the highest throughput, {best.merit.highest_tok_s:,.0f} output tokens per second, for want of a price"
     merit = {
-        "cost": f"the lowest cost, {price}",
+        "cost": f"the lowest cost, {price}" if known(best.merit.usd_per_hour) is not None else unpriced,
         "cost_per_token": f"the lowest cost of a token, {usd(best.merit.usd_per_million_output_tokens)} per million "
-        f"output tokens ({price})",
+        f"output tokens ({price})"
+        if known(best.merit.usd_per_hour) is not None
+        else unpriced,
         "latency": f"the lowest latency of a single request, {best.merit.ms_per_token_alone:.1f} ms per token",
         "throughput": f"the highest throughput, {best.merit.highest_tok_s:,.0f} output tokens per second with "
-        f"{counted(best.capacity, 'request')} in flight per copy",
+        f"up to {counted(best.capacity, 'request')} in flight per copy",
     }[demand.endpoint.objective]
     kept = [
         f"{'.'.join(objective.path)} is {objective.predicted(gate):,.{1 if objective.metric == 'tpot_ms' else 0}f} ms "
@@ -106,22 +109,34 @@ def _outdone(best: Offer, offer: Offer, goal: Goal) -> Rejected:
 def why_outdone(best: Merit, other: Merit, goal: Goal) -> str:
     """Return why a deployment that keeps every objective is not the best."""
     if goal == "latency" and other.ms_per_token_alone > best.ms_per_token_alone:
-        theirs, ours = other.ms_per_token_alone, best.ms_per_token_alone
-        return f"A single request is predicted to take {theirs:.1f} ms per token, the chosen one {ours:.1f}."
+        slower, faster = _told_apart(other.ms_per_token_alone, best.ms_per_token_alone, decimals=1)
+        return f"A single request is predicted to take {slower} ms per token, the chosen one {faster}."
     if goal == "throughput" and other.highest_tok_s < best.highest_tok_s:
-        theirs, ours = other.highest_tok_s, best.highest_tok_s
-        return f"It is predicted to give {theirs:,.0f} output tokens per second at most, the chosen one {ours:,.0f}."
-    if known(other.usd_per_hour) is None or known(best.usd_per_hour) is None:
+        fewer, more = _told_apart(other.highest_tok_s, best.highest_tok_s)
+        return f"It is predicted to give {fewer} output tokens per second at most, the chosen one {more}."
+    if known(other.usd_per_hour) is None and known(best.usd_per_hour) is not None:
         return "It keeps every objective, but its price is unknown, and a known price is preferred."
     if goal == "cost_per_token" and other.usd_per_million_output_tokens > best.usd_per_million_output_tokens:
         theirs, ours = other.usd_per_million_output_tokens, best.usd_per_million_output_tokens
         return f"It costs {usd(theirs)} per million output tokens at the planned load, the chosen one {usd(ours)}."
     if other.usd_per_hour > best.usd_per_hour:
-        more = usd(other.usd_per_hour - best.usd_per_hour)
+        dearer = usd(other.usd_per_hour - best.usd_per_hour)
         return (
-            f"It keeps every objective and costs {usd(other.usd_per_hour)} per hour, {more} more than the chosen one."
+            f"It keeps every objective and costs {usd(other.usd_per_hour)} per hour, {dearer} more than the chosen one."
         )
-    theirs, ours = other.highest_tok_s, best.highest_tok_s
-    return (
-        f"It costs the same and is predicted to give {theirs:,.0f} output tokens per second at most, not {ours:,.0f}."
+    fewer, more = _told_apart(other.highest_tok_s, best.highest_tok_s)
+    same = (
+        "It costs the same and"
+        if known(other.usd_per_hour) is not None
+        else "Its price is unknown, as the chosen one's is, and it"
     )
+    return f"{same} is predicted to give {fewer} output tokens per second at most, not {more}."
+
+
+def _told_apart(one: float, other: float, decimals: int = 0) -> tuple[str, str]:
+    """Write two numbers with as many decimals as show that they differ, three more at most."""
+    for digits in range(decimals, decimals + 4):
+        texts = f"{one:,.{digits}f}", f"{other:,.{digits}f}"
+        if texts[0] != texts[1]:
+            break
+    return texts

@@ -131,11 +131,41 @@ def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:
     """Check what the spec asks of the model against its architecture.
 
     Raises:
-        PlanError: SEA208 when the context is too short, SEA204 when the degree does not divide the heads.
+        PlanError: SEA208 when the context is too short, SEA204 when the degree does not divide the heads, SEA352 for a
+            backend or a pipeline that the planner can't place.
     """
-    problems = [*_context_problems(loaded, architecture), *_degree_problems(loaded, architecture)]
+    problems = [
+        *_context_problems(loaded, architecture),
+        *_degree_problems(loaded, architecture),
+        *_unplanned(loaded),
+    ]
     if problems:
         raise PlanError(problems)
+
+
+def _unplanned(loaded: LoadedSpec) -> list[Problem]:
+    serving, problems = loaded.endpoint.serving, []
+    if serving.backend == "neuronx":
+        message = "the backend neuronx runs on AWS Neuron accelerators, which are not planned"
+        hint = "leave it out, or take a GPU's backend"
+        problems.append(loaded.problem(("serving", "backend"), "SEA352", message, hint))
+    if (serving.overrides.pipeline_parallel_degree or 1) > 1:
+        message = "a copy is placed by tensor parallelism alone; a pipeline over accelerators is not planned"
+        path = ("serving", "overrides", "pipeline_parallel_degree")
+        problems.append(loaded.problem(path, "SEA352", message, "leave it out; set tensor_parallel_degree instead"))
+    return problems
+
+
+def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that predictions are of continuous batching where the spec asks for another kind."""
+    serving = loaded.endpoint.serving
+    if serving.backend != "python" and serving.overrides.dynamic_batching is None:
+        return ()
+    warning = (
+        "The container will batch dynamically, and everything predicted here is of continuous batching: expect far "
+        "less throughput (docs/predict.md compares the two), and let the trial decide."
+    )
+    return (warning,)
 
 
 def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Problem]:

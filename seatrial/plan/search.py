@@ -14,7 +14,7 @@ from seatrial.plan.candidate import Candidate, Loss, Offer
 from seatrial.plan.estimate import estimate
 from seatrial.plan.fitting import candidates
 from seatrial.plan.judge import judge, misses_alone
-from seatrial.plan.pareto import front
+from seatrial.plan.pareto import beats, front
 from seatrial.plan.ranking import order
 
 if TYPE_CHECKING:
@@ -58,6 +58,11 @@ class _Queue:
         if index not in self.judged:
             self.judged[index] = judge(self.demand, self.estimates[index])
         return self.judged[index]
+
+    @property
+    def offers(self) -> list[Offer]:
+        """What was simulated and satisfies everything."""
+        return [result for result in self.judged.values() if isinstance(result, Offer)]
 
 
 def search(demand: Demand, instances: Iterable[Instance]) -> Found:
@@ -108,12 +113,13 @@ def _best_first(queue: _Queue) -> list[Offer]:
 
 
 def _rest_of_the_front(queue: _Queue) -> list[Offer]:
-    """Simulate what the estimates put on the Pareto front."""
+    """Simulate every estimate that no simulated offer beats, those on the estimates' own front first."""
     hopeful = [index for index, estimated in enumerate(queue.estimates) if estimated.comes_into_question]
-    merits = [queue.estimates[index].merit for index in hopeful]
-    found = [queue.simulate(hopeful[place]) for place in front(merits)]
-    offers = [offer for offer in found if isinstance(offer, Offer)]
-    return sorted(offers, key=lambda offer: _order(queue.demand, offer.candidate, offer.merit))
+    likely = {hopeful[place] for place in front([queue.estimates[index].merit for index in hopeful])}
+    for index in sorted(hopeful, key=lambda each: each not in likely):
+        if not any(beats(offer.merit, queue.estimates[index].merit, earlier=True) for offer in queue.offers):
+            queue.simulate(index)
+    return sorted(queue.offers, key=lambda offer: _order(queue.demand, offer.candidate, offer.merit))
 
 
 def _order(demand: Demand, candidate: Candidate, merit: Merit) -> Key:

@@ -71,6 +71,7 @@ def settle(found: Findings) -> Settled:
     overrides, scaling = demand.overrides, endpoint.scaling
     band = band_for(demand, found.choice.version.value, best)
     batch = choose_max_num_seqs(overrides, best.candidate.memory, best.capacity, band.latency)
+    running = min(batch.value, best.candidate.memory.kv_limited_batch)  # a fixed limit may be above what memory holds
     levels = replace(best.candidate.levels, copy=replace(best.candidate.copy, max_num_seqs=batch.value), seen={})
     in_time = answered_in_time(levels, demand.timeout)
     gate = decide_gate(best, demand)
@@ -81,11 +82,11 @@ def settle(found: Findings) -> Settled:
     return Settled(
         levels=levels,
         max_num_seqs=batch,
-        max_queued=choose_max_queued(overrides, batch.value, in_time, endpoint.trial.request_timeout_s),
+        max_queued=choose_max_queued(overrides, running, in_time, endpoint.trial.request_timeout_s),
         gate=gate,
         max_instances=most,
         surge=surge,
-        concurrency_levels=choose_levels(endpoint.trial.concurrency_levels, batch.value, gate.value),
+        concurrency_levels=choose_levels(endpoint.trial.concurrency_levels, running, gate.value),
         startup=startup,
         download=download,
         band=band,
@@ -115,6 +116,7 @@ def band_for(demand: Demand, engine_version: str, best: Offer) -> Band:
         best.candidate.instance,
         quantization=demand.overrides.quantization,
         speculation=demand.speculation,
+        input_tokens=demand.endpoint.workload.input_tokens,
         calibrated=own.band if own is not None and measured else None,
     )
 

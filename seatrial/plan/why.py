@@ -9,16 +9,18 @@ from seatrial.catalog.table import nearest
 from seatrial.errors import PlanError
 from seatrial.model import FrozenModel
 from seatrial.plan.candidate import Loss
+from seatrial.plan.cost import hourly_words
 from seatrial.plan.estimate import estimate
 from seatrial.plan.finding import search_for
 from seatrial.plan.fitting import candidates
 from seatrial.plan.judge import judge, misses_alone
 from seatrial.plan.pareto import known
-from seatrial.plan.ranking import why_best, why_outdone
+from seatrial.plan.ranking import order, why_best, why_outdone
 
 if TYPE_CHECKING:
     from seatrial.plan.candidate import Candidate, Offer
     from seatrial.plan.demand import Demand
+    from seatrial.plan.ranking import Key
     from seatrial.plan.search import Found
     from seatrial.spec.load import LoadedSpec
 
@@ -92,6 +94,12 @@ def _offered(demand: Demand, found: Found, offer: Offer) -> Verdict:
         because = "It keeps everything that is asked."
     elif won:
         because = why_best(found.ranked, found.considered, demand)
+    elif _key(demand, offer) < _key(demand, best):
+        price = hourly_words(known(offer.merit.usd_per_hour), demand.discount)
+        numbers = (
+            f"{offer.merit.ms_per_token_alone:.1f} ms per token alone, {offer.merit.highest_tok_s:,.0f} tok/s at most"
+        )
+        because = f"It keeps {demand.kept} and would come before the chosen {best.candidate}: {price}, {numbers}."
     else:
         chosen = f"The chosen one is {best.candidate}."
         because = f"{why_outdone(best.merit, offer.merit, demand.endpoint.objective)} {chosen}"
@@ -104,6 +112,10 @@ def _offered(demand: Demand, found: Found, offer: Offer) -> Verdict:
         usd_per_hour=known(offer.merit.usd_per_hour),
         output_tok_s=round(offer.merit.output_tok_s, 1),
     )
+
+
+def _key(demand: Demand, offer: Offer) -> Key:
+    return order(offer.candidate, offer.merit, demand.endpoint.objective)
 
 
 def _not_allowed(verdict: Verdict) -> Verdict:

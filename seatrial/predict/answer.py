@@ -17,7 +17,7 @@ from seatrial.predict.closed import predict
 from seatrial.predict.fleet import Level, even_split, fleet
 from seatrial.predict.memory import fit_memory
 from seatrial.predict.outcome import outcome
-from seatrial.predict.place import hardware_of, place
+from seatrial.predict.place import hardware_of, least_batched_tokens, place
 from seatrial.predict.protocol import PUBLISHED
 from seatrial.predict.static import Batches, closed_static, simulate_static
 from seatrial.units import MS_PER_S
@@ -94,7 +94,7 @@ def _placed(asked: Asked, engine: Engine) -> Copy:
     if hardware is None:
         raise ValueError(f"{asked.instance.instance_type} has no known speed")
     separate = engine.scheduler == "separate"
-    batched_tokens = max(engine.default_batched_tokens, asked.input_tokens if separate else 0)
+    batched_tokens = least_batched_tokens(engine, asked.input_tokens)
     memory = fit_memory(
         asked.architecture,
         asked.instance,
@@ -179,7 +179,14 @@ def _band(asked: Asked, engine: Engine, version: str) -> Band:
     if asked.batching == "dynamic":
         because = "Nothing was fitted on dynamic batching."
         return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
-    found = band_of(engine, version, asked.architecture, asked.instance, quantization=asked.quantization)
+    found = band_of(
+        engine,
+        version,
+        asked.architecture,
+        asked.instance,
+        quantization=asked.quantization,
+        input_tokens=asked.input_tokens,
+    )
     if asked.instance_count == 1 and asked.copies_per_instance == 1:
         return found
     return Band(

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
     from seatrial.predict.copy import Speculation
 
+FITTED_MODEL = "meta-llama/Llama-2-7b-hf"
+FITTED_PROMPTS = (256, 3_840)  # tokens
+NEAR = 0.2  # an assumption: a dense model that was not fitted, where engine and accelerator were
 ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
 
 
@@ -45,6 +48,7 @@ def band_of(
     *,
     quantization: str | None = None,
     speculation: Speculation | None = None,
+    input_tokens: int = FITTED_PROMPTS[0],
     calibrated: Band | None = None,
 ) -> Band:
     """Return the band of predictions for an engine and a model on an instance type.
@@ -56,6 +60,7 @@ def band_of(
         instance: The instance type.
         quantization: Quantization of the weights.
         speculation: Speculative decoding.
+        input_tokens: Prompt length of the workload.
         calibrated: The band that points measured on this very deployment gave; it wins over all else.
     """
     if calibrated is not None:
@@ -67,8 +72,15 @@ def band_of(
         "none are fitted for a mixture of experts": architecture.experts is not None,
         f"none are fitted for {quantization} weights": quantization is not None,
         "the acceptance rate of drafted tokens is assumed": speculation is not None,
+        f"the prompts of the fit had {FITTED_PROMPTS[0]} to {FITTED_PROMPTS[1]:,} tokens": not _within(input_tokens),
     }
     reasons = [reason for reason, holds in doubts.items() if holds]
+    if not reasons and architecture.id != FITTED_MODEL:
+        because = (
+            f"The constants of {constants.id} were fitted on {FITTED_MODEL} alone; ±{NEAR:.0%} is an assumption until "
+            "a trial runs."
+        )
+        return Band(throughput=NEAR, latency=NEAR, measured=False, because=because)
     if not reasons:
         because = f"80 % of the rows left out of the fit of {constants.id} were predicted within it."
         return Band(
@@ -77,3 +89,7 @@ def band_of(
     why = f"Predictions use the constants of {constants.id}, because {'; '.join(reasons)}"
     because = f"{why}; ±{ASSUMED:.0%} is an assumption until a trial runs."
     return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
+
+
+def _within(input_tokens: int) -> bool:
+    return FITTED_PROMPTS[0] / 2 <= input_tokens <= FITTED_PROMPTS[1] * 1.1

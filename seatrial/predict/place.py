@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
     from seatrial.predict.memory import MemoryFit
 
-__all__ = ["hardware_of", "place"]
-
 
 def hardware_of(instance: Instance, quantization: str | None = None) -> Hardware | None:
     """Return an instance type's accelerators; `None` when the catalog lacks their FLOPS or memory bandwidth.
@@ -80,3 +78,9 @@ def place(
         speculation=speculation,
         calibration=calibration or Calibration(),
     )
+
+
+def least_batched_tokens(engine: Engine, input_tokens: int) -> int:
+    """Return the prompt tokens of one iteration: the engine's default, or a whole prompt where it takes no chunks."""
+    whole = input_tokens if engine.scheduler == "separate" else 0
+    return max(engine.default_batched_tokens, whole)

@@ -57,7 +57,9 @@ class _Server:
         copy: The copy, whose numbers that never change follow.
         arrivals: When each request reached the engine, or will: sorted, admitted ones included.
         steps: Decode steps taken so far.
-        slides: Some of a request's tokens leave the cache before it ends: a sliding window.
+        slides: Requests begin to lose tokens from the cache while they decode: a window longer than the prompt.
+        kept: Cached tokens of a request that has outgrown its window, that do not depend on its length.
+        growing: Share of the layers whose cache grows with every token.
         context: Cached tokens of the batch, as long as no window slides.
         chunk_done: Tokens of the next waiting prompt that are prefilled already.
     """
@@ -72,6 +74,8 @@ class _Server:
     per_step: float
     decode_steps: int
     slides: bool
+    kept: float
+    growing: float
     now: float = 0.0
     admitted: int = 0
     batch: int = 0
@@ -94,7 +98,7 @@ class _Server:
     def context_after(self, steps: int) -> float:
         """Return the cached tokens of the batch, some decode steps from now."""
         if not self.slides:
-            return self.context + self.batch * steps * self.per_step
+            return self.batch * self.kept + self.growing * (self.context + self.batch * steps * self.per_step)
         cached, prompt, at = self.copy.architecture.cached_tokens, self.copy.input_tokens + 1, self.steps + steps
         return sum(group.size * cached(prompt + (at - group.entered) * self.per_step) for group in self.groups)
 
@@ -109,7 +113,9 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
     """
     half = protocol.round_trip_s / 2
     arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
-    longest = copy.input_tokens + copy.output_tokens
+    cached, longest = copy.architecture.cached_tokens, copy.input_tokens + copy.output_tokens
+    outgrown = cached(copy.input_tokens + 1) < copy.input_tokens + 1
+    growing = cached(longest + 1) - cached(longest) if outgrown else 1.0
     unsent = concurrency * (protocol.requests_per_concurrency - 1)
     server = _Server(
         copy=copy,
@@ -121,7 +127,9 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
         per_prefill=copy.prompts_per_prefill,
         per_step=copy.tokens_per_step,
         decode_steps=copy.decode_steps,
-        slides=copy.architecture.cached_tokens(longest) < longest,
+        slides=not outgrown and cached(longest) < longest,
+        kept=cached(longest) - growing * longest if outgrown else 0.0,
+        growing=growing,
     )
     total = concurrency + unsent
     iterate = _chunked if copy.engine.scheduler == "chunked" else _separate

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.catalog import dialects, spellings
 from seatrial.catalog.engine_versions import version_text
 from seatrial.errors import RenderError
+from seatrial.secrets import redacted
 from seatrial.serving.fields import flatten, neutral_text, unflatten
 from seatrial.serving.lint.hidden import secret_in
 from seatrial.serving.lint.known import carries, judge
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from seatrial.serving.parse import Parsed
 
 _DROPPABLE = ("SEA304", "SEA308", "SEA309")  # what one field causes; any other problem ends the conversion
+# Without these members, what is left would mean another method or kind: the whole goes.
+_WHOLE = {"speculative_decoding.method": "speculative_decoding", "rope_scaling.kind": "rope_scaling"}
 _NEVER_COPIED = "a secret is never copied; refer to Secrets Manager"
 
 
@@ -48,7 +51,7 @@ class Lost:
 
     def __str__(self) -> str:
         line = f" (line {self.line})" if self.line else ""
-        return f"{self.key}{line}: {self.because}"
+        return redacted(f"{self.key}{line}: {self.because}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ def convert(
     config, foreign = _portable(parsed, origin, table)
     config, dropped, rendered = _rendered(config, to, number, form)
     missing = {**dropped, **_unsaid(config, rendered, table)}
-    lost = [*gone, *foreign, *_where(missing, parsed)]
+    lost = [*gone, *foreign, *_every_gpu(parsed, origin, table), *_where(missing, parsed)]
     placed = (replace(one, line=entries[one.key].line if one.key in entries else 0) for one in lost)
     kept = tuple(name for name in _names(config) if name not in missing)
     return Converted(rendered, origin, table.called, kept, tuple(sorted(placed, key=lambda one: (one.line, one.key))))
@@ -150,6 +153,13 @@ def _portable(parsed: Parsed, origin: Target, table: SpellingTable) -> tuple[Ser
     return parsed.config.model_copy(update={"extra": extra}), gone
 
 
+def _every_gpu(parsed: Parsed, origin: Target, table: SpellingTable) -> Iterator[Lost]:
+    """Yield LMI's `max`, which means every GPU: the other containers take one where nothing is written."""
+    for entry in parsed.entries if origin.engine == "lmi" != table.dialect.engine else ():
+        if entry.field == "tensor_parallel_degree" and entry.value == "max":
+            yield Lost(entry.key, entry.line, f"{table.called} uses one GPU unless their number is written")
+
+
 def _not_portable(name: str, origin: Target, table: SpellingTable) -> str:
     """Return why an option that has no neutral field can't be taken along; empty when it can."""
     written = name.upper() if origin.engine == "tgi" else name
@@ -175,7 +185,8 @@ def _rendered(
             refused = [problem for problem in error.problems if problem.rule in _DROPPABLE and problem.field]
             if len(refused) < len(error.problems):
                 raise
-            because = {problem.field.split(" and ")[0]: problem.message for problem in refused}
+            fields = ((problem.field.split(" and ")[0], problem.message) for problem in refused)
+            because = {_WHOLE.get(name, name): message for name, message in fields}
             smaller = _without(config, because)
             if smaller == config:
                 raise

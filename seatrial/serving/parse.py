@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial.catalog.spellings import find
 from seatrial.serving.fields import PRESENT, unflatten
 from seatrial.serving.properties import Line, read_env, read_properties
-from seatrial.serving.reading import read_value
+from seatrial.serving.reading import is_object, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -136,7 +136,8 @@ def _understand(source: str, line: Line, table: SpellingTable, reading: _Reading
         said = read_value(row, line.value)
         if said is not None:
             return row.field or row.when, _take(said, line, reading)
-    if rows:
+    says_more = any(row.kind == "json" for row in rows) and is_object(line.value)
+    if rows and not says_more:
         return rows[0].field, _why_not(rows[0], line, table)
     option = _extra_name(source, line.key, table)
     if option is None:

@@ -96,3 +96,11 @@ def _json(row: Spelling, parent: str, text: str) -> dict[str, Neutral] | None:
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def is_object(text: str) -> bool:
+    """Say whether a text is a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -28,7 +28,10 @@ InstanceTypes = Annotated[tuple[InstanceType, ...], Field(min_length=1)]
 ModelUri = Annotated[str, StringConstraints(pattern=shapes.MODEL_URI)]
 ImageUri = Annotated[str, StringConstraints(pattern=shapes.IMAGE_URI)]
 Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
+MOST_IN_FLIGHT = 65_536  # sequences, requests: bounds against slips of the hand, as the next
 MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
+InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
+Level = Annotated[int, Field(ge=1, le=4096)]
 Copies = Annotated[int, Field(ge=1, le=MOST_COPIES)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
@@ -130,9 +133,9 @@ class ServingOverrides(FrozenModel):
 
     tensor_parallel_degree: PositiveInt | None = Field(None, description="GPUs that one copy is sharded over.")
     max_model_len: PositiveInt | None = Field(None, description="Longest sequence, prompt and output, in tokens.")
-    max_num_seqs: PositiveInt | None = Field(None, description="Sequences batched at once (the batch limit).")
+    max_num_seqs: InFlight | None = Field(None, description="Sequences batched at once (the batch limit).")
     max_num_batched_tokens: PositiveInt | None = Field(None, description="Tokens of one engine iteration.")
-    max_queued_requests: PositiveInt | None = Field(None, description="Requests that wait before one is refused.")
+    max_queued_requests: InFlight | None = Field(None, description="Requests that wait before one is refused.")
     dtype: Literal["auto", "fp16", "bf16"] = Field("auto", description="Type of weights and activations.")
     quantization: Literal["fp8", "awq", "gptq"] | None = Field(None, description="Quantization of the weights.")
     speculative_decoding: SpeculativeDecoding | None = Field(
@@ -159,7 +162,9 @@ class ServingOverrides(FrozenModel):
 class ServingSpec(FrozenModel):
     """The engine, the instance types that may be used, and what is fixed beforehand."""
 
-    engine: Literal["auto", "lmi", "tgi", "vllm", "sglang"] = Field("auto", description="Serving container; `auto` decides.")
+    engine: Literal["auto", "lmi", "tgi", "vllm", "sglang"] = Field(
+        "auto", description="Serving container; `auto` decides."
+    )
     backend: Backend = Field("auto", description="What runs the model inside LMI; `auto` is its newest vLLM form.")
     engine_version: str | None = Field(None, description="Container version as the catalog writes it.")
     image: ImageUri | None = Field(None, description="URI in a private ECR repository to use as it is.")
@@ -182,7 +187,7 @@ class TrialSpec(FrozenModel):
     """The sea trial that every changed plan is put through."""
 
     mode: Literal["rollback", "report", "off"] = Field("rollback", description="What a failed trial does.")
-    concurrency_levels: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = Field(
+    concurrency_levels: Annotated[tuple[Level, ...], Field(min_length=1)] | None = Field(
         None, description="Requests in flight per copy."
     )
     requests_per_concurrency: PositiveInt = Field(3, description="Requests of a level, times its concurrency.")

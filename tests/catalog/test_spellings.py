@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.catalog.dialects import DIALECTS, dialects, existing
 from seatrial.catalog.engine_versions import EngineName, Version, read_version, version_text
-from seatrial.catalog.spellings import Spelling, every, find, nearest_key, option_env, sources
+from seatrial.catalog.spellings import Spelling, every, find, option_env, sources
 from seatrial.serving.config import ServingConfig
 
 
@@ -106,8 +106,3 @@ def test_only_a_field_beside_its_dialect_s_own_key_shares_a_key(dialect: str) ->
 )
 def test_lmi_s_keys_have_their_variables(key: str, name: str) -> None:
     assert option_env(key) == name
-
-
-def test_the_nearest_key_is_found() -> None:
-    table = find("lmi-async", "lmi27")
-    assert "option.max_rolling_batch_size" in nearest_key(table, "option.max_rolling_batch")

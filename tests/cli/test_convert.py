@@ -74,6 +74,44 @@ def test_arguments_of_vllm_pass_between_lmi_and_vllm(seatrial: Seatrial, project
     ]
 
 
+def test_without_its_method_speculative_decoding_goes_whole(seatrial: Seatrial, project: Path) -> None:
+    (project / "serving.properties").write_text(
+        'option.model_id=a/b\noption.speculative_config={"method":"eagle3","model":"m","num_speculative_tokens":4}\n'
+    )
+    done = seatrial("convert", "--to", "lmi", "--to-version", "lmi14", "serving.properties")
+    assert done.returncode == 1
+    assert "speculative" not in done.stdout
+    assert done.stderr.splitlines()[1:] == [
+        "lost: option.speculative_config (line 2): lmi-dist on LMI 14 has no option for eagle3"
+    ]
+    assert seatrial("convert", "--to", "tgi", "serving.properties").returncode == 1
+
+
+def test_what_only_vllm_understands_of_an_object_passes_as_it_is(seatrial: Seatrial, project: Path) -> None:
+    drafted = '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}'
+    (project / "serving.properties").write_text(f"option.model_id=a/b\noption.speculative_config={drafted}\n")
+    done = seatrial("convert", "--to", "vllm", "serving.properties")
+    assert (done.returncode, done.stdout) == (0, f"SM_VLLM_MODEL=a/b\nSM_VLLM_SPECULATIVE_CONFIG={drafted}\n")
+
+
+def test_every_gpu_is_one_gpu_elsewhere(seatrial: Seatrial, project: Path) -> None:
+    (project / "serving.properties").write_text("option.model_id=a/b\noption.tensor_parallel_degree=max\n")
+    done = seatrial("convert", "--to", "vllm", "serving.properties")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[1:] == [
+        "lost: option.tensor_parallel_degree (line 2): vLLM 0.26.0 uses one GPU unless their number is written"
+    ]
+    assert seatrial("convert", "--to", "lmi", "serving.properties").returncode == 0
+
+
+def test_a_token_in_a_key_is_not_repeated(seatrial: Seatrial, project: Path) -> None:
+    token = "hf_" + "a1" * 15
+    (project / "serving.properties").write_text(f"option.model_id=a/b\noption.{token}=1\n")
+    done = seatrial("convert", "--to", "lmi", "serving.properties")
+    assert done.returncode == 1
+    assert token not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

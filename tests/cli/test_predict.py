@@ -91,7 +91,7 @@ def test_a_mistake_writes_nothing_and_tells_everything(folder: Path) -> None:
         (
             ("rows.csv", "--engine", "vllm"),
             "--engine: SEA223: the engine 'vllm' is unknown\n"
-            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi\n",
+            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi, vllm, sglang\n",
         ),
     ],
 )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.errors import PlanError
 from seatrial.plan.engine import choose_engine
 
 if TYPE_CHECKING:
@@ -11,12 +12,19 @@ if TYPE_CHECKING:
 
 OWN_IMAGE = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/my-tgi:2025-cu124"
 
+VLLM = (
+    "vLLM needs no compilation, serves the most architectures, bears prompts and answers of varying length, and is "
+    "what new LMI images bring."
+)
+TGI_STATUS = "TGI has been in maintenance mode since 2025-12-11: it gets small fixes alone."
+
 
 def test_lmi_is_the_engine_unless_the_spec_says_otherwise(ask: Ask) -> None:
     choice = choose_engine(ask(serving={}))
 
     assert (choice.engine.value, choice.version.value) == ("lmi", "0.36.0-lmi27.0.0")
-    assert choice.engine.because == "LMI is developed on; TGI has been in maintenance mode since 2025-12-11."
+    assert choice.engine.because == f"{VLLM} {TGI_STATUS}"
+    assert choice.warnings == ()
     assert choice.version.because == (
         "The newest build whose behaviour is documented; how 0.36.0-lmi28.0.0, 0.38.0-lmi29.0.0 behave has not been "
         "read."
@@ -30,6 +38,98 @@ def test_the_user_may_overrule_to_tgi(ask: Ask) -> None:
 
     assert (choice.engine.value, choice.engine.because) == ("tgi", "The spec fixes it.")
     assert (choice.version.value, choice.version.because) == ("3.3.6", "The newest build in the catalog.")
+    assert choice.warnings == (f"SEA353: serving.engine fixes TGI; Seatrial would take LMI with vLLM. {TGI_STATUS}",)
+
+
+@pytest.mark.parametrize(
+    ("backend", "version", "because"),
+    [
+        ("vllm-rolling", "0.36.0-lmi27.0.0", "The newest build whose behaviour is documented; how "),
+        ("trtllm", "0.33.0-tensorrtllm0.21.0", "The newest build in the catalog."),
+        ("neuronx", "0.29.0-neuronx-sdk2.19.1", "The newest build in the catalog."),
+        ("deepspeed", "0.27.0-deepspeed0.12.6", "The newest build in the catalog."),
+        ("lmi-dist", "0.32.0-lmi14.0.0", "The last build that has lmi-dist."),
+    ],
+)
+def test_a_backend_has_the_images_that_run_it(backend: str, version: str, because: str, ask: Ask) -> None:
+    choice = choose_engine(ask(serving={"backend": backend}))
+
+    assert (choice.engine.value, choice.version.value) == ("lmi", version)
+    assert choice.engine.because == "The spec fixes serving.backend, which is one of LMI's."
+    assert choice.version.because.startswith(because)
+
+
+def test_a_backend_that_is_frozen_is_taken_with_a_warning(ask: Ask) -> None:
+    choice = choose_engine(ask(serving={"engine": "lmi", "backend": "trtllm"}))
+
+    assert choice.engine.because == "The spec fixes it."
+    assert choice.warnings == (
+        "SEA353: serving.backend fixes LMI with TensorRT-LLM; Seatrial would take LMI with vLLM. LMI's TensorRT-LLM "
+        "images are frozen: the newest is DJL 0.33 (LMI 15). In its favour: The backend guide recommends TensorRT-LLM "
+        "where all prompts and answers have much the same length.",
+    )
+
+
+def test_a_backend_of_lmi_is_refused_for_tgi(ask: Ask) -> None:
+    with pytest.raises(PlanError) as caught:
+        choose_engine(ask(serving={"engine": "tgi", "backend": "trtllm"}))
+
+    assert str(caught.value) == (
+        "chat.yaml:10: serving.backend: SEA108: serving.backend trtllm is one of LMI's, and serving.engine is tgi\n"
+        "  hint: remove the backend, or serve with lmi"
+    )
+
+
+def test_a_backend_and_a_version_before_lmi_10_name_the_deepspeed_image(ask: Ask) -> None:
+    choice = choose_engine(ask(serving={"backend": "lmi-dist", "engine_version": "0.26.0"}))
+
+    assert choice.image.value.tag == "0.26.0-deepspeed0.12.6-cu121"
+
+
+@pytest.mark.parametrize(
+    ("engine", "image"),
+    [
+        ("vllm", "vllm:0.26.0-gpu-py312-cu130-ubuntu22.04-sagemaker"),
+        ("sglang", "sglang:0.5.20-gpu-py312-cu130-ubuntu24.04-sagemaker"),
+    ],
+)
+def test_an_engine_that_is_never_chosen_by_itself_is_taken_when_it_is_asked_for(
+    engine: str, image: str, ask: Ask
+) -> None:
+    choice = choose_engine(ask(serving={"engine": engine}))
+
+    assert (choice.engine.value, choice.engine.because) == (engine, "The spec fixes it.")
+    assert choice.image.value.uri == f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{image}"
+    assert choice.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("image", "engine"),
+    [
+        ("djl-inference:0.36.0-lmi27.0.0-cu130", "lmi"),
+        ("djl-inference:0.33.0-tensorrtllm0.21.0-cu128", "lmi"),
+        ("huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6-gpu-py311-cu124-ubuntu22.04", "tgi"),
+        ("huggingface-vllm:0.29.0-transformers5.15.0-gpu-py312-cu130-ubuntu24.04-v1.0", "vllm"),
+        ("sglang:server-sagemaker-cuda-v1.4", "sglang"),
+        ("our-own:1", "lmi"),
+    ],
+)
+def test_an_image_tells_its_engine_by_its_name(image: str, engine: str, ask: Ask) -> None:
+    choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/{image}"}))
+
+    assert choice.engine.value == engine
+
+
+@pytest.mark.parametrize("asked", [{}, {"engine": "lmi"}])
+def test_on_neuron_alone_the_image_is_for_neuron(asked: dict[str, object], ask: Ask) -> None:
+    choice = choose_engine(ask(serving={"instance_types": ["ml.inf2.xlarge"], **asked}))
+
+    assert choice.image.value.tag == "0.29.0-neuronx-sdk2.19.1"
+    assert (choice.ami_version.value, choice.ami_version.because) == (
+        None,
+        "The image needs no CUDA; for AWS Neuron the service's default is used.",
+    )
+    assert choice.warnings == ("LMI's Neuron images are frozen: the newest is DJL 0.29 (LMI 11).",)
 
 
 def test_an_undocumented_build_is_taken_with_a_warning(ask: Ask) -> None:
@@ -46,7 +146,25 @@ def test_a_given_image_is_used_as_it_is(ask: Ask) -> None:
     assert (image.uri, image.repository, image.tag) == (OWN_IMAGE, "my-tgi", "2025-cu124")
     assert (choice.engine.value, choice.version.value) == ("tgi", "2025-cu124")
     assert choice.ami_version.value == "al2-ami-sagemaker-inference-gpu-3-1"
-    assert choice.warnings == (f"The image {OWN_IMAGE} is used as it is: nothing about it was checked.",)
+    assert choice.engine.because == "The name of the image in the spec says so."
+    assert choice.warnings == (
+        f"SEA353: serving.image fixes TGI; Seatrial would take LMI with vLLM. {TGI_STATUS}",
+        f"The image {OWN_IMAGE} is used as it is: nothing about it was checked.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("image", "tag", "version", "because"),
+    [
+        ("djl:0.36-cu130@sha256:" + "a" * 64, "0.36-cu130", "0.36-cu130", "tag"),
+        ("djl@sha256:" + "a" * 64, "", "sha256:" + "a" * 64, "digest"),
+    ],
+)
+def test_a_given_digest_is_no_tag(image: str, tag: str, version: str, because: str, ask: Ask) -> None:
+    choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/{image}"}))
+
+    assert (choice.image.value.repository, choice.image.value.tag, choice.version.value) == ("djl", tag, version)
+    assert choice.version.because == f"The {because} of the image in the spec stands for it."
 
 
 @pytest.mark.parametrize("serving", [{}, {"image": OWN_IMAGE}])

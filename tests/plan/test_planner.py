@@ -18,6 +18,10 @@ from tests.plan.conftest import reads
 if TYPE_CHECKING:
     from tests.plan.conftest import Ask
 
+TGI_IS_NOT_THE_CHOICE = (
+    "SEA353: serving.engine fixes TGI; Seatrial would take LMI with vLLM. TGI has been in maintenance mode since "
+    "2025-12-11: it gets small fixes alone."
+)
 TGI_1 = {"engine": "tgi", "engine_version": "1.1.0"}
 RATE = {"input_tokens": 256, "output_tokens": 256, "requests_per_second": 900.0}
 PUBLISHED_TYPES = ["ml.g5.2xlarge", "ml.g5.12xlarge", "ml.p4d.24xlarge"]
@@ -249,7 +253,7 @@ def test_a_fitted_engine_states_its_measured_error(ask: Ask) -> None:
 
     assert plan.band.measured
     assert plan.band.because == "80 % of the rows left out of the fit of tgi-1.x were predicted within it."
-    assert plan.warnings == ()
+    assert plan.warnings == (TGI_IS_NOT_THE_CHOICE,)
 
 
 @pytest.mark.parametrize(
@@ -275,8 +279,9 @@ def test_outside_the_fit_the_error_is_an_assumption_and_said_to_be_one(
     plan = make_plan(ask(**fields))
 
     assert (plan.band.throughput, plan.band.latency, plan.band.measured) == (0.5, 0.5, False)
-    assert plan.band.because == plan.warnings[0]
-    assert plan.warnings[0] == (
+    assert plan.warnings[0] == TGI_IS_NOT_THE_CHOICE
+    assert plan.band.because == plan.warnings[1]
+    assert plan.warnings[1] == (
         f"Predictions use the constants of tgi-1.x, because {reason}; ±50% is an assumption until a trial runs."
     )
 
@@ -296,8 +301,8 @@ def test_speculative_decoding_is_faster_for_a_single_request_and_its_assumptions
     )
 
     assert faster.curve[0].ms_per_token < plain.curve[0].ms_per_token
-    assert "the acceptance rate of drafted tokens is assumed" in faster.warnings[0]
-    assert faster.warnings[1] == (
+    assert "the acceptance rate of drafted tokens is assumed" in faster.warnings[1]
+    assert faster.warnings[2] == (
         "Speculative decoding is planned with 3 drafted tokens a step, of which each is accepted with a chance of 70% "
         "that you assume, at 5% of a step for each; memory of a draft model is not counted."
     )
@@ -365,7 +370,7 @@ def test_a_batch_limit_that_the_memory_cant_hold_is_taken_and_warned_of(ask: Ask
 
 @pytest.mark.parametrize(
     ("tokens", "max_model_len", "batched"),
-    [((256, 256), 512, 2_048), ((250, 7), 512, 2_048), ((3_800, 200), 4_096, 3_840), ((3_900, 100), 4_096, 4_096)],
+    [((256, 256), 512, 2_048), ((250, 7), 512, 2_048), ((3_800, 200), 4_096, 2_048), ((3_900, 100), 4_096, 2_048)],
 )
 def test_lengths_are_rounded_up_within_the_context(
     tokens: tuple[int, int], max_model_len: int, batched: int, ask: Ask
@@ -494,3 +499,12 @@ def test_a_plan_keeps_what_was_asked(
     assert plan.cost.usd_per_hour is not None
     assert plan.cost.usd_per_hour <= 900.0
     assert 1 <= plan.max_num_seqs.value <= min(plan.memory.kv_limited_batch, 256)
+
+
+def test_a_batch_limit_that_no_memory_holds_makes_no_levels_that_nothing_answers(ask: Ask) -> None:
+    serving = {"instance_types": ["ml.g5.2xlarge"], "overrides": {"max_num_seqs": 65_536}}
+    plan = make_plan(ask(serving=serving))
+
+    assert plan.max_num_seqs.value == 65_536
+    assert max(plan.concurrency_levels.value) <= 2 * plan.memory.kv_limited_batch
+    assert plan.max_queued_requests.value >= plan.memory.kv_limited_batch

@@ -106,6 +106,12 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
         "degree 1: A copy is predicted to keep the objectives up to # requests in flight: the workload needs "
         "4 copies, and max_copies is 1.\n  hint: set max_copies to at least 4, or allow faster instance types",
     ),
+    "SEA205 more copies than the service has": (
+        {"workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 1_000_000}},
+        "chat.yaml: scaling.max_copies: SEA205: no deployment takes the workload; the nearest is ml.g5.2xlarge with "
+        "degree 1: A copy is predicted to keep the objectives up to # requests in flight: the workload needs "
+        "# copies, and max_copies is 1.\n  hint: allow faster instance types, or less traffic",
+    ),
     "SEA205 objectives that need more copies": (
         {"slo": {"ttft_ms": {"p95": 500}}, "workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 16}},
         "chat.yaml: scaling.max_copies: SEA205: no deployment takes the workload; the nearest is ml.g5.2xlarge with "

@@ -75,6 +75,36 @@ def test_the_front_of_all_is_found(ask: Ask) -> None:
     assert names(list(found.ranked)) == names(expected)
 
 
+def test_the_front_of_the_whole_catalog_is_found(ask: Ask) -> None:
+    workload = {"input_tokens": 1_000, "output_tokens": 128, "concurrency": 200}
+    loaded = ask(serving={}, workload=workload, scaling={"max_copies": 8}, objective="cost_per_token")
+    reading, found = search_for(loaded)
+    merits = [offer.merit for offer in every_offer(loaded, reading)]
+
+    assert {merits[place] for place in front(merits)} <= {offer.merit for offer in found.ranked}
+
+
+def test_a_tight_time_to_first_token_hides_no_deployment_whose_requests_move_in_step(ask: Ask) -> None:
+    loaded = ask(
+        model={"hub_id": "tiiuae/falcon-7b"},
+        workload={"input_tokens": 16, "output_tokens": 300, "requests_per_second": 1.0},
+        slo={"ttft_ms": {"p95": 300}},
+        serving={"engine": "tgi", "instance_types": ["ml.g6.xlarge", "ml.g6e.xlarge"]},
+    )
+
+    assert search_for(loaded)[1].ranked[0].candidate.instance.instance_type == "ml.g6.xlarge"
+
+
+@pytest.mark.parametrize("concurrency", [16, 100, 108])
+def test_the_highest_throughput_is_not_below_that_of_the_planned_load(concurrency: int, ask: Ask) -> None:
+    workload = {"input_tokens": 256, "output_tokens": 256, "concurrency": concurrency}
+    slo = {"ttft_ms": {"p95": 2_000}, "tpot_ms": {"p95": 100}}
+    loaded = ask(workload=workload, slo=slo, serving={"instance_types": ["ml.g6e.xlarge"]}, scaling={"max_copies": 4})
+    merit = search_for(loaded)[1].ranked[0].merit
+
+    assert merit.highest_tok_s >= merit.output_tok_s
+
+
 def test_more_prompt_tokens_are_tried_where_a_prefill_stops_decoding(ask: Ask) -> None:
     slo = {"ttft_ms": {"p95": 3000}, "tpot_ms": {"p95": 100}}
     tgi = {"engine": "tgi", "engine_version": "1.1.0", "instance_types": ["ml.g5.12xlarge"]}

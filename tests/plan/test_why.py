@@ -55,6 +55,16 @@ def test_an_instance_type_that_is_not_allowed_says_so_and_what_it_would_be(ask: 
     assert verdict.because.startswith("It is not among the allowed instance types. Were it: ")
 
 
+def test_an_instance_type_that_would_win_were_it_allowed_says_so(ask: Ask) -> None:
+    (verdict,) = explain(ask(serving={"instance_types": ["ml.g5.12xlarge"]}), "ml.g5.2xlarge")
+
+    assert reads(
+        verdict.because,
+        "It is not among the allowed instance types. Were it: It keeps every objective and would come before the "
+        "chosen ml.g#.#xlarge with degree #: $# per hour, # ms per token alone, # tok/s at most.",
+    )
+
+
 def test_where_nothing_satisfies_the_spec_each_verdict_still_says_what_it_misses(ask: Ask) -> None:
     (verdict,) = explain(ask(slo={"tpot_ms": {"p95": 1}}), "ml.g5.2xlarge")
 

@@ -53,7 +53,7 @@ class TestLimits:
     def test_what_does_not_fit_has_no_numbers(self) -> None:
         (row,) = written("Falcon 40B,ml.g5.2xlarge,1,1,256,256,1")
 
-        assert [row[name] for name in PREDICTED] == ["", "", "does not fit", "", "", "", "", "measured"]
+        assert [row[name] for name in PREDICTED] == ["", "", "does not fit", "", "", "", "", "assumed"]
 
 
 class TestDeployments:

@@ -142,14 +142,14 @@ class TestReading:
         with suppress(SpecError):
             read_rows(content, "rows.csv")
 
-    @pytest.mark.parametrize("text", ["", "tgi", "tgi-", "vllm-0.6", "tgi-x"])
+    @pytest.mark.parametrize("text", ["", "tgi", "tgi-", "triton-2.0", "tgi-x"])
     def test_an_engine_is_a_family_and_a_version(self, text: str) -> None:
         with pytest.raises(SpecError) as caught:
             read_engine(text)
 
         assert str(caught.value) == (
             f"--engine: SEA223: the engine {text!r} is unknown\n"
-            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi"
+            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi, vllm, sglang"
         )
 
     def test_the_constants_are_those_of_the_longest_prefix(self) -> None:

@@ -106,6 +106,19 @@ def test_a_prompt_longer_than_the_budget_takes_several_iterations(copy_of: Place
     assert request.first_token_s >= 4 * costs.device(500)
 
 
+@pytest.mark.parametrize("sliding_layers", [None, 8])
+def test_a_window_that_the_prompt_fills_is_the_limit_of_one_that_it_nearly_fills(sliding_layers: int | None) -> None:
+    def throughput(window: int) -> float:
+        plain = placed()
+        shape = replace(plain.architecture, sliding_window=window, sliding_layers=sliding_layers)
+        return outcome(replace(plain, architecture=shape), 16, TRIAL).output_tok_s
+
+    prompt = placed().input_tokens
+
+    assert throughput(prompt) == pytest.approx(throughput(prompt + 1), rel=0.002)
+    assert throughput(prompt) < throughput(prompt // 2)
+
+
 def test_speculation_needs_fewer_steps(copy_of: PlaceCopy) -> None:
     plain = copy_of()
     drafted = replace(plain, speculation=Speculation(draft_tokens=3, acceptance_rate=0.8, draft_cost=0.02))

@@ -229,8 +229,8 @@ def unknown(dialect: DialectName, version: str, text: str) -> list[str]:
         (
             "lmi-async",
             "lmi27",
-            'option.hf_overrides={"a":1}\n',
-            ["1: '{\"a\":1}' is no value of option.hf_overrides that lmi-async on LMI 27 takes"],
+            "option.hf_overrides=[1]\n",
+            ["1: '[1]' is no value of option.hf_overrides that lmi-async on LMI 27 takes"],
         ),
     ],
 )
@@ -238,6 +238,14 @@ def test_what_is_not_understood_is_listed_with_its_line(
     dialect: DialectName, version: str, text: str, expected: list[str]
 ) -> None:
     assert unknown(dialect, version, text) == expected
+
+
+def test_an_object_that_says_more_than_the_neutral_field_is_passed_on() -> None:
+    text = '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}'
+    parsed = parse("lmi-async", "lmi27", properties=f"option.speculative_config={text}\n")
+    assert parsed.unknown == ()
+    assert parsed.config.speculative_decoding is None
+    assert parsed.config.extra == {"speculative_config": text}
 
 
 def test_a_value_that_is_no_number_is_listed_and_the_rest_is_kept() -> None:

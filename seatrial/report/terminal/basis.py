@@ -52,6 +52,7 @@ def basis_of(loaded: LoadedSpec) -> Basis:
             instance,
             quantization=demand.overrides.quantization,
             speculation=demand.speculation,
+            input_tokens=endpoint.workload.input_tokens,
         )
         for instance in reading.allowed
     }

@@ -24,10 +24,10 @@ _REFERENCE = re.compile(r"^(\{\{resolve:|arn:aws|\$\{|<|\(from )")
 
 def secret_in(key: str, value: str) -> str:
     """Return what kind of secret stands in a value; empty for none, and for a reference to one."""
-    if not value.strip() or _REFERENCE.match(value):
-        return ""
     if holds_credential(value, name=key):
         return "a credential"
+    if not value.strip() or _REFERENCE.match(value):
+        return ""
     return "a secret" if _NAMES.search(key.removeprefix("option.").lower()) else ""
 
 

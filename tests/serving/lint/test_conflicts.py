@@ -61,6 +61,23 @@ CASES = (
     Case("SEA319", TGI + "DTYPE=float16\nHF_MODEL_QUANTIZE=bitsandbytes-nf4", "", "container.env"),
     Case(
         "SEA319",
+        TGI + "DTYPE=float16\nHF_MODEL_QUANTIZE=bitsandbytes",
+        (
+            "4: DTYPE: error: TGI takes only one of DTYPE and QUANTIZE=bitsandbytes, and does not start with both | "
+            "leave DTYPE out"
+        ),
+        "container.env",
+        Given(engine="tgi", version="1.1.1"),
+    ),
+    Case(
+        "SEA319",
+        TGI + "DTYPE=float16\nHF_MODEL_QUANTIZE=bitsandbytes",
+        "",
+        "container.env",
+        Given(engine="tgi", version="1.2.0"),
+    ),
+    Case(
+        "SEA319",
         "HF_MODEL_ID=org/model\nHF_MODEL_REVISION=abc\nSM_NUM_GPUS=2\nHF_MODEL_QUANTIZE=exl2",
         "4: HF_MODEL_QUANTIZE: error: TGI can't shard exl2 weights | write SM_NUM_GPUS=1",
         "container.env",

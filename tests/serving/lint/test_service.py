@@ -100,6 +100,10 @@ class TestSecrets:
     def test_a_reference_passes(self, value: str) -> None:
         assert said("SEA330", f"{TGI}HF_TOKEN={value}", name="a.env") == []
 
+    @pytest.mark.parametrize("value", [f"<{TOKEN}>", f"${{HF_TOKEN:-{TOKEN}}}"])
+    def test_a_token_within_what_looks_like_a_reference_is_told(self, value: str) -> None:
+        assert len(said("SEA330", f"{TGI}HF_TOKEN={value}", name="a.env")) == 1
+
 
 class TestWeights:
     def test_gated_weights_need_an_accepted_eula(self) -> None:
@@ -146,6 +150,11 @@ class TestTwoModels:
             "here/container.env:3: OPTION_MAX_ROLLING_BATCH_SIZE: SEA343: warning: here/serving.properties says 65 on "
             "line 2, and the file wins\n  fix: keep one of them"
         ]
+
+    def test_only_serving_properties_is_read_by_the_container(self) -> None:
+        other = b"option.model_id=org/other\noption.max_rolling_batch_size=65\n"
+        sources = [*read_bytes(LMI.encode(), "here/c.env"), *read_bytes(other, "here/old.properties")]
+        assert [one for one in lint(sources).findings if one.rule in ("SEA335", "SEA343")] == []
 
     def test_files_of_different_folders_are_different_models(self) -> None:
         sources = [*read_bytes(LMI.encode(), "a/c.env"), *read_bytes(b"option.model_id=o/o\n", "b/serving.properties")]

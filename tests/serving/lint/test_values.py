@@ -62,6 +62,17 @@ CASES = (
         ),
     ),
     Case("SEA318", BASE + "option.tensor_parallel_degree=max", ""),
+    Case("SEA318", VLLM + "SM_VLLM_MAX_MODEL_LEN=32K", "", "container.env"),
+    Case("SEA318", VLLM + "SM_VLLM_MAX_NUM_BATCHED_TOKENS=25.6k", "", "container.env"),
+    Case(
+        "SEA318",
+        VLLM + "SM_VLLM_MAX_MODEL_LEN=25.6K",
+        (
+            "4: SM_VLLM_MAX_MODEL_LEN: error: '25.6K' is no value that vLLM 0.26.0 takes: a whole number | "
+            "write another value, or leave the key out"
+        ),
+        "container.env",
+    ),
     Case(
         "SEA318",
         BASE + "option.pipeline_parallel_degree=2",

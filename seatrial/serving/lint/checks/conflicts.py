@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.catalog.dialects import within
+from seatrial.serving.conflicts import FIRST_TGI_WITH_TYPED_BITSANDBYTES
 from seatrial.serving.lint.batching import is_above_one
 from seatrial.serving.lint.rules import found, key_like, rename
 
@@ -24,7 +25,6 @@ _OWN_NAMES = {
 }
 _FIRST_PASSED_ON = (14,)
 _BOTH_WAYS = ("bitsandbytes", "bitsandbytes-nf4", "bitsandbytes-fp4")
-_FIRST_WITH_BITSANDBYTES_TYPES = (1, 4)
 
 
 def own_names(subject: Subject) -> Iterator[Finding]:
@@ -84,7 +84,7 @@ def _type_and_quantization(subject: Subject, target: Target) -> Iterator[Finding
     dtype, quantize = subject.option("DTYPE"), subject.option("QUANTIZE")
     if dtype is None or quantize is None:
         return
-    if quantize.value in _BOTH_WAYS and target.version >= _FIRST_WITH_BITSANDBYTES_TYPES:
+    if quantize.value in _BOTH_WAYS and target.version >= FIRST_TGI_WITH_TYPED_BITSANDBYTES:
         return
     message = f"TGI takes only one of DTYPE and QUANTIZE={quantize.value}, and does not start with both"
     yield found(subject, "SEA319", dtype.entry, message, "leave DTYPE out")

@@ -20,7 +20,7 @@ def two_models(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]
     written = next((entry for entry in subject.source.entries if entry.key == "HF_MODEL_ID"), None)
     if target is None or target.engine != "lmi" or written is None or not hub_id(written.value):
         return
-    packaged = [other for other in beside if other.source.kind == "serving.properties"]
+    packaged = [other for other in beside if _is_packaged(other)]
     data = next(
         (subject.facts[name] for name in ("s3_uri", "model_data_url", "artifact_url") if name in subject.facts), None
     )
@@ -35,9 +35,14 @@ def overruled(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]:
     """SEA343: an environment variable that the packaged file overrules."""
     if subject.target is None or subject.target.engine != "lmi" or subject.source.kind == "serving.properties":
         return
-    for other in (one for one in beside if one.source.kind == "serving.properties"):
+    for other in (one for one in beside if _is_packaged(one)):
         for option in subject.options:
             same = other.option(option.name, option.space)
             if same and same.value != option.value and option.name != "model_id":
                 message = f"{other.source.file} says {same.value} on line {same.entry.line}, and the file wins"
                 yield found(subject, "SEA343", option.entry, message, "keep one of them")
+
+
+def _is_packaged(subject: Subject) -> bool:
+    """Say whether LMI would find a file beside the model: it reads that one name only."""
+    return subject.source.file.rpartition("/")[2] == "serving.properties"

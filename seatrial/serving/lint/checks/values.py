@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from seatrial.catalog.dialects import within
 from seatrial.serving.lint.nearest import nearest_of
 from seatrial.serving.lint.rules import found, revalue
 from seatrial.serving.lint.subject import spelled_by
-from seatrial.serving.reading import read_value
+from seatrial.serving.reading import is_object, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +35,7 @@ _ROLLING_BATCH: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("17", None, ("auto", "disable", "vllm", "trtllm", "lmi-dist")),
 )
 _FORMATS = ("json", "jsonlines", "sse", "json_chat", "jsonlines_chat", "sse_chat", "3p", "3p_stream", "none")
+_COUNTED = ("max_model_len", "max_num_batched_tokens")  # vLLM, EngineArgs: human_readable_int
 _LAST_DEEPSPEED_ENGINE = (9,)
 _KINDS = {
     "int": "a whole number",
@@ -68,7 +69,11 @@ def spelled(subject: Subject) -> Iterator[Finding]:
     target = subject.target
     for option in subject.options if target else ():
         rows = [row for row in spelled_by(option, subject.table) if row.fixed is None and row.field]
-        if option.name in ("rolling_batch", "output_formatter") or _is_left_out(target, option):
+        if (
+            option.name in ("rolling_batch", "output_formatter")
+            or _is_left_out(target, option)
+            or _is_short(target, option)
+        ):
             continue  # told by rules of their own
         if not rows or target is None or _is_dtype(target, option) or any(_reads(row, option) for row in rows):
             continue
@@ -80,6 +85,12 @@ def spelled(subject: Subject) -> Iterator[Finding]:
 
 def _is_left_out(target: Target | None, option: Option) -> bool:
     return target is not None and target.engine == "vllm" and option.value.lower() == "false"
+
+
+def _is_short(target: Target | None, option: Option) -> bool:
+    """Say whether a number is written as vLLM's command line takes it beside plain digits: `32K`, `25.6k`."""
+    counts = target is not None and target.engine == "vllm" and option.name in _COUNTED
+    return counts and re.fullmatch(r"[0-9]+(\.[0-9]+)?[kmgt]|[0-9]+[KMGT]", option.value.strip()) is not None
 
 
 def _is_dtype(target: Target, option: Option) -> bool:
@@ -95,15 +106,8 @@ def _reads(row: Spelling, option: Option) -> bool:
 def _wrong_kind(rows: list[Spelling], option: Option) -> bool:
     kinds = {row.kind for row in rows}
     if "json" in kinds:
-        return not _is_object(option.value)
+        return not is_object(option.value)
     return not kinds & {"text", "json"} and not any(row.kind.startswith("pair") for row in rows)
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _wrong_word(target: Target, rows: list[Spelling], option: Option) -> bool:

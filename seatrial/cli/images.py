@@ -1,0 +1,146 @@
+"""`seatrial images`: the container images that are known, pinned, or behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.terminal import show_json, show_text
+from seatrial.errors import SeatrialError
+
+if TYPE_CHECKING:
+    from seatrial.catalog.image_updates import Update
+    from seatrial.catalog.images import Build
+    from seatrial.deployment.image_digest import Registry
+    from seatrial.plan.document import Plan
+    from seatrial.spec.load import LoadedSpec
+
+images = typer.Typer(help="The container images: what is listed, what is pinned, what is behind.", no_args_is_help=True)
+
+Format = Annotated[Literal["text", "json"], typer.Option("--format", help="For people or machines.")]
+SpecFiles = Annotated[
+    list[Path], typer.Argument(metavar="SPEC…", help="The endpoints' YAML files.", show_default=False)
+]
+OUTDATED = 1
+
+
+@images.command("list")
+def list_images(
+    engine: Annotated[Literal["lmi", "tgi", "vllm", "sglang"] | None, typer.Option(help="Only this engine's.")] = None,
+    flavour: Annotated[
+        str | None, typer.Option(metavar="FLAVOUR", help="Only this line's, as in trtllm or neuronx.")
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option(metavar="REGION", help="Only what is listed there, with its address.")
+    ] = None,
+    output_format: Format = "text",
+) -> None:
+    """List the images of the catalog, newest first; listed means by the SageMaker SDK or AWS, not pulled."""
+    from seatrial.catalog import images as catalog
+    from seatrial.cli.image_views import image_rows, images_text
+
+    if region is not None:
+        catalog.check_region(region)
+    builds = [build for build in catalog.every() if engine in (None, build.family) and flavour in (None, build.flavour)]
+    rows = image_rows([build for build in builds if region is None or region in catalog.regions(build)], region)
+    if output_format == "json":
+        show_json({"images": rows})
+    else:
+        show_text(images_text(rows))
+
+
+@images.command()
+def lock(
+    spec: SpecFile,
+    environment: EnvironmentName,
+    environments: EnvironmentsFolder = None,
+    *,
+    require_digest: Annotated[
+        bool, typer.Option("--require-digest", help="Fail when the digest can't be read; the tag alone is not enough.")
+    ] = False,
+) -> None:
+    """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
+    from seatrial.plan.lock import read_locked_plan, write_lock
+    from seatrial.plan.pinned_image import digest_of, pin
+    from seatrial.spec.load import load_spec
+
+    loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
+    plan = read_locked_plan(loaded)
+    image = plan.image.value
+    name = f"{image.repository}:{image.tag}"
+    try:
+        digest = _digest(plan)
+    except SeatrialError as error:
+        if require_digest or error.problems[0].rule not in _NO_ACCOUNT:
+            raise
+        typer.echo(f"{error}\nthe tag is pinned, {name}; its digest is not", err=True)
+        return
+    before = digest_of(image.uri)
+    if before == digest:
+        typer.echo(f"{name} is pinned to {digest}, and the tag still says so")
+        return
+    if before is not None:
+        typer.echo(f"the tag {image.tag} has moved since it was pinned: it was {before}", err=True)
+    file = write_lock(pin(plan, digest), loaded.path)
+    typer.echo(f"{name} is pinned to {digest}")
+    typer.echo(f"locked in {file.as_posix()}", err=True)
+
+
+_NO_ACCOUNT = ("SEA503", "SEA504")
+
+
+def _digest(plan: Plan) -> str:
+    """Return the digest that the plan's registry has for its tag."""
+    import boto3
+
+    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.deployment.image_digest import read_address, read_digest
+
+    image = plan.image.value
+    if not image.tag:
+        raise SeatrialError.of("SEA350", "the image has no tag whose digest could be read", where=image.uri)
+    with aws_failures(image.uri):
+        client = boto3.client("ecr", region_name=read_address(image.uri).region)
+    return read_digest(image.uri, image.tag.partition("@")[0], cast("Registry", client))
+
+
+@images.command()
+def outdated(
+    specs: SpecFiles,
+    environment: EnvironmentName,
+    environments: EnvironmentsFolder = None,
+    output_format: Format = "text",
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 when a newer documented build is listed.")] = False,
+) -> None:
+    """Tell which locked images have newer documented builds, and what would change with them."""
+    from seatrial.cli.image_views import outdated_row, outdated_text
+    from seatrial.spec.load import load_spec
+
+    loaded = [load_spec(spec, environment, environments=environments_folder(environments, spec)) for spec in specs]
+    found = [(each, *_update(each)) for each in loaded]
+    if output_format == "json":
+        show_json({"endpoints": [outdated_row(each, plan, update) for each, plan, update in found]})
+    else:
+        show_text("".join(outdated_text(each, plan, update) for each, plan, update in found))
+    if check and any(update is not None and update.newer for _, _, update in found):
+        raise typer.Exit(OUTDATED)
+
+
+def _update(loaded: LoadedSpec) -> tuple[Plan, Update | None]:
+    """Return the locked plan, be it stale, with what is listed after its image; `None` for an image of the user's."""
+    from seatrial.catalog.image_updates import update_of
+    from seatrial.plan.lock import read_locked_plan
+
+    plan = read_locked_plan(loaded, stale=True)
+    build = _build(plan)
+    return plan, None if build is None else update_of(build, loaded.environment.region)
+
+
+def _build(plan: Plan) -> Build | None:
+    from seatrial.catalog.images import find
+
+    return find(plan.image.value.repository, plan.image.value.tag)

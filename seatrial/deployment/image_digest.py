@@ -1,0 +1,125 @@
+"""Asks a registry for the digest of an image's tag."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from seatrial.deployment.aws_failures import aws_failures
+from seatrial.errors import SeatrialError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_ADDRESS = re.compile(r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[^/]+/(?P<repository>[^:@]+)")
+# Manifests as they are pushed: without them the registry may answer with a converted one, whose digest is another.
+_MEDIA_TYPES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+_REFUSED = {
+    "ExpiredTokenException",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "UnrecognizedClientException",
+}
+
+
+class Registry(Protocol):
+    """The one call of Amazon ECR that is needed; whoever may pull an image may make it."""
+
+    def batch_get_image(
+        self,
+        *,
+        registryId: str,  # noqa: N803 (the service's words)
+        repositoryName: str,  # noqa: N803
+        imageIds: Sequence[Mapping[str, str]],  # noqa: N803
+        acceptedMediaTypes: Sequence[str],  # noqa: N803
+    ) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        """Return the manifests of images, and what failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an image lies.
+
+    Attributes:
+        account: Registry's account.
+        region: Its region.
+        repository: Its repository.
+    """
+
+    account: str
+    region: str
+    repository: str
+
+
+def read_address(uri: str) -> Address:
+    """Return where an image lies.
+
+    Raises:
+        SeatrialError: SEA350 when the address is none of Amazon ECR.
+    """
+    found = _ADDRESS.match(uri)
+    if found is None:
+        raise SeatrialError.of("SEA350", "this is no address of Amazon ECR, which alone is asked", where=uri)
+    return Address(**found.groupdict())
+
+
+def read_digest(uri: str, tag: str, registry: Registry) -> str:
+    """Return the digest of a tag as its registry has it now, as `sha256:…`.
+
+    Args:
+        uri: The image's address, by tag or digest.
+        tag: The tag.
+        registry: A client of Amazon ECR in the image's region.
+
+    Raises:
+        BenchError: SEA503 when there are no AWS credentials, SEA504 when the registry can't be reached.
+        SeatrialError: SEA503 when the credentials are refused, SEA351 when the registry lacks the image, SEA350 when
+            it does not say.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only commands that call AWS need it)
+
+    address = read_address(uri)
+    where = f"{uri.partition('/')[0]}/{address.repository}:{tag}"
+    try:
+        with aws_failures(where):
+            answer = registry.batch_get_image(
+                registryId=address.account,
+                repositoryName=address.repository,
+                imageIds=[{"imageTag": tag}],
+                acceptedMediaTypes=list(_MEDIA_TYPES),
+            )
+    except ClientError as error:
+        told = error.response["Error"]
+        raise _refusal(told.get("Code", ""), told.get("Message", ""), where) from error
+    return _digest(answer, where)
+
+
+def _digest(answer: Mapping[str, Sequence[Mapping[str, object]]], where: str) -> str:
+    for image in answer.get("images", ()):
+        identity = image.get("imageId")
+        if isinstance(identity, dict) and isinstance(digest := identity.get("imageDigest"), str):
+            return digest
+    failure = next(iter(answer.get("failures", ())), {})
+    if failure.get("failureCode") == "ImageNotFound":
+        raise SeatrialError.of("SEA351", "the registry has no such image", where=where, hint=_HINT)
+    reason = failure.get("failureReason") or "the registry answered without one"
+    raise SeatrialError.of("SEA350", f"the digest can't be read: {reason}", where=where)
+
+
+def _refusal(code: str, message: str, where: str) -> SeatrialError:
+    if code == "RepositoryNotFoundException":
+        return SeatrialError.of("SEA351", "the registry has no such repository", where=where, hint=_HINT)
+    if code in _REFUSED:
+        hint = "log in again (aws sso login), or set AWS_PROFILE"
+        return SeatrialError.of("SEA503", f"the AWS credentials are refused: {message}", where=where, hint=hint)
+    hint = "the caller needs ecr:BatchGetImage on the repository" if "AccessDenied" in code else ""
+    return SeatrialError.of("SEA350", f"the digest can't be read: {code}: {message}", where=where, hint=hint)
+
+
+_HINT = "`seatrial images list --region REGION` shows what is listed; plan with another engine_version"
