@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 DATA = Path(__file__).resolve().parent.parent / "seatrial" / "catalog" / "data" / "lint_keys.json"
 DJL_BRANCHES = {f"0.{number + 18}.0-dlc": number for number in range(5, 18)}
 DJL_BRANCHES |= {f"0.36.0-lmi{number}-dlc": number for number in range(18, 28)}
-TGI_TAGS = "v0.9.3 v1.0.3 v1.1.0 v1.2.0 v1.3.1 v1.3.3 v1.4.0 v1.4.2 v1.4.5 v2.0.0 v2.0.1 v2.0.2 v2.1.0 v2.2.0 v2.3.1"
-TGI_TAGS += " v2.4.0 v3.0.1 v3.1.1 v3.2.0 v3.2.3 v3.3.4 v3.3.6"
+OLDEST_TGI, NEWEST_TGI = (0, 9, 3), (3, 3, 7)
 TGI_PATHS = ("launcher/src/main.rs", "router/src/main.rs", "backends/v2/src/main.rs", "backends/v3/src/main.rs")
 SCOPES = (
     ("vllm", ("vllm",)),
@@ -63,7 +62,7 @@ def main() -> None:
     lines = ",\n".join(json.dumps(row) for row in rows)
     sources = {
         "lmi": "deepjavalibrary/djl-serving, branches 0.23.0-dlc to 0.36.0-lmi27-dlc (2026-06-24)",
-        "tgi": "huggingface/text-generation-inference, tags v0.9.3 to v3.3.6 (2026-01-08)",
+        "tgi": "huggingface/text-generation-inference, all tags from v0.9.3 to v3.3.7 (2026-01-08)",
     }
     DATA.write_text(f'{{\n"sources": {json.dumps(sources)},\n"rows": [\n{lines}\n]\n}}\n', encoding="utf-8")
     print(f"{DATA.name}: {len(rows)} keys")
@@ -112,7 +111,7 @@ def _scope(path: str) -> str:
 
 
 def _tgi_rows(repository: Path) -> Iterator[dict[str, object]]:
-    tags = TGI_TAGS.split()
+    tags = _tgi_tags(repository)
     known: dict[str, list[str]] = defaultdict(list)
     for tag in tags:
         rust = "".join(_git(repository, "show", f"{tag}:{path}") for path in TGI_PATHS)
@@ -125,6 +124,13 @@ def _tgi_rows(repository: Path) -> Iterator[dict[str, object]]:
     for name, seen in sorted(known.items()):
         until = None if seen[-1] == tags[-1] else seen[-1].removeprefix("v")
         yield _row("tgi", "common", name, seen[0].removeprefix("v"), until)
+
+
+def _tgi_tags(repository: Path) -> list[str]:
+    """Return the tags of all releases that are read, oldest first."""
+    found = re.findall(r"^v(\d+)\.(\d+)\.(\d+)$", _git(repository, "tag"), re.MULTILINE)
+    versions = sorted(tuple(map(int, numbers)) for numbers in found)
+    return [f"v{'.'.join(map(str, one))}" for one in versions if OLDEST_TGI <= one <= NEWEST_TGI]
 
 
 def _row(engine: str, scope: str, name: str, since: str, until: str | None) -> dict[str, object]:

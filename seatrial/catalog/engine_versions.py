@@ -59,7 +59,11 @@ def _newest_of_djl(djl: str) -> Version | None:
 
 
 def _numbers(engine: str, text: str) -> Version | None:
-    found = re.search(rf"{engine}[-_]?v?(\d+(?:\.\d+)+)", text.lower()) or re.match(r"v?(\d+(?:\.\d+)*)", text)
+    if engine == "tgi" and "optimum" in text:  # a tag that leads with PyTorch's version: `2.7.0-optimum3.3.6-neuronx-…`
+        found = re.search(r"optimum([1-9]\d*(?:\.\d+)+)", text)
+    else:
+        named = re.search(rf"{engine}[-_]?v?(\d+(?:\.\d+)+)", text.lower())
+        found = named or re.match(r"v?(\d+(?:\.\d+)*)", text)
     if not found:
         return None
     numbers = tuple(int(number) for number in found[1].split("."))

@@ -9,6 +9,7 @@ from seatrial.plan.copies import copies_replaced_at_once
 from seatrial.plan.cost import hourly_words, usd_per_hour
 from seatrial.plan.document import Decision
 from seatrial.plan.pareto import known
+from seatrial.plan.sizing import instances_for
 from seatrial.plan.words import counted
 from seatrial.units import gib
 
@@ -110,14 +111,38 @@ def decide_gate(best: Offer, demand: Demand) -> Decision[int]:
 def decide_target(best: Offer, demand: Demand, max_num_seqs: int) -> Decision[float]:
     """Return the autoscaling target: a share of the predicted knee."""
     knee, share = min(best.capacity, max_num_seqs), demand.endpoint.scaling.target_utilization
-    target = round(knee * share, 1)
-    wanted = math.ceil(best.load.concurrency_per_copy * best.load.copy_count / target)
+    target = _target(best, demand, max_num_seqs)
+    wanted = _copies_at(best, target)
     because = (
         f"{share:.0%} of the predicted knee of {knee} (detectors slo, {best.capacity}, and theory, the batch limit of "
         f"{max_num_seqs}); at the workload's peak that asks for {counted(wanted, 'copy', 'copies')}, and max_copies is "
         f"{demand.endpoint.scaling.max_copies}."
     )
     return Decision(value=target, because=because)
+
+
+def _target(best: Offer, demand: Demand, max_num_seqs: int) -> float:
+    return round(min(best.capacity, max_num_seqs) * demand.endpoint.scaling.target_utilization, 1)
+
+
+def _copies_at(best: Offer, target: float) -> int:
+    """Return the copies that autoscaling asks for when the whole workload is in flight."""
+    return math.ceil(best.load.concurrency_per_copy * best.load.copy_count / target)
+
+
+def target_warnings(best: Offer, demand: Demand, max_num_seqs: int) -> tuple[str, ...]:
+    """Warn when autoscaling will run more copies at the peak than the plan counts and prices."""
+    most, planned = demand.endpoint.scaling.max_copies, best.load.copy_count
+    wanted = min(most, _copies_at(best, _target(best, demand, max_num_seqs)))
+    if wanted <= planned:
+        return ()
+    instances = instances_for(best.candidate, wanted)
+    price = hourly_words(usd_per_hour(best.candidate.instance, instances, demand.discount), demand.discount)
+    warning = (
+        f"The planned size is {counted(planned, 'copy', 'copies')}; loaded to target_utilization only, the workload's "
+        f"peak makes autoscaling run {wanted}: {price}."
+    )
+    return (warning,)
 
 
 def decide_dtype(best: Offer, demand: Demand) -> Decision[str]:

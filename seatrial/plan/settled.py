@@ -10,7 +10,7 @@ from seatrial.plan.calibrated import calibration_warnings
 from seatrial.plan.cautions import assumption_warnings, checkpoint_warnings, price_warnings, surge_warnings
 from seatrial.plan.copies import answered_in_time
 from seatrial.plan.document import CurvePoint, Decision
-from seatrial.plan.placement import decide_gate, decide_surge
+from seatrial.plan.placement import decide_gate, decide_surge, target_warnings
 from seatrial.plan.sizing import instances_for
 from seatrial.plan.timeouts import download_timeout, startup_timeout, timeout_warnings
 from seatrial.predict.band import Band, band_of
@@ -99,6 +99,7 @@ def settle(found: Findings) -> Settled:
             *checkpoint_warnings(demand.architecture, overrides.quantization),
             *batch_limit_warnings(overrides, best.candidate.memory),
             *timeout_warnings(startup, download),
+            *target_warnings(best, demand, running),
             *price_warnings(best.candidate.instance, found.loaded.environment.region),
             *surge_warnings(best.candidate.instance, most, surge.value, demand.rails, demand.discount),
         ),

@@ -106,3 +106,15 @@ def test_only_a_field_beside_its_dialect_s_own_key_shares_a_key(dialect: str) ->
 )
 def test_lmi_s_keys_have_their_variables(key: str, name: str) -> None:
     assert option_env(key) == name
+
+
+@pytest.mark.parametrize(
+    ("tag", "version"),
+    [
+        ("2.7.0-optimum3.3.6-neuronx-py310-ubuntu22.04", (3, 3, 6)),
+        ("1.13.1-optimum0.0.18-neuronx-py310-ubuntu22.04", None),
+        ("3.3.6", (3, 3, 6)),
+    ],
+)
+def test_a_tag_that_leads_with_another_version_is_not_taken_for_tgis(tag: str, version: tuple[int, ...] | None) -> None:
+    assert read_version("tgi", tag) == version

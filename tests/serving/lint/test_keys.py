@@ -128,7 +128,7 @@ CASES = (
         "SEA315",
         TGI + "ROPE_SCALING=linear",
         (
-            "4: ROPE_SCALING: warning: ROPE_SCALING came later (first seen in TGI 1.0.3); TGI 0.9.3 drops "
+            "4: ROPE_SCALING: warning: ROPE_SCALING came later (first seen in TGI 1.0.1); TGI 0.9.3 drops "
             "it without a word | leave it out"
         ),
         "container.env",

@@ -1,0 +1,27 @@
+"""What the plan says of its size: the copies it counts, and those that autoscaling will run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.plan.planner import make_plan
+
+if TYPE_CHECKING:
+    from tests.plan.conftest import Ask
+
+
+def test_more_copies_at_the_target_than_planned_are_said_with_their_price(ask: Ask) -> None:
+    plan = make_plan(ask(scaling={"target_utilization": 0.5, "max_copies": 3}))
+
+    assert plan.copy_count.value == 1
+    assert plan.target_concurrency_per_copy.value == 14.5  # half of the knee of 29; the workload brings 16
+    assert (
+        "The planned size is 1 copy; loaded to target_utilization only, the workload's peak makes autoscaling run 2: "
+        "$3.03 per hour."
+    ) in plan.warnings
+
+
+def test_a_size_that_autoscaling_keeps_needs_no_words(ask: Ask) -> None:
+    plan = make_plan(ask(scaling={"target_utilization": 1.0, "max_copies": 3}))
+
+    assert not any("autoscaling run" in warning for warning in plan.warnings)
