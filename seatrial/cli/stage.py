@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import threading
 from contextlib import contextmanager
@@ -48,6 +49,8 @@ def stage(
     from seatrial.stage.staging import copy_model
     from seatrial.stage.survey import survey
 
+    for number in (signal.SIGINT, signal.SIGTERM):  # a job in the background is started with Ctrl-C ignored
+        signal.signal(number, signal.default_int_handler)
     stop = threading.Event()
     destination = _destination(to, kms_key)
     with tempfile.TemporaryDirectory(prefix="seatrial-stage-") as scratch:
