@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves the fields' types)
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,8 +12,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Where the true value lies with 95 % confidence; None is a bound that so few measurements can't give."""
+
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """Count, mean, percentiles and maximum, in the unit of the metric."""
+    """Count, mean, percentiles and maximum, in the unit of the metric.
+
+    Attributes:
+        intervals: The two-sided 95 % interval of `mean`, `p50`, `p90`, `p95` and `p99`, by name.
+        histogram: All measurements as an HDR histogram of microseconds, three significant digits, in its compressed
+            standard encoding (V2, base64); empty when none was kept.
+    """
 
     count: int
     mean: float
@@ -21,6 +36,8 @@ class Distribution:
     p95: float
     p99: float
     max: float
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    histogram: str = ""
 
 
 def distribution(values: Collection[float]) -> Distribution | None:

@@ -95,7 +95,7 @@ class _Reader:
         fields = {field.name: field for field in dataclasses.fields(kind)}
         for key in sorted(value.keys() - fields.keys()):
             self._note(_join(path, key), f"unknown key; known are {', '.join(fields)}")
-        missing = [name for name in fields if name not in value and fields[name].default is dataclasses.MISSING]
+        missing = [name for name in fields if name not in value and not _has_default(fields[name])]
         for name in missing:
             self._note(_join(path, name), "missing")
         known = {name: self.read(hints[name], value[name], _join(path, name)) for name in fields if name in value}
@@ -116,6 +116,10 @@ class _Reader:
 
     def _note(self, path: str, message: str) -> None:
         self.problems.append(Problem(where=self.where, field=path, rule=RULE, message=message))
+
+
+def _has_default(field: dataclasses.Field[object]) -> bool:
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
 
 
 def _choice(hint: object) -> str:

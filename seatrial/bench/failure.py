@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ErrorClass: TypeAlias = Literal[
-    "throttled", "not_ready", "model_error", "validation", "timeout", "connection", "protocol", "server"
+    "throttled",
+    "not_ready",
+    "model_error",
+    "validation",
+    "auth",
+    "timeout",
+    "stalled",
+    "connection",
+    "protocol",
+    "server",
 ]
 MAX_DETAIL_CHARACTERS = 300
 _REFUSALS = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -28,6 +28,11 @@ class RequestRecord:
         status: The HTTP status; None when no answer came.
         detail: The failure in the service's own words; empty on success.
         engine: The header by which a simulated or local engine announces itself; empty on AWS.
+        index: The request's number in the trial; the prompts and a trace's lengths follow from it.
+        due_s: When an open loop had to send it; None in a closed loop. Its latencies count from `sent_s`, and how late
+            it was sent is the client's lag.
+        parts: Pieces that carried the answer: frames of an event stream, SSE events or chunks; None when not streamed.
+        retried: The failures that were repeated before this answer, in order; its times start with the first attempt.
     """
 
     sent_s: float
@@ -42,6 +47,10 @@ class RequestRecord:
     status: int | None
     detail: str
     engine: str = ""
+    index: int = 0
+    due_s: float | None = None
+    parts: int | None = None
+    retried: tuple[ErrorClass, ...] = ()
 
     @property
     def succeeded(self) -> bool:

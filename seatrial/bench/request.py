@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial.bench.document import RULE, read_document, write_document
+from seatrial.bench.load import Load  # noqa: TC001 (the strict reader resolves the fields' types)
+from seatrial.bench.prior import Prior
 from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
@@ -24,53 +26,86 @@ class Target:
     """The endpoint under trial.
 
     Attributes:
-        endpoint_name: SageMaker's name of the endpoint.
+        endpoint_name: SageMaker's name of the endpoint; of an OpenAI-compatible server, what people call it.
         inference_component: The component that holds the model; None when the variant holds it.
         region: The region, which also signs.
-        endpoint_url: The runtime API's URL; None is boto3's endpoint variables, else the region's public URL.
+        endpoint_url: The runtime API's URL; None is boto3's endpoint variables, else the region's public URL. Of an
+            OpenAI-compatible server, its base URL (`http://localhost:8000/v1`).
+        kind: What speaks there: SageMaker's runtime API, or an OpenAI-compatible server without SageMaker before it.
+        model: The `model` of an OpenAI-compatible request; None leaves the field out.
+        api_key_variable: The environment variable that holds an OpenAI-compatible server's key; the key itself stands
+            in no document.
+        target_variant: SageMaker's `X-Amzn-SageMaker-Target-Variant`; None lets the endpoint choose.
+        session_id: SageMaker's `X-Amzn-SageMaker-Session-Id`, which sends all requests to one instance; None is none.
     """
 
     endpoint_name: str
     inference_component: str | None
     region: str
     endpoint_url: str | None = None
+    kind: Literal["sagemaker", "openai"] = "sagemaker"
+    model: str | None = None
+    api_key_variable: str | None = None
+    target_variant: str | None = None
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What the live endpoint must consist of to be this deployment's: names, not ARNs."""
+    """What the live endpoint must consist of to be this deployment's: names, not ARNs.
+
+    Attributes:
+        endpoint_config_name: The endpoint configuration.
+        model_name: The model of the variant or of the component's specification.
+        image: The container image that the plan pinned (tag or digest); None leaves it unproven.
+    """
 
     endpoint_config_name: str
     model_name: str
+    image: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One kind of request: prompt length, answer length (tokens), the body's schema, streamed or whole."""
+    """The requests of a trial.
+
+    Attributes:
+        input_tokens: Length of a prompt; of a file's, the mean.
+        output_tokens: Length of an answer; of a file's, the mean.
+        schema: The body's schema.
+        stream: Whether tokens are asked for as they are made.
+        source: Where prompts come from: made up, or read from a file of prompts or of a recorded trace.
+        source_digest: SHA-256 of that file; empty for made-up prompts.
+        shared_prefix_tokens: So many first tokens of a prompt are those of the others of its group.
+        prefix_groups: So many different shared beginnings, taken in turn.
+    """
 
     input_tokens: int
     output_tokens: int
     schema: PayloadSchema
     stream: bool = True
+    source: Literal["synthetic", "jsonl", "trace"] = "synthetic"
+    source_digest: str = ""
+    shared_prefix_tokens: int = 0
+    prefix_groups: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """How hard to load.
+class Gate:
+    """When a measurement is proof enough, and what an inconclusive one does.
 
     Attributes:
-        concurrency_levels: Requests in flight per copy, ascending.
-        requests_per_concurrency: A level sends this many requests for each request in flight.
-        warmup_requests: Requests sent before the first level, not measured.
-        budget_s: No measurement goes on past this time, warm-up included; a level cut by it isn't reported.
-        request_timeout_s: A request not answered in full by then has failed.
+        confidence: An objective is met or missed only when its one-sided interval of this confidence says so; 0 takes
+            the measured value as it is.
+        on_inconclusive: Whether a verdict that proves nothing lets the deployment pass or fails it.
+        regression_tolerance: A result may be worse than the last release's by this share before it is a regression.
+        on_regression: What a regression beyond tolerance and noise does.
     """
 
-    concurrency_levels: tuple[int, ...]
-    requests_per_concurrency: int
-    warmup_requests: int
-    budget_s: float
-    request_timeout_s: float
+    confidence: float = 0.0
+    on_inconclusive: Literal["pass", "fail"] = "fail"
+    regression_tolerance: float = 0.1
+    on_regression: Literal["fail", "warn", "ignore"] = "warn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +137,8 @@ class TrialRequest:
         usd_per_hour_per_copy: Price of the hardware that one copy occupies; None when unknown.
         fallback_target_concurrency: The scaling target per copy when the trial finds no knee.
         target_utilization: Share of the knee's concurrency to scale at, above 0 and at most 1.
+        gate: When a measurement is proof enough.
+        prior: What the plan predicts.
     """
 
     endpoint: str
@@ -118,6 +155,8 @@ class TrialRequest:
     usd_per_hour_per_copy: float | None
     fallback_target_concurrency: float
     target_utilization: float
+    gate: Gate = field(default_factory=Gate)
+    prior: Prior = field(default_factory=Prior)
 
     def to_json(self) -> str:
         """Write the request as one line of JSON."""

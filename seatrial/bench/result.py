@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves the fields' types)
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from seatrial.bench.distribution import Distribution  # noqa: TC001 (likewise)
+from seatrial.bench.distribution import Distribution, Interval  # noqa: TC001 (likewise)
 from seatrial.bench.document import read_document, write_document
-from seatrial.bench.request import Objective, TrialRequest  # noqa: TC001 (likewise)
+from seatrial.bench.evidence import (  # noqa: TC001 (likewise)
+    ClientCalibration,
+    ClientEvidence,
+    CrossCheck,
+    ServiceOverhead,
+)
+from seatrial.bench.judgement import Comparison, Verdict  # noqa: TC001 (likewise)
+from seatrial.bench.load import Arrival  # noqa: TC001 (likewise)
+from seatrial.bench.request import TrialRequest  # noqa: TC001 (likewise)
 
-SCHEMA_VERSION: Literal["1"] = "1"
-Detector: TypeAlias = Literal["slo", "kneedle"]
+SCHEMA_VERSION: Literal["2"] = "2"
+Detector: TypeAlias = Literal["slo", "half_latency", "kneedle", "two_segment", "theory"]
+Window: TypeAlias = Literal["steady", "whole"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +46,22 @@ class LevelResult:
         output_tokens_mean: Generated tokens per successful request.
         meets_slo: Whether some request succeeded and every objective was proven met.
         misses: One sentence for each objective that wasn't.
+        arrival: How requests were timed.
+        offered_requests_per_s: What an open loop offered; None in a closed loop, whose `concurrency` says it. Of an
+            open loop, `concurrency` is the mean in flight per copy, rounded up.
+        window: `steady`: throughput is what arrived from the first measured request's sending to the last one's,
+            while all streams were busy; `whole`: over the whole level, where there is no such time.
+        ramp_requests: Requests sent before, not measured.
+        retried: How many failures were repeated, by error class.
+        total_tok_s: Input and output tokens per second; None when the endpoint didn't tell both counts.
+        output_tok_s_interval: The interval of `output_tok_s`, from slices of the window.
+        error_rate_interval: Wilson's 95 % interval of the error rate.
+        parts_per_token: Pieces on the wire per output token: 1 is a piece a token.
+        queue_share: Share of the median TTFT that the lowest level's doesn't have: waiting for other requests.
+        duration_s: From the level's first sending to its last answer, ramp included.
+        enough_because: Why the level sent no more.
+        client: How the client fared; None when nobody looked.
+        void_because: Why the level says something of the client instead of the endpoint; empty when it is valid.
     """
 
     concurrency: int
@@ -57,6 +82,25 @@ class LevelResult:
     output_tokens_mean: float | None
     meets_slo: bool
     misses: tuple[str, ...]
+    arrival: Arrival = "closed"
+    offered_requests_per_s: float | None = None
+    window: Window = "whole"
+    ramp_requests: int = 0
+    retried: Mapping[str, int] = field(default_factory=dict)
+    total_tok_s: float | None = None
+    output_tok_s_interval: Interval | None = None
+    error_rate_interval: Interval | None = None
+    parts_per_token: float | None = None
+    queue_share: float | None = None
+    duration_s: float | None = None
+    enough_because: str = ""
+    client: ClientEvidence | None = None
+    void_because: str = ""
+
+    @property
+    def valid(self) -> bool:
+        """Whether the endpoint was the limit, not the client."""
+        return not self.void_because
 
     @property
     def error_rate(self) -> float:
@@ -74,25 +118,6 @@ class Knee:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One objective held against one level; `met` is None when there was nothing to measure."""
-
-    objective: Objective
-    measured: float | None
-    met: bool | None
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Whether the SLO holds at the gate's concurrency, and why."""
-
-    status: Literal["pass", "fail", "inconclusive"]
-    because: str
-    checks: tuple[Check, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LiveProof:
     """What the control plane said the live endpoint was; `proven` is False when nothing was asked."""
 
@@ -100,6 +125,14 @@ class LiveProof:
     endpoint_config_name: str | None
     model_name: str | None
     copy_count: int | None
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStep:
+    """Why one level was measured, in the order of measurement."""
+
+    concurrency: int
     because: str
 
 
@@ -122,9 +155,19 @@ class TrialResult:
         target_because: Where this number comes from.
         usd_per_million_output_tokens: At the knee the target comes from; None without price, knee or token count.
         stopped_because: Why no further level was measured.
+        blended_usd_per_million_tokens: Input and output blended at 3:1, by the articles' formula; see `conclusion`.
+        search: Why each level was measured.
+        client: What this client can take in; None when it wasn't measured.
+        cross_check: Whether boto3 reads the same answer; None when it wasn't asked.
+        overhead: What SageMaker adds; None when CloudWatch wasn't asked.
+        comparison: This trial beside the last release's; None when there is none.
+        clock_offset_s: What was added to this machine's clock to sign with, learned from the service's refusal; None
+            when the clock was right.
+        words_per_token: Words of synthetic prompts per token of the endpoint's own count; None before it told one.
+        seatrial_version: The release that measured.
     """
 
-    schema_version: Literal["1"]
+    schema_version: Literal["2"]
     request: TrialRequest
     started_at: str
     duration_s: float
@@ -138,6 +181,15 @@ class TrialResult:
     target_because: str
     usd_per_million_output_tokens: float | None
     stopped_because: str
+    blended_usd_per_million_tokens: float | None = None
+    search: tuple[SearchStep, ...] = ()
+    client: ClientCalibration | None = None
+    cross_check: CrossCheck | None = None
+    overhead: ServiceOverhead | None = None
+    comparison: Comparison | None = None
+    clock_offset_s: float | None = None
+    words_per_token: float | None = None
+    seatrial_version: str = ""
 
     def to_json(self) -> str:
         """Write the result as one line of JSON."""

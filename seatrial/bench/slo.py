@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.bench.judgement import Check, Verdict
 from seatrial.bench.metrics import is_met
-from seatrial.bench.result import Check, LevelResult, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.bench.distribution import Distribution
     from seatrial.bench.request import Objective
+    from seatrial.bench.result import LevelResult
 
 
 def judged(level: LevelResult, objectives: Sequence[Objective]) -> LevelResult:

@@ -6,7 +6,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from seatrial.bench.request import Expected, Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.load import Load
+from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
 from seatrial.units import S_PER_MINUTE
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from seatrial.report.section import Section
 from seatrial.report.table import Column, Table
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import Check, Knee, TrialResult
+    from seatrial.bench.judgement import Check
+    from seatrial.bench.result import Knee, TrialResult
 
 DETECTORS = "The slo knee is the highest load that meets the SLO; the kneedle knee is where throughput bends."
 

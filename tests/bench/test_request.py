@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.bench.request import Load, Objective, TrialRequest
+from seatrial.bench.load import Load
+from seatrial.bench.request import Objective, TrialRequest
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.bench.judgement import Check, Verdict
 from seatrial.bench.request import Objective
-from seatrial.bench.result import Check, Knee, LiveProof, TrialResult, Verdict
+from seatrial.bench.result import Knee, LiveProof, TrialResult
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def result(trial_request: Callable[..., TrialRequest], level: Callable[..., Leve
         2, succeeded=0, ttft_ms=None, output_tok_s=None, errors={"throttled": 8}, first_errors=("throttled: ü",)
     )
     return TrialResult(
-        schema_version="1",
+        schema_version="2",
         request=trial_request(),
         started_at="2026-11-21T01:02:03+00:00",
         duration_s=12.5,

@@ -11,7 +11,8 @@ import pytest
 from botocore.stub import Stubber
 
 from seatrial.bench.credentials import Credentials
-from seatrial.bench.request import Load, Target
+from seatrial.bench.load import Load
+from seatrial.bench.request import Target
 from seatrial.bench.result import LevelResult, TrialResult
 from seatrial.bench.trial import run_trial, why_stop
 from seatrial.errors import BenchError

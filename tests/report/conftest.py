@@ -10,7 +10,8 @@ import pytest
 from seatrial.bench.conclusion import cost_at, scaling_target
 from seatrial.bench.distribution import Distribution
 from seatrial.bench.knee import kneedle_knee, slo_knee
-from seatrial.bench.request import Expected, Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.load import Load
+from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
 from seatrial.bench.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
 from seatrial.bench.slo import judged, verdict_at
 from seatrial.plan.document import Band, CurvePoint, Decision, Plan

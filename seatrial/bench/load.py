@@ -1,0 +1,66 @@
+"""How hard a trial loads, and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Arrival: TypeAlias = Literal["closed", "poisson", "constant", "ramp", "replay"]
+Search: TypeAlias = Literal["sweep", "adaptive"]
+Goal: TypeAlias = Literal["knee", "max_concurrency", "max_goodput"]
+PreparedBy: TypeAlias = Literal["seatrial", "jumpstart-2024"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How hard to load, and for how long.
+
+    A level first sends `ramp_per_concurrency` x C requests, which are not measured, then at least
+    `requests_per_concurrency` x C; it goes on until the interval of its end-to-end latency is narrower than `precision`
+    or `max_requests_per_concurrency` x C are sent.
+
+    Attributes:
+        concurrency_levels: Requests in flight per copy, ascending; of an adaptive search, the bounds are the first and
+            the last of them.
+        requests_per_concurrency: A level measures at least this many requests for each request in flight.
+        warmup_requests: Requests sent before the first level, not measured.
+        budget_s: No measurement goes on past this time, warm-up included; a level cut by it isn't reported.
+        request_timeout_s: A request not answered in full by then has failed.
+        ramp_per_concurrency: A level's first requests, for each in flight: they fill the batch and aren't measured.
+        max_requests_per_concurrency: The cap of a level's measured requests, for each in flight; None is no going on.
+        precision: Half the 95 % interval of the median end-to-end latency, over it, at which a level is measured well
+            enough.
+        arrival: `closed` keeps C requests in flight; the others send at times of their own, whatever is answered.
+        rates_per_s: The levels of an open loop (`poisson`, `constant`): requests per second, all copies together,
+            ascending; the start and the end of a `ramp`.
+        level_s: How long a level of an open loop sends.
+        max_connections: Most requests in flight of an open loop.
+        max_retries: How often a request is repeated that was throttled, or whose model wasn't ready; every repetition
+            is counted, and its time is part of the request's.
+        stall_timeout_s: A stream that is silent for so long has failed; None waits for `request_timeout_s`.
+        search: `sweep` measures every level; `adaptive` chooses the next level from what was measured.
+        goal: What the search looks for: the knee, the highest concurrency within the SLO, or the most goodput.
+        budget_usd: The trial ends before it costs more, at the copies' price; None is no such bound.
+        workers: Processes that load; None chooses by the number of streams and of cores.
+        protocol: Whose way of measuring this is, for the reader of the result.
+    """
+
+    concurrency_levels: tuple[int, ...]
+    requests_per_concurrency: int
+    warmup_requests: int
+    budget_s: float
+    request_timeout_s: float
+    ramp_per_concurrency: int = 0
+    max_requests_per_concurrency: int | None = None
+    precision: float = 0.05
+    arrival: Arrival = "closed"
+    rates_per_s: tuple[float, ...] = ()
+    level_s: float = 30.0
+    max_connections: int = 512
+    max_retries: int = 0
+    stall_timeout_s: float | None = None
+    search: Search = "sweep"
+    goal: Goal = "knee"
+    budget_usd: float | None = None
+    workers: int | None = None
+    protocol: PreparedBy = "seatrial"
