@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from seatrial.bench.load import Load
-from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
+from seatrial.bench.request import Expected, Gate, Objective, Target, TrialRequest, Workload
 from seatrial.units import S_PER_MINUTE
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from seatrial.serving.rendered import RenderedConfig
     from seatrial.spec.endpoint import Percentiles, Slo
     from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.trial import TrialSpec
 
 ONLY_THE_STACK_KNOWS = ("target", "expected")
 
@@ -47,6 +48,8 @@ def trial_request(
             input_tokens=endpoint.workload.input_tokens,
             output_tokens=endpoint.workload.output_tokens,
             schema=serving.payload_schema,
+            shared_prefix_tokens=endpoint.trial.shared_prefix_tokens,
+            prefix_groups=endpoint.trial.prefix_groups,
         ),
         load=_load(loaded, plan),
         objectives=tuple(slo_objectives(endpoint.slo)),
@@ -56,6 +59,7 @@ def trial_request(
         usd_per_hour_per_copy=plan.cost.usd_per_hour_per_copy,
         fallback_target_concurrency=plan.target_concurrency_per_copy.value,
         target_utilization=endpoint.scaling.target_utilization,
+        gate=_gate(endpoint.trial),
     )
 
 
@@ -94,10 +98,27 @@ def _load(loaded: LoadedSpec, plan: Plan) -> Load:
     trial = loaded.endpoint.trial
     return Load(
         concurrency_levels=plan.concurrency_levels.value,
+        ramp_per_concurrency=trial.ramp_per_concurrency,
         requests_per_concurrency=trial.requests_per_concurrency,
+        max_requests_per_concurrency=trial.max_requests_per_concurrency or 2 * trial.requests_per_concurrency,
+        precision=trial.precision,
         warmup_requests=trial.warmup_requests,
         budget_s=trial.budget_minutes * S_PER_MINUTE,
+        budget_usd=trial.budget_usd,
         request_timeout_s=trial.request_timeout_s,
+        stall_timeout_s=trial.stall_timeout_s,
+        max_retries=trial.max_retries,
+        search=trial.search,
+        goal=trial.goal,
+    )
+
+
+def _gate(trial: TrialSpec) -> Gate:
+    return Gate(
+        confidence=trial.confidence,
+        on_inconclusive=trial.on_inconclusive,
+        regression_tolerance=trial.regression_tolerance,
+        on_regression=trial.on_regression,
     )
 
 

@@ -10,7 +10,7 @@ from seatrial.predict.protocol import TRIAL, Protocol
 
 if TYPE_CHECKING:
     from seatrial.predict.copy import Copy
-    from seatrial.spec.endpoint import TrialSpec
+    from seatrial.spec.trial import TrialSpec
 
 MOST_IN_FLIGHT = 512  # per copy: two of the largest batches; past them only the queue grows
 _MOST_REQUESTS_PER_CONCURRENCY = 10  # more of them change a percentile less than the prediction is worth

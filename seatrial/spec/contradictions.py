@@ -91,6 +91,18 @@ def _copies(document: Document) -> Iterator[Problem]:
         yield document.problem(path, "SEA108", message, f"set max_copies to at least {low}")
 
 
+def _trial(document: Document) -> Iterator[Problem]:
+    least, most = (document.value("trial", f"{name}requests_per_concurrency") for name in ("", "max_"))
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        message = f"requests_per_concurrency {least} exceeds max_requests_per_concurrency {most}"
+        path = ("trial", "max_requests_per_concurrency")
+        yield document.problem(path, "SEA108", message, f"set it to at least {least}")
+    prefix, prompt = document.value("trial", "shared_prefix_tokens"), document.value("workload", "input_tokens")
+    if isinstance(prefix, int) and isinstance(prompt, int) and prefix >= prompt:
+        message = f"shared_prefix_tokens {prefix} leaves nothing of prompts of {prompt} tokens"
+        yield document.problem(("trial", "shared_prefix_tokens"), "SEA108", message, f"set it below {prompt}")
+
+
 def _context(document: Document) -> Iterator[Problem]:
     lengths = [document.value("workload", name) for name in ("input_tokens", "output_tokens")]
     longest = document.value("serving", "overrides", "max_model_len")
@@ -118,6 +130,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     shape_problems,
     _traffic,
     _copies,
+    _trial,
     _context,
     speculation_problems,
     _files,

@@ -18,6 +18,7 @@ from seatrial.spec.engine_options import (
     RopeScaling,
 )
 from seatrial.spec.model_shape import ModelShape
+from seatrial.spec.trial import TrialSpec
 
 if TYPE_CHECKING:
     from pydantic.config import JsonDict
@@ -31,7 +32,6 @@ Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
 MOST_IN_FLIGHT = 65_536  # sequences, requests: bounds against slips of the hand, as the next
 MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
-Level = Annotated[int, Field(ge=1, le=4096)]
 Copies = Annotated[int, Field(ge=1, le=MOST_COPIES)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
@@ -181,19 +181,6 @@ class ScalingSpec(FrozenModel):
     target_utilization: Fraction = Field(0.8, description="Share of the knee that a copy is loaded to.")
     scale_out_cooldown_s: PositiveInt = Field(60, description="Pause after adding copies.")
     scale_in_cooldown_s: PositiveInt = Field(300, description="Pause after removing copies.")
-
-
-class TrialSpec(FrozenModel):
-    """The sea trial that every changed plan is put through."""
-
-    mode: Literal["rollback", "report", "off"] = Field("rollback", description="What a failed trial does.")
-    concurrency_levels: Annotated[tuple[Level, ...], Field(min_length=1)] | None = Field(
-        None, description="Requests in flight per copy."
-    )
-    requests_per_concurrency: PositiveInt = Field(3, description="Requests of a level, times its concurrency.")
-    warmup_requests: Annotated[int, Field(ge=0)] = Field(2, description="Requests before the first level.")
-    budget_minutes: Annotated[float, Field(gt=0, le=14)] = Field(10, description="The trial ends after this.")
-    request_timeout_s: Annotated[float, Field(gt=0, le=480)] = Field(60, description="A request ends after this.")
 
 
 class EndpointSpec(FrozenModel):

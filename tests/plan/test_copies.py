@@ -11,7 +11,8 @@ from seatrial.plan.demand import Objective
 from seatrial.plan.levels import MOST_IN_FLIGHT, Levels, trial_protocol
 from seatrial.predict.closed import predict
 from seatrial.predict.protocol import TRIAL
-from seatrial.spec.endpoint import TrialSpec, WorkloadSpec
+from seatrial.spec.endpoint import WorkloadSpec
+from seatrial.spec.trial import TrialSpec
 from tests.predict.conftest import placed
 
 TIMEOUT = Objective(("trial", "request_timeout_s"), "e2e_latency_ms", "highest", 60_000)
