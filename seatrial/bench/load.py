@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 Arrival: TypeAlias = Literal["closed", "poisson", "constant", "ramp", "replay"]
 Search: TypeAlias = Literal["sweep", "adaptive"]
@@ -28,6 +32,7 @@ class Load:
         request_timeout_s: A request not answered in full by then has failed.
         ramp_per_concurrency: A level's first requests, for each in flight: they fill the batch and aren't measured.
         max_requests_per_concurrency: The cap of a level's measured requests, for each in flight; None is no going on.
+        requests: A level measures exactly this many requests, whatever its concurrency; None leaves it to those above.
         precision: Half the 95 % interval of the median end-to-end latency, over it, at which a level is measured well
             enough.
         arrival: `closed` keeps C requests in flight; the others send at times of their own, whatever is answered.
@@ -52,6 +57,7 @@ class Load:
     request_timeout_s: float
     ramp_per_concurrency: int = 0
     max_requests_per_concurrency: int | None = None
+    requests: int | None = None
     precision: float = 0.05
     arrival: Arrival = "closed"
     rates_per_s: tuple[float, ...] = ()
@@ -64,3 +70,49 @@ class Load:
     budget_usd: float | None = None
     workers: int | None = None
     protocol: PreparedBy = "seatrial"
+
+
+def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
+    """Yield every impossible value as its field and what is wrong with it."""
+    yield from ((field, f"{number:g} is not above 0") for field, number in _positive(load) if number <= 0)
+    yield from ((field, f"{number} is below 0") for field, number in _from_zero(load) if number < 0)
+    levels = load.concurrency_levels
+    if not levels or levels[0] < 1 or not _ascends(levels):
+        yield "concurrency_levels", f"{list(levels)} is not an ascending list of whole numbers from 1"
+    least, most = load.requests_per_concurrency, load.max_requests_per_concurrency
+    if most is not None and most < least:
+        yield "max_requests_per_concurrency", f"{most} is below requests_per_concurrency {least}"
+    yield from _wrong_rates(load)
+
+
+def _positive(load: Load) -> Iterator[tuple[str, float]]:
+    yield "requests_per_concurrency", load.requests_per_concurrency
+    yield "budget_s", load.budget_s
+    yield "request_timeout_s", load.request_timeout_s
+    yield "precision", load.precision
+    yield "level_s", load.level_s
+    yield "max_connections", load.max_connections
+    optional = {"requests": load.requests, "stall_timeout_s": load.stall_timeout_s, "budget_usd": load.budget_usd}
+    yield from ((name, value) for name, value in {**optional, "workers": load.workers}.items() if value is not None)
+
+
+def _from_zero(load: Load) -> Iterator[tuple[str, int]]:
+    yield "warmup_requests", load.warmup_requests
+    yield "ramp_per_concurrency", load.ramp_per_concurrency
+    yield "max_retries", load.max_retries
+
+
+def _wrong_rates(load: Load) -> Iterator[tuple[str, str]]:
+    rates = load.rates_per_s
+    if load.arrival in ("closed", "replay"):
+        if rates:
+            yield "rates_per_s", f"a {load.arrival} loop has no rates of its own, here are {list(rates)}"
+    elif load.arrival == "ramp":
+        if len(rates) != len(("start", "end")) or min(rates) <= 0:
+            yield "rates_per_s", f"{list(rates)} is not the start and the end of a ramp, both above 0"
+    elif not rates or rates[0] <= 0 or not _ascends(rates):
+        yield "rates_per_s", f"{list(rates)} is not an ascending list of rates above 0"
+
+
+def _ascends(values: Sequence[float]) -> bool:
+    return all(low < high for low, high in pairwise(values))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial.bench.document import RULE, read_document, write_document
-from seatrial.bench.load import Load  # noqa: TC001 (the strict reader resolves the fields' types)
+from seatrial.bench.load import Load, wrong_load
 from seatrial.bench.prior import Prior
 from seatrial.errors import BenchError, Problem
 
@@ -180,24 +179,29 @@ class TrialRequest:
             BenchError: SEA501, with every impossible value.
         """
         problems = [
-            Problem(where=WHERE, field=field, rule=RULE, message=message)
-            for field, message in (*_not_positive(self), *_wrong_load(self.load), *_wrong_objectives(self.objectives))
+            Problem(where=WHERE, field=field, rule=RULE, message=message) for field, message in _impossible(self)
         ]
-        if not 0 < self.target_utilization <= 1:
-            message = f"{self.target_utilization:g} is not above 0 and at most 1"
-            problems.append(Problem(where=WHERE, field="target_utilization", rule=RULE, message=message))
         if problems:
             raise BenchError(problems)
 
 
+def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
+    yield from _not_positive(request)
+    yield from ((f"load.{field}", message) for field, message in wrong_load(request.load))
+    yield from _wrong_objectives(request.objectives)
+    yield from _wrong_prefix(request.workload)
+    if not 0 < request.target_utilization <= 1:
+        yield "target_utilization", f"{request.target_utilization:g} is not above 0 and at most 1"
+    if not 0 <= request.gate.confidence < 1:
+        yield "gate.confidence", f"{request.gate.confidence:g} is not from 0 and below 1"
+
+
 def _not_positive(request: TrialRequest) -> Iterator[tuple[str, str]]:
-    load, workload = request.load, request.workload
+    workload = request.workload
     numbers: dict[str, float] = {
         "workload.input_tokens": workload.input_tokens,
         "workload.output_tokens": workload.output_tokens,
-        "load.requests_per_concurrency": load.requests_per_concurrency,
-        "load.budget_s": load.budget_s,
-        "load.request_timeout_s": load.request_timeout_s,
+        "workload.prefix_groups": workload.prefix_groups,
         "gate_concurrency": request.gate_concurrency,
         "copy_count": request.copy_count,
         "fallback_target_concurrency": request.fallback_target_concurrency,
@@ -206,12 +210,10 @@ def _not_positive(request: TrialRequest) -> Iterator[tuple[str, str]]:
     return ((field, f"{number:g} is not above 0") for field, number in numbers.items() if number <= 0)
 
 
-def _wrong_load(load: Load) -> Iterator[tuple[str, str]]:
-    levels = load.concurrency_levels
-    if load.warmup_requests < 0:
-        yield "load.warmup_requests", f"{load.warmup_requests} is below 0"
-    if not levels or levels[0] < 1 or any(low >= high for low, high in pairwise(levels)):
-        yield "load.concurrency_levels", f"{list(levels)} is not an ascending list of whole numbers from 1"
+def _wrong_prefix(workload: Workload) -> Iterator[tuple[str, str]]:
+    if not 0 <= workload.shared_prefix_tokens < workload.input_tokens:
+        message = f"{workload.shared_prefix_tokens} is not from 0 and below the prompt's {workload.input_tokens}"
+        yield "workload.shared_prefix_tokens", message
 
 
 def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, str]]:

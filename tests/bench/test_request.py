@@ -70,7 +70,8 @@ def test_every_problem_at_once_each_with_its_path(trial_request: MakeRequest) ->
         "trial request: objectives[0].metric: SEA501: "
         'expected one of ttft_ms, tpot_ms, e2e_latency_ms, error_rate, output_tok_s, got "speed"',
         "trial request: target.name: SEA501: unknown key; "
-        "known are endpoint_name, inference_component, region, endpoint_url",
+        "known are endpoint_name, inference_component, region, endpoint_url, kind, model, api_key_variable, "
+        "target_variant, session_id",
         "trial request: workload.schema: SEA501: missing",
     ]
 

@@ -57,10 +57,10 @@ def test_missing_is_null_never_zero(result: TrialResult) -> None:
 
 
 def test_another_schema_version_is_refused(result: TrialResult) -> None:
-    text = json.dumps({**json.loads(result.to_json()), "schema_version": "2"})
+    text = json.dumps({**json.loads(result.to_json()), "schema_version": "1"})
     with pytest.raises(BenchError) as caught:
         TrialResult.from_json(text)
-    assert str(caught.value) == 'trial result: schema_version: SEA501: expected one of 1, got "2"'
+    assert str(caught.value) == 'trial result: schema_version: SEA501: expected one of 2, got "1"'
 
 
 def test_a_wrong_count_of_errors_is_refused(result: TrialResult) -> None:

@@ -1,0 +1,116 @@
+"""A running trial on the terminal: the levels so far, the one that runs, time left and cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from seatrial.bench.events import LevelAdvanced, LevelEnded, LevelStarted, Told
+from seatrial.report.terminal.tables import UNKNOWN, add_row, short, table
+from seatrial.units import S_PER_HOUR, S_PER_MINUTE
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from seatrial.bench.distribution import Distribution
+    from seatrial.bench.events import TrialEvent
+    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.result import LevelResult
+
+_NUMBERS = ("C", "tok/s", "TTFT p95\nms", "TPOT p95\nms", "E2E p95\nms", "answered")
+
+
+@dataclass(slots=True)
+class TrialScreen:
+    """What is shown of a running trial; `watch` takes the trial's events.
+
+    Attributes:
+        request: What is measured.
+        levels: The levels that ended.
+        started: The level that runs; None between two levels.
+        ended: Requests of it that ended, as far as it was told.
+        said: What else happened last.
+        elapsed_s: Time of the trial so far.
+    """
+
+    request: TrialRequest
+    levels: list[LevelResult] = field(default_factory=list)
+    started: LevelStarted | None = None
+    ended: int = 0
+    said: str = ""
+    elapsed_s: float = 0.0
+
+    def watch(self, event: TrialEvent) -> None:
+        """Take an event."""
+        self.elapsed_s = event.elapsed_s
+        match event:
+            case LevelStarted():
+                self.started, self.ended, self.said = event, 0, ""
+            case LevelAdvanced(ended=ended):
+                self.ended = ended
+            case LevelEnded(level=level):
+                self.levels.append(level)
+                self.started = None
+            case Told(text=text):
+                self.said = text
+
+    def __rich__(self) -> RenderableType:
+        rows = table(numbers=_NUMBERS, words=())
+        rows.add_column("", justify="left", overflow="fold")
+        for level in self.levels:
+            add_row(rows, *level_cells(level))
+        return Group(rows, Text(self._running(), style="bold"), Text(self._spent(), style="dim"))
+
+    def _running(self) -> str:
+        if self.started is None:
+            return self.said
+        load = f"concurrency {self.started.concurrency} per copy"
+        if self.started.rate_per_s is not None:
+            load = f"{self.started.rate_per_s:g} requests/s"
+        told = f", {self.ended} of at most {self.started.requests} requests" if self.ended else ""
+        return f"{load}{told}: {self.started.because}"
+
+    def _spent(self) -> str:
+        left_s = max(0.0, self.request.load.budget_s - self.elapsed_s)
+        return f"{minutes(self.elapsed_s)} gone, {minutes(left_s)} left at most{self._cost()}"
+
+    def _cost(self) -> str:
+        price = self.request.usd_per_hour_per_copy
+        if price is None:
+            return ""
+        usd = price * self.request.copy_count * self.elapsed_s / S_PER_HOUR
+        return f", {usd:.2f} USD of instances so far"
+
+
+def level_cells(level: LevelResult) -> tuple[str, ...]:
+    """Return a level as a row: concurrency, throughput, three latencies, answers, and what is to be said of it."""
+    return (
+        str(level.concurrency) if level.offered_requests_per_s is None else f"{level.offered_requests_per_s:g}/s",
+        short(level.output_tok_s),
+        _p95(level.ttft_ms),
+        _p95(level.tpot_ms),
+        _p95(level.e2e_latency_ms),
+        f"{level.succeeded}/{level.requests}",
+        _remark(level),
+    )
+
+
+def minutes(seconds: float) -> str:
+    """Write a time as minutes and seconds."""
+    whole = round(seconds)
+    return f"{whole // int(S_PER_MINUTE)}:{whole % int(S_PER_MINUTE):02d} min"
+
+
+def _p95(measured: Distribution | None) -> str:
+    return UNKNOWN if measured is None else short(measured.p95)
+
+
+def _remark(level: LevelResult) -> str:
+    if level.void_because:
+        return f"void: {level.void_because}"
+    repeated = sum(level.retried.values())
+    again = f"; {repeated} repeated" if repeated else ""
+    return ("meets the SLO" if level.meets_slo else "; ".join(level.misses) or "no request succeeded") + again
