@@ -14,11 +14,17 @@ from seatrial.errors import BenchError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.bench.request import Target
+    from seatrial.bench.request import PayloadSchema, Target
 
 ENDPOINT_URL_VARIABLES = ("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "AWS_ENDPOINT_URL")
 PROBE_TIMEOUT_S = 3.0
 _DEFAULT_PORTS = {"https": 443, "http": 80}
+_URL_HINT = "give http(s)://host[:port][/path], such as https://runtime.sagemaker.eu-west-1.amazonaws.com"
+_BASE_HINT = "give the server's base URL, such as http://localhost:8000/v1"
+_NAME_HINT = (
+    "check the region and the host's spelling; inside a VPC without a route to the internet, the runtime API needs an "
+    "interface endpoint (com.amazonaws.REGION.sagemaker.runtime) with private DNS"
+)
 
 SocketAddress: TypeAlias = tuple[socket.AddressFamily, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
 
@@ -39,24 +45,35 @@ class Address:
         return host if self.port == _DEFAULT_PORTS["https" if self.tls else "http"] else f"{host}:{self.port}"
 
 
-def address_of(target: Target, *, stream: bool, environ: Mapping[str, str] = os.environ) -> Address:
-    """Work out the address: the target's own URL, else boto3's endpoint variables, else the region's public one.
+def address_of(
+    target: Target,
+    *,
+    stream: bool,
+    schema: PayloadSchema = "openai_chat",
+    environ: Mapping[str, str] = os.environ,
+) -> Address:
+    """Work out the address of the requests.
+
+    SageMaker's is the target's own URL, else boto3's endpoint variables, else the region's public one; an
+    OpenAI-compatible server's is its base URL and the operation of the schema.
 
     Raises:
         BenchError: SEA504, the URL isn't `http(s)://host[:port][/path]`.
     """
-    variables = (environ[name] for name in ENDPOINT_URL_VARIABLES if environ.get(name))
-    url = target.endpoint_url or next(variables, None) or _public_url(target.region)
-    parts = urlsplit(url)
-    port = _port(url)
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.query or parts.fragment:
-        raise _unusable(url, "not of the form http(s)://host[:port][/path]")
-    operation = "invocations-response-stream" if stream else "invocations"
+    url = _url_of(target, environ)
+    hint = _BASE_HINT if target.kind == "openai" else _URL_HINT
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as malformed:
+        raise _unusable(url, str(malformed), hint) from malformed
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise _unusable(_without_login(url), "not of the form http(s)://host[:port][/path]", hint)
     return Address(
         tls=parts.scheme == "https",
         host=parts.hostname,
         port=port or _DEFAULT_PORTS[parts.scheme],
-        path=f"{parts.path.rstrip('/')}/endpoints/{quote(target.endpoint_name, safe='')}/{operation}",
+        path=f"{parts.path.rstrip('/')}/{_operation(target, schema, stream=stream)}",
     )
 
 
@@ -69,7 +86,8 @@ def socket_addresses(address: Address) -> tuple[SocketAddress, ...]:
     try:
         infos = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError as unresolved:
-        raise _unusable(address.authority, f"the name doesn't resolve: {unresolved}") from unresolved
+        why = f"the name {address.host} doesn't resolve: {unresolved.strerror or unresolved}"
+        raise _unusable(address.authority, why, _NAME_HINT) from unresolved
     found: tuple[SocketAddress, ...] = tuple((family, sockaddr) for family, _, _, _, sockaddr in infos)
     answering = next((entry for entry in found if _answers(entry)), found[0])
     return tuple(entry for entry in found if entry[0] == answering[0])
@@ -84,17 +102,32 @@ def _answers(entry: SocketAddress) -> bool:
     return False
 
 
+def _url_of(target: Target, environ: Mapping[str, str]) -> str:
+    if target.endpoint_url:
+        return target.endpoint_url
+    if target.kind == "openai":
+        message = "an OpenAI-compatible server has no URL of its own"
+        raise BenchError.of("SEA504", message, hint=_BASE_HINT, field="target.endpoint_url")
+    variables = (environ[name] for name in ENDPOINT_URL_VARIABLES if environ.get(name))
+    return next(variables, None) or _public_url(target.region)
+
+
+def _operation(target: Target, schema: PayloadSchema, *, stream: bool) -> str:
+    if target.kind == "openai":
+        return "completions" if schema == "openai_completions" else "chat/completions"
+    operation = "invocations-response-stream" if stream else "invocations"
+    return f"endpoints/{quote(target.endpoint_name, safe='')}/{operation}"
+
+
 def _public_url(region: str) -> str:
     suffix = ".cn" if region.startswith("cn-") else ""
     return f"https://runtime.sagemaker.{region}.amazonaws.com{suffix}"
 
 
-def _port(url: str) -> int | None:
-    try:
-        return urlsplit(url).port
-    except ValueError as malformed:
-        raise _unusable(url, str(malformed)) from malformed
+def _without_login(url: str) -> str:
+    scheme, slashes, rest = url.partition("://")
+    return scheme + slashes + rest.rpartition("@")[2]
 
 
-def _unusable(url: str, why: str) -> BenchError:
-    return BenchError.of("SEA504", f"the runtime endpoint {url} can't be used: {why}", field="target.endpoint_url")
+def _unusable(url: str, why: str, hint: str) -> BenchError:
+    return BenchError.of("SEA504", f"the endpoint {url} can't be used: {why}", hint=hint, field="target.endpoint_url")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from seatrial.bench.address import Address, SocketAddress
 
 RECEIVE_BYTES = 65_536
+_NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _UNDER_WAY = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 OPEN = 0
 
@@ -45,15 +46,16 @@ Dial: TypeAlias = "Callable[[], Connection]"
 class SocketConnection:
     """A connection over a socket; connects and shakes hands in steps."""
 
-    __slots__ = ("_connected", "_host", "_opened", "_socket", "_tls")
+    __slots__ = ("_connected", "_host", "_pending", "_receive", "_socket", "_tls")
 
     def __init__(self, where: SocketAddress, host: str, tls: ssl.SSLContext | None) -> None:
         family, address = where
         self._host = host
         self._tls = tls
-        self._opened = False
         self._connected = False
+        self._pending: Callable[[], int] | None = None
         self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._receive = self._socket.recv
         self._socket.setblocking(False)  # noqa: FBT003 (the standard library's signature)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         error = self._socket.connect_ex(address)
@@ -70,9 +72,8 @@ class SocketConnection:
         if not self._connected and not self._has_peer():
             return selectors.EVENT_WRITE
         if self._tls is not None and not isinstance(self._socket, ssl.SSLSocket):
-            self._socket = self._tls.wrap_socket(
-                self._socket, server_hostname=self._host, do_handshake_on_connect=False
-            )
+            wrapped = self._tls.wrap_socket(self._socket, server_hostname=self._host, do_handshake_on_connect=False)
+            self._socket, self._receive, self._pending = wrapped, wrapped.recv, wrapped.pending
         try:
             if isinstance(self._socket, ssl.SSLSocket):
                 self._socket.do_handshake()
@@ -86,17 +87,17 @@ class SocketConnection:
         """Send what fits now; zero when the socket is full."""
         try:
             return self._socket.send(data)
-        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except _NOT_NOW:
             return 0
 
     def receive(self) -> bytes | None:
         """Return what arrived, with all that TLS has already decrypted: the selector wouldn't tell of that."""
         try:
-            data = self._socket.recv(RECEIVE_BYTES)
-            if isinstance(self._socket, ssl.SSLSocket):
-                while data and self._socket.pending():
-                    data += self._socket.recv(RECEIVE_BYTES)
-        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            data = self._receive(RECEIVE_BYTES)
+            if self._pending is not None:
+                while data and self._pending():
+                    data += self._receive(RECEIVE_BYTES)
+        except _NOT_NOW:
             return None
         return data
 

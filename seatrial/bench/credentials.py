@@ -1,47 +1,149 @@
-"""AWS credentials of the process: from its environment, else from boto3's chain (profiles, SSO, instance roles)."""
+"""AWS credentials of the process: from its environment, else from boto3's chain (profiles, SSO, instance roles).
+
+A trial may outlive its credentials. So what signs is a source of credentials, asked for every request:
+
+    those of the environment      stay as they are: a Lambda function's outlive the function's run
+    those of boto3's chain        are renewed by boto3 before they expire (15 minutes before, at the latest 10)
+
+Credentials that can't be renewed go on signing; the service then refuses the requests, which is data (`auth`).
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+RENEWAL_CHECK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What signs a request; the secrets don't show in its `repr`."""
+    """What signs a request; the secrets don't show in its `repr`. A source of credentials that never change."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
     session_token: str | None = field(default=None, repr=False)
 
+    def __call__(self) -> Credentials:
+        """Return themselves."""
+        return self
 
-def ambient_credentials(environ: Mapping[str, str] = os.environ) -> Credentials:
-    """Return the credentials that this process runs with; a Lambda function finds its role's in its environment.
+
+CredentialSource: TypeAlias = "Callable[[], Credentials]"
+
+
+class _Frozen(Protocol):
+    """What botocore's `get_frozen_credentials` returns."""
+
+    @property
+    def access_key(self) -> str | None:
+        """The key's ID."""
+
+    @property
+    def secret_key(self) -> str | None:
+        """The key."""
+
+    @property
+    def token(self) -> str | None:
+        """The session's token."""
+
+
+class Refreshable(Protocol):
+    """Botocore's credentials: renew themselves when they are asked for shortly before they expire."""
+
+    def get_frozen_credentials(self) -> _Frozen:
+        """Return what is valid now."""
+
+
+class RenewedCredentials:
+    """Credentials of boto3's chain; boto3 is asked at most once a second whether they need to be renewed.
+
+    Each process of a load renews its own: botocore renews in the process that asks. The one request that is written
+    meanwhile waits for it.
+    """
+
+    __slots__ = ("_clock", "_current", "_next_check_s", "_refreshable")
+
+    def __init__(self, refreshable: Refreshable, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._refreshable = refreshable
+        self._clock = clock
+        self._current = _credentials_of(refreshable.get_frozen_credentials())
+        self._next_check_s = clock() + RENEWAL_CHECK_S
+
+    def __call__(self) -> Credentials:
+        """Return the credentials that sign now; the last ones where they can't be renewed."""
+        now_s = self._clock()
+        if now_s >= self._next_check_s:
+            self._next_check_s = now_s + RENEWAL_CHECK_S
+            self._current = self._renewed()
+        return self._current
+
+    def _renewed(self) -> Credentials:
+        from botocore import exceptions  # noqa: PLC0415 (loaded already: these credentials are botocore's)
+
+        try:
+            return _credentials_of(self._refreshable.get_frozen_credentials())
+        except (exceptions.BotoCoreError, exceptions.ClientError, BenchError, OSError, RuntimeError):
+            return self._current  # the service's refusal of them says more than our guess would
+
+
+def credential_source(environ: Mapping[str, str] = os.environ) -> CredentialSource:
+    """Return the source of the credentials that this process runs with, renewed where boto3 can renew them.
 
     Raises:
         BenchError: SEA503, there are none.
     """
+    return _of_environment(environ) or _of_boto3(tuple(sorted(os.environ.items())))
+
+
+def ambient_credentials(environ: Mapping[str, str] = os.environ) -> Credentials:
+    """Return the credentials that this process runs with now; a Lambda function finds its role's in its environment.
+
+    Raises:
+        BenchError: SEA503, there are none.
+    """
+    return credential_source(environ)()
+
+
+def _of_environment(environ: Mapping[str, str]) -> Credentials | None:
     access_key_id, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
-    if access_key_id and secret:
-        return Credentials(access_key_id, secret, environ.get("AWS_SESSION_TOKEN") or None)
-    return _credentials_of_boto3()
+    if not access_key_id or not secret:
+        return None
+    return Credentials(access_key_id, secret, environ.get("AWS_SESSION_TOKEN") or None)
 
 
-def _credentials_of_boto3() -> Credentials:
+@lru_cache(maxsize=1)
+def _of_boto3(_environment: tuple[tuple[str, str], ...]) -> RenewedCredentials:
+    """Ask boto3's chain once for an environment: a profile that takes on a role does so anew each time."""
+    return RenewedCredentials(_chain_of_boto3())
+
+
+def _chain_of_boto3() -> Refreshable:
     import boto3  # noqa: PLC0415 (costs more than a second; only needed where the environment has no credentials)
 
     found = boto3.Session().get_credentials()
-    frozen = found.get_frozen_credentials() if found is not None else None
-    if frozen is None or not frozen.access_key or not frozen.secret_key:
-        raise BenchError.of(
-            "SEA503",
-            "no AWS credentials to sign the trial's requests with",
-            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile with AWS_PROFILE",
-        )
+    if found is None:
+        raise _none()
+    return found
+
+
+def _credentials_of(frozen: _Frozen) -> Credentials:
+    if not frozen.access_key or not frozen.secret_key:
+        raise _none()
     return Credentials(frozen.access_key, frozen.secret_key, frozen.token)
+
+
+def _none() -> BenchError:
+    return BenchError.of(
+        "SEA503",
+        "no AWS credentials to sign the trial's requests with",
+        hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile with AWS_PROFILE",
+    )

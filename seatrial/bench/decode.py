@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 from seatrial.bench.failure import Failure, failure_of_response, failure_of_type, shorten
 from seatrial.bench.record import RequestRecord, TokenSource
@@ -17,10 +18,19 @@ if TYPE_CHECKING:
 
     from seatrial.bench.exchange import Exchange, Inbox
     from seatrial.bench.wire.event_stream import Frame
+    from seatrial.bench.wire.http1 import ResponseHead
 
 ENGINE_HEADER = "x-seatrial-engine"
+MAX_EARLY_BYTES = 4_096
 _NOTHING = Completion((), finished=False, finished_at_s=None, reported_tokens=None, input_tokens=None,
                       finish_reason=None, failure=None)  # fmt: skip
+_REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
+
+
+class _Said(NamedTuple):
+    completion: Completion = _NOTHING
+    failure: Failure | None = None
+    parts: int | None = None
 
 
 def record_of(exchange: Exchange, *, stream: bool) -> RequestRecord:
@@ -30,11 +40,11 @@ def record_of(exchange: Exchange, *, stream: bool) -> RequestRecord:
         exchange: A request that is over.
         stream: Whether the answer was asked for as a stream of tokens.
     """
-    said, found = _read(exchange.inbox, stream=stream)
-    failure = found if found and found.error != "protocol" else exchange.failure or found
+    said, found, parts = _read(exchange.inbox, stream=stream)
+    failure = _outranking(exchange, found)
     head = exchange.inbox.head
     count, source = (None, None) if failure else output_tokens(said)
-    times_s = tuple(event.at_s for event in said.events)
+    times_s = tuple([event.at_s for event in said.events])
     return RequestRecord(
         sent_s=exchange.sent_s,
         first_token_s=times_s[0] if times_s else None,
@@ -48,7 +58,23 @@ def record_of(exchange: Exchange, *, stream: bool) -> RequestRecord:
         status=head.status if head else None,
         detail=_detail(failure, len(times_s)),
         engine=head.headers.get(ENGINE_HEADER, "") if head else "",
+        index=exchange.index,
+        due_s=exchange.due_s,
+        parts=parts or None,
+        retried=exchange.retried,
     )
+
+
+def failure_of(exchange: Exchange) -> Failure | None:
+    """Tell why a request failed, while the clock runs: a 200 is only read where it is as short as an error's."""
+    head = exchange.inbox.head
+    if head is None or (head.status == HTTPStatus.OK and sum(map(len, exchange.inbox.received)) > MAX_EARLY_BYTES):
+        return exchange.failure
+    return _outranking(exchange, _read(exchange.inbox, stream=True).failure)
+
+
+def _outranking(exchange: Exchange, found: Failure | None) -> Failure | None:
+    return found if found and found.error != "protocol" else exchange.failure or found
 
 
 def output_tokens(said: Completion) -> tuple[int | None, TokenSource | None]:
@@ -69,33 +95,69 @@ def _detail(failure: Failure | None, tokens: int) -> str:
     return shorten(f"{failure.detail} (after {tokens} token events)") if tokens else failure.detail
 
 
-def _read(inbox: Inbox, *, stream: bool) -> tuple[Completion, Failure | None]:
+def _read(inbox: Inbox, *, stream: bool) -> _Said:
     """Read what arrived, however little; a protocol failure is returned, not raised."""
-    reader = TokenReader()
+    broken: Failure | None = None
     try:
         inbox.parse()
-        head = inbox.head
-        if head is None:
-            return _NOTHING, Failure("protocol", "no response arrived")
-        if head.status != HTTPStatus.OK:
-            body = b"".join(part for _, part in inbox.body)
-            return _NOTHING, failure_of_response(head.status, head.headers, body)
-        if not stream:
-            return _judged(read_whole(inbox.arrival_times_s[-1], b"".join(part for _, part in inbox.body)))
-        refused = _read_stream(inbox, reader, framed=MEDIA_TYPE in head.headers.get("content-type", ""))
     except ProtocolError as malformed:
-        return reader.completion(), Failure("protocol", shorten(str(malformed)))
-    said, failure = _judged(reader.completion())
-    return said, refused or failure
+        broken = _malformed(malformed)
+    if inbox.head is None:
+        return _Said(failure=broken or Failure("protocol", "no response arrived"))
+    said = _read_body(inbox, inbox.head, stream=stream)
+    return (
+        said._replace(failure=broken) if broken and (said.failure is None or said.failure.error == "protocol") else said
+    )
 
 
-def _read_stream(inbox: Inbox, reader: TokenReader, *, framed: bool) -> Failure | None:
-    for at_s, part in _unframed(inbox) if framed else inbox.body:
-        if isinstance(part, Failure):
-            return part
-        reader.feed(at_s, part)
-    reader.finish(inbox.arrival_times_s[-1])
-    return None
+def _read_body(inbox: Inbox, head: ResponseHead, *, stream: bool) -> _Said:
+    if head.status in _REDIRECTS:
+        return _Said(failure=_redirected(head))
+    if head.status != HTTPStatus.OK:
+        return _Said(failure=failure_of_response(head.status, head.headers, _joined(inbox)))
+    if stream:
+        return _read_stream(inbox, framed=MEDIA_TYPE in head.headers.get("content-type", ""))
+    try:
+        said = read_whole(inbox.arrival_times_s[-1], _joined(inbox))
+    except ProtocolError as malformed:
+        return _Said(failure=_malformed(malformed))
+    return _Said(said, _failure_in(said))
+
+
+def _joined(inbox: Inbox) -> bytes:
+    return b"".join([part for _, part in inbox.body])
+
+
+def _redirected(head: ResponseHead) -> Failure:
+    """Name the host only: a query string may hold a signature."""
+    location = head.headers.get("location", "")
+    try:
+        host = urlsplit(location).hostname
+    except ValueError:
+        host = None
+    where = host or ("another path of the same host" if location else "nowhere")
+    return Failure(
+        "protocol", shorten(f"HTTP {head.status}: redirected to {where}: refused, a trial loads one endpoint")
+    )
+
+
+def _read_stream(inbox: Inbox, *, framed: bool) -> _Said:
+    reader = TokenReader()
+    parts = 0
+    refused: Failure | None = None
+    try:
+        for at_s, part in _unframed(inbox) if framed else inbox.body:
+            if isinstance(part, Failure):
+                refused = part
+                break
+            parts += 1
+            reader.feed(at_s, part)
+        else:
+            reader.finish(inbox.arrival_times_s[-1])
+    except ProtocolError as malformed:
+        refused = reader.completion().failure or _malformed(malformed)
+    said = reader.completion()
+    return _Said(said, refused or _failure_in(said), parts if framed else reader.documents)
 
 
 def _unframed(inbox: Inbox) -> Iterator[tuple[float, bytes | Failure]]:
@@ -119,7 +181,11 @@ def _failure_of_frame(frame: Frame) -> Failure | None:
     return None
 
 
-def _judged(said: Completion) -> tuple[Completion, Failure | None]:
+def _failure_in(said: Completion) -> Failure | None:
     if said.failure is None and not said.finished:
-        return said, Failure("protocol", "the answer ended before its closing line")
-    return said, said.failure
+        return Failure("protocol", "the answer ended before its closing line")
+    return said.failure
+
+
+def _malformed(malformed: ProtocolError) -> Failure:
+    return Failure("protocol", shorten(str(malformed)))

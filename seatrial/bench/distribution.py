@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from seatrial.bench.hdr import Ranked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,8 @@ class Distribution:
     """Count, mean, percentiles and maximum, in the unit of the metric.
 
     Attributes:
-        intervals: The two-sided 95 % interval of `mean`, `p50`, `p90`, `p95` and `p99`, by name.
+        intervals: The two-sided 95 % interval of `mean`, `p50`, `p90`, `p95` and `p99`, by name; none of gaps between
+            tokens, since those of one answer hang together.
         histogram: All measurements as an HDR histogram of microseconds, three significant digits, in its compressed
             standard encoding (V2, base64); empty when none was kept.
     """
@@ -40,23 +41,7 @@ class Distribution:
     histogram: str = ""
 
 
-def distribution(values: Collection[float]) -> Distribution | None:
-    """Summarise measurements; None when there are none."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    return Distribution(
-        count=len(ordered),
-        mean=math.fsum(ordered) / len(ordered),
-        p50=percentile(ordered, 50),
-        p90=percentile(ordered, 90),
-        p95=percentile(ordered, 95),
-        p99=percentile(ordered, 99),
-        max=ordered[-1],
-    )
-
-
-def percentile(ordered: Sequence[float], percent: float) -> float:
+def percentile(ordered: Ranked, percent: float) -> float:
     """Return the percentile of sorted, non-empty values by linear interpolation between the closest ranks.
 
     Position (n - 1) x percent / 100, counted from 0: numpy's default, Hyndman and Fan's type 7, what vLLM's benchmark

@@ -15,10 +15,13 @@ class ClientEvidence:
         receive_lag_p99_ms: Time from when bytes may have arrived to their timestamp: from the return of the selector
             (of the one before, when it didn't wait) to the read; the worst process.
         delivered_concurrency: Time average of the requests in flight over the window, all processes together.
-        cpu_share: CPU time over window, of the busiest process: 1 is a whole core.
+        cpu_share: CPU time of the loading thread over window, in the busiest process: 1 is a whole core.
         run_delay_share: Share of the window in which that process was ready to run but had no core; None where the
-            kernel doesn't tell (`/proc/self/schedstat`).
-        send_lag_p99_ms: How late an open loop sent; None in a closed loop.
+            kernel doesn't tell (`/proc/thread-self/schedstat`).
+        send_lag_p99_ms: How late an open loop sent the requests that found a free connection; None in a closed loop.
+        idle_ms: Mean time that a stream of a closed loop waited for the client to send its next request.
+        full_share: Share of an open loop's requests that found every connection taken when they were due.
+        reads_per_s: Reads of the busiest process per second; a read brings a token event, or several that had queued.
     """
 
     workers: int
@@ -28,6 +31,9 @@ class ClientEvidence:
     cpu_share: float | None
     run_delay_share: float | None = None
     send_lag_p99_ms: float | None = None
+    idle_ms: float | None = None
+    full_share: float | None = None
+    reads_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.bench.wire.http1 import ResponseParser
 
 if TYPE_CHECKING:
-    from seatrial.bench.failure import Failure
+    from seatrial.bench.failure import ErrorClass, Failure
     from seatrial.bench.wire.http1 import ResponseHead
 
 _BLANK_LINE = b"\r\n\r\n"
@@ -21,7 +21,7 @@ class Inbox:
     until one ends that way, and the framing is parsed then.
     """
 
-    __slots__ = ("_parsed", "_tail", "arrival_times_s", "body", "parser", "received")
+    __slots__ = ("_chunked", "_parsed", "arrival_times_s", "body", "parser", "received")
 
     def __init__(self) -> None:
         self.arrival_times_s: list[float] = []
@@ -29,12 +29,17 @@ class Inbox:
         self.body: list[tuple[float, bytes]] = []
         self.parser = ResponseParser()
         self._parsed = 0
-        self._tail = b""
+        self._chunked = False
 
     @property
     def head(self) -> ResponseHead | None:
-        """Status and headers, once they arrived in full."""
+        """Status and headers, once they arrived in full; `Date` among them."""
         return self.parser.head
+
+    @property
+    def answering(self) -> bool:
+        """Whether a part of the answer's body has arrived: silence before that is a queue, after it a stall."""
+        return bool(self.body) or (self._chunked and len(self.received) > self._parsed)
 
     def add(self, at_s: float, data: bytes) -> bool:
         """Keep what arrived; return whether the response is complete.
@@ -44,10 +49,11 @@ class Inbox:
         """
         self.arrival_times_s.append(at_s)
         self.received.append(data)
-        self._tail = (self._tail + data)[-len(_BLANK_LINE) :] if len(data) < len(_BLANK_LINE) else data[-4:]
-        head = self.parser.head
-        if head is None or not head.chunked or self._tail == _BLANK_LINE:
-            self.parse()
+        if self._chunked:
+            tail = data if len(data) >= len(_BLANK_LINE) else b"".join(self.received[-len(_BLANK_LINE) :])
+            if not tail.endswith(_BLANK_LINE):
+                return False
+        self.parse()
         return self.parser.complete
 
     def parse(self) -> None:
@@ -60,6 +66,7 @@ class Inbox:
             at_s, data = self.arrival_times_s[self._parsed], self.received[self._parsed]
             self._parsed += 1
             self.body.extend((at_s, part) for part in self.parser.feed(data))
+        self._chunked = self.parser.head is not None and self.parser.head.chunked
 
     def close(self) -> None:
         """Tell that the server closed the connection.
@@ -71,6 +78,25 @@ class Inbox:
         self.parser.close()
 
 
+@dataclass(slots=True, kw_only=True)
+class Errand:
+    """A request on its way, through all its attempts.
+
+    Attributes:
+        index: Its number, as the writer of requests knows it.
+        taken_s: When a stream took it up.
+        due_s: When an open loop has to send it; None in a closed loop.
+        sent_s: Just before the first byte of the first attempt; when it was taken up, until then.
+        retried: The failures that were repeated, in order.
+    """
+
+    index: int
+    taken_s: float
+    due_s: float | None = None
+    sent_s: float
+    retried: tuple[ErrorClass, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A request that is over.
@@ -78,11 +104,19 @@ class Exchange:
     Attributes:
         sent_s: Just before its first byte was handed to the socket, or the connection attempt when it never was.
         ended_s: When the response was complete, or the request was given up.
-        inbox: What arrived.
+        inbox: What arrived, of the last attempt.
         failure: Why the client gave up; None when the response is complete.
+        index: The request's number, as the writer of requests knows it.
+        due_s: When an open loop had to send it; None in a closed loop.
+        taken_s: When a stream took it up: from here to `ended_s` the stream is busy with it, reconnecting included.
+        retried: The failures that were repeated before this answer, in order.
     """
 
     sent_s: float
     ended_s: float
     inbox: Inbox
     failure: Failure | None
+    index: int = 0
+    due_s: float | None = None
+    taken_s: float | None = None
+    retried: tuple[ErrorClass, ...] = ()

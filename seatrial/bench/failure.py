@@ -25,6 +25,8 @@ ErrorClass: TypeAlias = Literal[
 MAX_DETAIL_CHARACTERS = 300
 _REFUSALS = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
 _STATUS_CLASSES: Mapping[int, ErrorClass] = {
+    HTTPStatus.UNAUTHORIZED: "auth",
+    HTTPStatus.FORBIDDEN: "auth",
     HTTPStatus.TOO_MANY_REQUESTS: "throttled",
     HTTPStatus.SERVICE_UNAVAILABLE: "throttled",
     HTTPStatus.FAILED_DEPENDENCY: "model_error",
@@ -42,6 +44,22 @@ _TYPE_CLASSES: Mapping[str, ErrorClass] = {
     "validationerror": "validation",
     "validationexception": "validation",
     "validation": "validation",
+    "accessdenied": "auth",
+    "accessdeniedexception": "auth",
+    "expiredtoken": "auth",
+    "expiredtokenexception": "auth",
+    "incompletesignature": "auth",
+    "incompletesignatureexception": "auth",
+    "invalidclienttokenid": "auth",
+    "invalidsignatureexception": "auth",
+    "missingauthenticationtoken": "auth",
+    "missingauthenticationtokenexception": "auth",
+    "optinrequired": "auth",
+    "requestexpired": "auth",
+    "requesttimetooskewed": "auth",
+    "signaturedoesnotmatch": "auth",
+    "unrecognizedclient": "auth",
+    "unrecognizedclientexception": "auth",
     "serviceunavailable": "server",
     "internalfailure": "server",
     "internalserverexception": "server",
@@ -56,9 +74,11 @@ class Failure:
 
     Attributes:
         error: `throttled` (the service or the container refused for load), `not_ready` (no copy is up yet),
-            `model_error` (the container answered with an error), `validation` (the request was refused as wrong or
-            not allowed), `timeout` (ours), `connection` (refused or broken), `protocol` (bytes that make no sense),
-            `server` (the service's own failure).
+            `model_error` (the container answered with an error), `validation` (the request was refused as wrong),
+            `auth` (who sent it was refused: credentials expired, unknown or not allowed, a wrong signature, a wrong
+            clock, a wrong key), `timeout` (ours: no complete answer in time), `stalled` (ours: a stream that had begun
+            was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense), `server`
+            (the service's own failure).
         detail: The service's or the container's own words, shortened.
     """
 
@@ -71,7 +91,8 @@ def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) ->
 
     A `ModelError` passes on what the container answered: its `OriginalStatusCode` 429 or 503 is the container's full
     queue, 400 to 422 its refusal of the request. A validation error that speaks of capacity is an inference component
-    at zero copies. Facts: the runtime API's error shapes; container codes of LMI (503) and TGI (422, 424, 429).
+    at zero copies. Facts: the runtime API's error shapes and the errors common to all AWS services; container codes of
+    LMI (503) and TGI (422, 424, 429); the `error` object of OpenAI-compatible servers.
     """
     document = _object(body)
     name = _error_name(headers, document)
@@ -119,11 +140,18 @@ def _object(body: bytes) -> Mapping[str, object]:
 
 
 def _error_name(headers: Mapping[str, str], document: Mapping[str, object]) -> str:
-    candidates = (headers.get("x-amzn-errortype"), document.get("__type"), document.get("error_type"))
+    said = _openai_error(document).get("type")
+    candidates = (headers.get("x-amzn-errortype"), document.get("__type"), document.get("error_type"), said)
     name = next((name for name in candidates if isinstance(name, str) and name), "")
     return name.partition(":")[0].rpartition("#")[2]
 
 
 def _message(document: Mapping[str, object]) -> str:
-    candidates = (document.get(key) for key in ("OriginalMessage", "Message", "message", "error"))
-    return next((text for text in candidates if isinstance(text, str) and text), "")
+    candidates = [document.get(key) for key in ("OriginalMessage", "Message", "message", "error")]
+    said = _openai_error(document).get("message")
+    return next((text for text in (*candidates, said) if isinstance(text, str) and text), "")
+
+
+def _openai_error(document: Mapping[str, object]) -> Mapping[str, object]:
+    error = document.get("error")
+    return error if isinstance(error, dict) else {}

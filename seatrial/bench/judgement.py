@@ -48,7 +48,7 @@ class Change:
         concurrency: Where.
         before: The last release's value.
         after: This trial's.
-        share: (after - before) / before.
+        share: (after - before) / before; of the error rate, which is a share itself, after - before.
         worse: Whether it is worse beyond tolerance and noise.
         sentence: The same in words.
     """

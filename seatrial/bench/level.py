@@ -1,75 +1,151 @@
-"""From the records of one wave to the result of one level."""
+"""From the tally of a level to its result."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from itertools import chain
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench import metrics
-from seatrial.bench.distribution import Distribution, distribution
+from seatrial.bench.interval import rate_interval, share_interval
 from seatrial.bench.result import LevelResult
+from seatrial.bench.sample import BOTH_TAILS, distribution_of
 from seatrial.bench.slo import judged
+from seatrial.bench.tally import tally_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from seatrial.bench.evidence import ClientEvidence
+    from seatrial.bench.load import Arrival, PreparedBy
     from seatrial.bench.record import RequestRecord
     from seatrial.bench.request import Objective
+    from seatrial.bench.tally import LevelTally
 
 
-def measure_level(concurrency: int, records: Sequence[RequestRecord], objectives: Sequence[Objective]) -> LevelResult:
-    """Compute every metric of a level and judge it.
+def measure_level(
+    concurrency: int,
+    records: Sequence[RequestRecord],
+    objectives: Sequence[Objective],
+    *,
+    ramp: int = 0,
+    arrival: Arrival = "closed",
+    protocol: PreparedBy = "seatrial",
+    offered_requests_per_s: float | None = None,
+    copy_count: int = 1,
+    client: ClientEvidence | None = None,
+    enough_because: str = "",
+    void_because: str = "",
+) -> LevelResult:
+    """Compute every metric of a level and judge it: `level_of` its `tally_of`, where all requests are in one hand.
 
     Args:
-        concurrency: Requests in flight per copy.
-        records: Every request of the level, at least one.
+        concurrency: Requests in flight per copy; of an open loop, what is measured takes its place.
+        records: Every request of the level, ramp included, at least one.
         objectives: The SLO.
+        ramp: How many first requests, in the order of their numbers, aren't measured.
+        arrival: How requests were timed.
+        protocol: Whose way of measuring this is.
+        offered_requests_per_s: What an open loop offered.
+        copy_count: Copies that shared the load.
+        client: How the client fared.
+        enough_because: Why no more was sent.
+        void_because: Why the level says something of the client instead of the endpoint.
     """
-    succeeded = [record for record in records if record.succeeded]
-    level = LevelResult(
+    tally = tally_of(
+        records,
         concurrency=concurrency,
-        requests=len(records),
-        succeeded=len(succeeded),
-        errors=_errors(records),
-        first_errors=_first_errors(records),
-        window_s=metrics.window_s(records) or 0.0,
-        output_tok_s=metrics.output_tok_s(records),
-        requests_per_s=metrics.requests_per_s(records),
-        goodput_requests_per_s=metrics.goodput_requests_per_s(records, objectives),
-        ttft_ms=_distribution(metrics.ttft_ms, succeeded),
-        tpot_ms=_distribution(metrics.tpot_ms, succeeded),
-        itl_ms=distribution(list(chain.from_iterable(map(metrics.itl_ms, succeeded)))),
-        ms_per_token=_distribution(metrics.ms_per_token, succeeded),
-        e2e_latency_ms=_distribution(metrics.e2e_latency_ms, succeeded),
-        input_tokens_mean=_mean([record.input_tokens for record in succeeded]),
-        output_tokens_mean=_mean([record.output_tokens for record in succeeded]),
+        objectives=objectives,
+        ramp=ramp,
+        arrival=arrival,
+        protocol=protocol,
+        offered_requests_per_s=offered_requests_per_s,
+        client=client,
+        enough_because=enough_because,
+    )
+    return level_of(tally, objectives, copy_count=copy_count, void_because=void_because)
+
+
+def level_of(
+    tally: LevelTally, objectives: Sequence[Objective], *, copy_count: int = 1, void_because: str = ""
+) -> LevelResult:
+    """Make the result of a level of its tally, that of one worker or the merged one of all.
+
+    Args:
+        tally: What was measured.
+        objectives: The SLO; the level is judged by its measured values, the verdict asks for proof besides.
+        copy_count: Copies that shared the load.
+        void_because: Why the level says something of the client instead of the endpoint.
+    """
+    counts, yielded, took = tally.counts, tally.throughput, tally.latencies
+    level = LevelResult(
+        concurrency=_concurrency(tally, copy_count),
+        requests=counts.requests,
+        succeeded=counts.succeeded,
+        errors=counts.errors,
+        first_errors=tuple(counts.first_errors.values()),
+        window_s=yielded.window_s,
+        output_tok_s=yielded.output_tok_s,
+        requests_per_s=yielded.requests_per_s,
+        goodput_requests_per_s=yielded.goodput_requests_per_s,
+        ttft_ms=distribution_of(took.ttft_ms),
+        tpot_ms=distribution_of(took.tpot_ms),
+        itl_ms=distribution_of(took.itl_ms, independent=False),
+        ms_per_token=distribution_of(took.ms_per_token),
+        e2e_latency_ms=distribution_of(took.e2e_latency_ms),
+        input_tokens_mean=_mean(tally.tokens.read, tally.tokens.prompts),
+        output_tokens_mean=_mean(tally.tokens.written, tally.tokens.answers),
         meets_slo=False,
         misses=(),
+        arrival=tally.arrival,
+        offered_requests_per_s=tally.offered_requests_per_s,
+        void_because=void_because,
     )
-    return judged(level, objectives)
+    return judged(_with_details(level, tally), objectives)
 
 
-def _distribution(
-    metric: Callable[[RequestRecord], float | None], records: Sequence[RequestRecord]
-) -> Distribution | None:
-    return distribution([value for value in map(metric, records) if value is not None])
+def with_queue_share(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
+    """Return the levels with the share of their TTFT that is waiting, as against the lowest valid level that has one.
+
+    A level that the client limited gets none: its TTFT holds the client's own waiting.
+    """
+    medians = {level.concurrency: level.ttft_ms.p50 for level in levels if level.valid and level.ttft_ms is not None}
+    if not medians:
+        return tuple(levels)
+    unloaded_ms = medians[min(medians)]
+    return tuple(
+        replace(level, queue_share=metrics.queue_share(unloaded_ms, level.ttft_ms.p50))
+        if level.valid and level.ttft_ms is not None
+        else level
+        for level in levels
+    )
 
 
-def _errors(records: Sequence[RequestRecord]) -> dict[str, int]:
-    counts = Counter(record.error for record in records if record.error is not None)
-    return {str(name): count for name, count in counts.most_common()}
+def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
+    counts, yielded, tokens = tally.counts, tally.throughput, tally.tokens
+    slices = yielded.output_tok_s_slices
+    return replace(
+        level,
+        window=yielded.window,
+        ramp_requests=counts.ramp_requests,
+        ramp_errors=counts.ramp_errors,
+        retried=counts.retried,
+        total_tok_s=yielded.total_tok_s,
+        output_tok_s_interval=rate_interval(slices, tail=BOTH_TAILS) if slices else None,
+        error_rate_interval=share_interval(counts.requests - counts.succeeded, counts.requests, tail=BOTH_TAILS),
+        parts_per_token=metrics.parts_per_token(tokens.parts, tokens.written_in_parts),
+        duration_s=counts.duration_s,
+        enough_because=tally.enough_because,
+        client=tally.client,
+    )
 
 
-def _first_errors(records: Sequence[RequestRecord]) -> tuple[str, ...]:
-    first: dict[str, str] = {}
-    for record in records:
-        if record.error is not None:
-            first.setdefault(record.error, f"{record.error}: {record.detail}")
-    return tuple(first.values())
+def _concurrency(tally: LevelTally, copy_count: int) -> int:
+    """Return the level's concurrency; of an open loop, the mean in flight per copy, rounded up."""
+    if tally.arrival == "closed" or tally.throughput.in_flight is None:
+        return tally.concurrency
+    return math.ceil(tally.throughput.in_flight / copy_count)
 
 
-def _mean(counts: Sequence[int | None]) -> float | None:
-    known = [count for count in counts if count is not None]
-    return math.fsum(known) / len(known) if known else None
+def _mean(total: int, count: int) -> float | None:
+    return total / count if count else None

@@ -1,11 +1,14 @@
 """Proof that the live endpoint is this deployment's: `InService` alone also describes a rolled-back update.
 
 What is live is told by names, not by a status: while managed instance scaling returns an update's extra instances, and
-while copies are scaled, a healthy endpoint or component is `Updating`.
+while copies are scaled, a healthy endpoint or component is `Updating`. Of the image, the model tells what was asked
+for; a component that names its container itself also tells the digest that was pulled for it.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.result import LiveProof
@@ -15,7 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mypy_boto3_sagemaker import SageMakerClient
-    from mypy_boto3_sagemaker.type_defs import DescribeEndpointOutputTypeDef, DescribeInferenceComponentOutputTypeDef
+    from mypy_boto3_sagemaker.type_defs import (
+        DescribeEndpointOutputTypeDef,
+        DescribeInferenceComponentOutputTypeDef,
+        DescribeModelOutputTypeDef,
+    )
 
     from seatrial.bench.request import Expected, Target
 
@@ -35,13 +42,16 @@ def prove_live(target: Target, expected: Expected, *, sagemaker: SageMakerClient
         BenchError: SEA502, with every difference; SEA503 no credentials; SEA504 the control plane can't be reached.
     """
     where = f"endpoint {target.endpoint_name}"
-    endpoint, component = _described(target, sagemaker, where)
-    differences = list(_endpoint_differences(endpoint, expected))
-    if component is not None:
-        differences += _component_differences(component, target, expected)
+    with _asking(where):
+        client = _client(target.region) if sagemaker is None else sagemaker
+        live = _described(client, target, expected)
+    differences = list(_endpoint_differences(live.endpoint, expected))
+    if live.component is not None:
+        differences += _component_differences(live.component, target, expected)
+    differences += _image_differences(live, expected)
     if differences:
         raise BenchError(Problem(where, field, "SEA502", text, ROLLED_BACK_HINT) for field, text in differences)
-    return _proof(endpoint, component, expected)
+    return _proof(live, expected)
 
 
 def not_proven() -> LiveProof:
@@ -50,9 +60,32 @@ def not_proven() -> LiveProof:
     return LiveProof(proven=False, endpoint_config_name=None, model_name=None, copy_count=None, because=because)
 
 
-def _described(
-    target: Target, sagemaker: SageMakerClient | None, where: str
-) -> tuple[DescribeEndpointOutputTypeDef, DescribeInferenceComponentOutputTypeDef | None]:
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """What the control plane says; no component where the variant holds the model, no model where none was asked."""
+
+    endpoint: DescribeEndpointOutputTypeDef
+    component: DescribeInferenceComponentOutputTypeDef | None
+    model: DescribeModelOutputTypeDef | None
+
+    @property
+    def model_name(self) -> str | None:
+        """The model of the component; None where it has a container of its own."""
+        return None if self.component is None else self.component.get("Specification", {}).get("ModelName")
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The image by each name that is known: what was specified, and what it was resolved to."""
+        specification = {} if self.component is None else self.component.get("Specification", {})
+        deployed = specification.get("Container", {}).get("DeployedImage", {})
+        container = {} if self.model is None else self.model.get("PrimaryContainer", {})
+        names = (deployed.get("SpecifiedImage"), deployed.get("ResolvedImage"), container.get("Image"))
+        return tuple(dict.fromkeys(name for name in names if name))
+
+
+@contextmanager
+def _asking(where: str) -> Iterator[None]:
+    """Say what went wrong when the control plane can't be asked."""
     from botocore import exceptions  # noqa: PLC0415 (costs half a second; only needed where a deployment is proven)
 
     no_credentials = (
@@ -64,8 +97,7 @@ def _described(
         exceptions.TokenRetrievalError,
     )
     try:
-        client = _client(target.region) if sagemaker is None else sagemaker
-        return client.describe_endpoint(EndpointName=target.endpoint_name), _component(client, target)
+        yield
     except exceptions.ClientError as refused:
         raise BenchError.of("SEA502", f"the control plane refused to describe it: {refused}", where=where) from refused
     except no_credentials as missing:
@@ -73,6 +105,15 @@ def _described(
     except exceptions.BotoCoreError as unreachable:
         message = f"the control plane can't be reached: {unreachable}"
         raise BenchError.of("SEA504", message, where=where) from unreachable
+
+
+def _described(client: SageMakerClient, target: Target, expected: Expected) -> _Live:
+    """Ask what is live; the model only where its image is to be proven, and only this deployment's own."""
+    endpoint = client.describe_endpoint(EndpointName=target.endpoint_name)
+    live = _Live(endpoint, _component(client, target), None)
+    if expected.image is None or live.model_name != expected.model_name:
+        return live
+    return replace(live, model=client.describe_model(ModelName=expected.model_name))
 
 
 def _client(region: str) -> SageMakerClient:
@@ -91,11 +132,8 @@ def _copies(component: DescribeInferenceComponentOutputTypeDef | None) -> int | 
     return None if component is None else component.get("RuntimeConfig", {}).get("CurrentCopyCount", 0)
 
 
-def _proof(
-    endpoint: DescribeEndpointOutputTypeDef,
-    component: DescribeInferenceComponentOutputTypeDef | None,
-    expected: Expected,
-) -> LiveProof:
+def _proof(live: _Live, expected: Expected) -> LiveProof:
+    endpoint, component = live.endpoint, live.component
     config_name, copies = endpoint["EndpointConfigName"], _copies(component)
     runs = (
         ""
@@ -105,12 +143,13 @@ def _proof(
             f"in {copies} copies"
         )
     )
+    image = f", from image {live.images[-1]}" if expected.image is not None and live.images else ""
     return LiveProof(
         proven=True,
         endpoint_config_name=config_name,
         model_name=None if copies is None else expected.model_name,
         copy_count=copies,
-        because=f"the endpoint is {endpoint['EndpointStatus']} on config {config_name}{runs}",
+        because=f"the endpoint is {endpoint['EndpointStatus']} on config {config_name}{runs}{image}",
     )
 
 
@@ -146,3 +185,16 @@ def _component_differences(
         yield "FailureReason", f"component {name}: {component['FailureReason']}"
     if copies is None or copies < 1:
         yield "RuntimeConfig.CurrentCopyCount", f"component {name} runs {copies} copies, at least 1 is needed"
+
+
+def _image_differences(live: _Live, expected: Expected) -> Iterator[tuple[str, str]]:
+    """Compare images where one is known: by its whole name, or by the digest that the plan pinned."""
+    wanted = expected.image
+    if wanted is None or not live.images or any(_same_image(name, wanted) for name in live.images):
+        return
+    yield "Image", f"the live image is {' resolved to '.join(live.images)}, this deployment's is {wanted}"
+
+
+def _same_image(name: str, wanted: str) -> bool:
+    _, _, digest = wanted.partition("@")
+    return name == wanted or (bool(digest) and name.endswith(f"@{digest}"))

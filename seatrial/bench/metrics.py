@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from seatrial.bench.window import SLICES, answered_by, prompt_read_by, tokens_by
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.record import RequestRecord
     from seatrial.bench.request import Metric, Objective
+    from seatrial.bench.window import MeasuredTime
 
 
 def ttft_ms(record: RequestRecord) -> float | None:
@@ -49,31 +51,79 @@ def ms_per_token(record: RequestRecord) -> float | None:
     return total_ms / record.output_tokens if total_ms is not None and record.output_tokens else None
 
 
-def window_s(records: Sequence[RequestRecord]) -> float | None:
-    """Measured window, s: first request sent → last request ended, failed ones too; the warm-up isn't among them."""
-    if not records:
-        return None
-    return max(record.ended_s for record in records) - min(record.sent_s for record in records)
+def send_lag_ms(record: RequestRecord) -> float | None:
+    """How late an open loop sent a request, ms: sent - due; None in a closed loop, where nothing is due."""
+    return None if record.due_s is None else (record.sent_s - record.due_s) * MS_PER_S
 
 
-def output_tok_s(records: Sequence[RequestRecord]) -> float | None:
-    """Output throughput, tokens/s: output tokens of successful requests / measured window, all copies together.
+def output_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
+    """Output throughput, tokens/s: output tokens of successful requests made in the window / window, all copies.
 
-    None when no success told its tokens, or one didn't: a sum with a hole is no sum.
+    They count whichever request they belong to, the ramp's too; the last ones of an answer that ended later don't
+    (`window.tokens_by`). None when no success told its tokens, or one didn't: a sum with a hole is no sum.
     """
-    counts = [record.output_tokens for record in records if record.succeeded]
-    known = [count for count in counts if count is not None]
-    return _per_s(sum(known), records) if known and len(known) == len(counts) else None
+    answered = [record for record in records if record.succeeded]
+    if not answered or any(record.output_tokens is None for record in answered):
+        return None
+    return _per_s(answered, tokens_by, time)
 
 
-def requests_per_s(records: Sequence[RequestRecord]) -> float | None:
-    """Successful requests per second of the measured window."""
-    return _per_s(sum(record.succeeded for record in records), records)
+def total_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
+    """Total throughput, tokens/s: input and output tokens of successful requests in the window / window.
+
+    A prompt is read evenly from its sending to the first token. None when a success didn't tell one of its counts.
+    """
+    answered = [record for record in records if record.succeeded]
+    written = output_tok_s(answered, time)
+    if written is None or any(record.input_tokens is None for record in answered):
+        return None
+    read = _per_s(answered, lambda record, at_s: (record.input_tokens or 0) * prompt_read_by(record, at_s), time)
+    return None if read is None else written + read
 
 
-def goodput_requests_per_s(records: Sequence[RequestRecord], objectives: Sequence[Objective]) -> float | None:
-    """Goodput, 1/s: successful requests that met every per-request objective / measured window."""
-    return _per_s(sum(meets_every(record, objectives) for record in records), records)
+def output_tok_s_slices(records: Sequence[RequestRecord], time: MeasuredTime) -> tuple[float, ...]:
+    """Output throughput of each slice of the window, tokens/s; none where the window has no throughput."""
+    if output_tok_s(records, time) is None:
+        return ()
+    edges_s = time.edges_s()
+    totals = [0.0] * len(edges_s)
+    for record in records:
+        if record.succeeded:
+            for index, edge_s in enumerate(edges_s):
+                totals[index] += tokens_by(record, edge_s)
+    return tuple((after - before) * SLICES / time.length_s for before, after in pairwise(totals))
+
+
+def requests_per_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
+    """Successful requests per second of the window, each counted by the share of its time that lies inside."""
+    return _per_s([record for record in records if record.succeeded], answered_by, time)
+
+
+def goodput_requests_per_s(
+    records: Sequence[RequestRecord], time: MeasuredTime, objectives: Sequence[Objective]
+) -> float | None:
+    """Goodput, 1/s: those of them that met every per-request objective."""
+    return _per_s([record for record in records if meets_every(record, objectives)], answered_by, time)
+
+
+def in_flight(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
+    """Requests in flight, failed ones too, averaged over the window: their seconds inside / window."""
+    return _per_s(
+        records, lambda record, at_s: min(max(at_s - record.sent_s, 0.0), record.ended_s - record.sent_s), time
+    )
+
+
+def parts_per_token(parts: int, tokens: int) -> float | None:
+    """Pieces on the wire per output token, of the streamed answers that told their tokens: 1 is a piece a token."""
+    return parts / tokens if tokens else None
+
+
+def queue_share(unloaded_ttft_p50_ms: float, ttft_p50_ms: float) -> float | None:
+    """Share of the median TTFT spent waiting for other requests, 0 to 1: 1 - median TTFT unloaded / median TTFT.
+
+    The lowest level stands for the unloaded engine. A level with a lower TTFT than that one waits for nobody: 0.
+    """
+    return max(1 - unloaded_ttft_p50_ms / ttft_p50_ms, 0.0) if ttft_p50_ms > 0 else None
 
 
 def error_rate(records: Sequence[RequestRecord]) -> float | None:
@@ -110,6 +160,11 @@ def _is_within(record: RequestRecord, objective: Objective) -> bool:
     return is_met(value, objective)
 
 
-def _per_s(count: float, records: Sequence[RequestRecord]) -> float | None:
-    seconds = window_s(records)
-    return count / seconds if seconds is not None and seconds > 0 and math.isfinite(seconds) else None
+def _per_s(
+    records: Sequence[RequestRecord], done_by: Callable[[RequestRecord, float], float], time: MeasuredTime
+) -> float | None:
+    """Sum up what was done of each request between the window's ends, per second."""
+    if time.length_s <= 0:
+        return None
+    done = math.fsum(done_by(record, time.closed_s) - done_by(record, time.opened_s) for record in records)
+    return done / time.length_s

@@ -13,13 +13,13 @@ class PredictedLevel:
         concurrency: Requests in flight per copy.
         output_tok_s: Output tokens per second, one copy.
         ttft_p95_ms: Time to first token.
-        e2e_p50_ms: End-to-end latency.
+        e2e_mean_ms: End-to-end latency, mean.
     """
 
     concurrency: int
     output_tok_s: float
     ttft_p95_ms: float
-    e2e_p50_ms: float
+    e2e_mean_ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Metric: TypeAlias = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms", "error_rate", "output_tok_s"]
 Statistic: TypeAlias = Literal["p50", "p90", "p95", "p99", "mean", "value"]
-PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat"]
+PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat", "openai_completions"]
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
 WHERE = "trial request"
 

@@ -29,11 +29,11 @@ class LevelResult:
 
     Attributes:
         concurrency: Requests in flight per copy.
-        requests: Requests that ended; all of the level's.
+        requests: Requests that ended; all of the level's but the ramp's.
         succeeded: Those answered in full.
         errors: How many failed, by error class.
-        first_errors: A few failures in the service's own words, each class once.
-        window_s: First request sent to last request ended.
+        first_errors: A few failures in the service's own words, each class once, those of the ramp too.
+        window_s: Length of the window that throughput is taken over; see `window`.
         output_tok_s: Output tokens per second, all copies together; None when the endpoint didn't tell counts.
         requests_per_s: Successful requests per second, all copies together.
         goodput_requests_per_s: Those of them that met every per-request objective.
@@ -44,15 +44,16 @@ class LevelResult:
         e2e_latency_ms: Request sent to last token.
         input_tokens_mean: Prompt length by the endpoint's own count.
         output_tokens_mean: Generated tokens per successful request.
-        meets_slo: Whether some request succeeded and every objective was proven met.
+        meets_slo: Whether some request succeeded and every objective was met, by the measured values as they are.
         misses: One sentence for each objective that wasn't.
         arrival: How requests were timed.
         offered_requests_per_s: What an open loop offered; None in a closed loop, whose `concurrency` says it. Of an
             open loop, `concurrency` is the mean in flight per copy, rounded up.
-        window: `steady`: throughput is what arrived from the first measured request's sending to the last one's,
+        window: `steady`: throughput is what was made from the first measured request's sending to the last one's,
             while all streams were busy; `whole`: over the whole level, where there is no such time.
-        ramp_requests: Requests sent before, not measured.
-        retried: How many failures were repeated, by error class.
+        ramp_requests: Requests sent before, not measured; those of their tokens that fall into the window count.
+        ramp_errors: How many of these failed, by error class; `errors` doesn't hold them.
+        retried: How many failures were repeated, by error class, those of the ramp too.
         total_tok_s: Input and output tokens per second; None when the endpoint didn't tell both counts.
         output_tok_s_interval: The interval of `output_tok_s`, from slices of the window.
         error_rate_interval: Wilson's 95 % interval of the error rate.
@@ -86,6 +87,7 @@ class LevelResult:
     offered_requests_per_s: float | None = None
     window: Window = "whole"
     ramp_requests: int = 0
+    ramp_errors: Mapping[str, int] = field(default_factory=dict)
     retried: Mapping[str, int] = field(default_factory=dict)
     total_tok_s: float | None = None
     output_tok_s_interval: Interval | None = None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from seatrial.bench.credentials import Credentials
+    from seatrial.bench.credentials import Credentials, CredentialSource
 
 SERVICE = "sagemaker"
 _ALGORITHM = "AWS4-HMAC-SHA256"
@@ -24,9 +24,9 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Signs requests to one service of one region."""
+    """Signs requests to one service of one region; asks for the credentials each time, since they may be renewed."""
 
-    credentials: Credentials
+    credentials: CredentialSource
     region: str
     service: str = SERVICE
 
@@ -39,24 +39,25 @@ class Signer:
             body_sha256: The body's SHA-256 in hexadecimal digits.
             now: The time of signing, in UTC; the service accepts it for five minutes.
         """
+        credentials = self.credentials()
         timestamp = now.strftime("%Y%m%dT%H%M%SZ")
         signed = {**headers, "X-Amz-Date": timestamp}
-        if self.credentials.session_token:
-            signed["X-Amz-Security-Token"] = self.credentials.session_token
+        if credentials.session_token:
+            signed["X-Amz-Security-Token"] = credentials.session_token
         canonical = sorted((name.lower(), " ".join(value.split())) for name, value in signed.items())
         names = ";".join(name for name, _ in canonical)
         lines = "".join(f"{name}:{value}\n" for name, value in canonical)
         request = f"POST\n{canonical_path(path)}\n\n{lines}\n{names}\n{body_sha256}"
-        signed["Authorization"] = self._authorization(timestamp, request, names)
+        signed["Authorization"] = self._authorization(credentials, timestamp, request, names)
         return signed
 
-    def _authorization(self, timestamp: str, canonical_request: str, names: str) -> str:
+    def _authorization(self, credentials: Credentials, timestamp: str, canonical_request: str, names: str) -> str:
         day = timestamp[:8]
         scope = f"{day}/{self.region}/{self.service}/aws4_request"
         hashed = hashlib.sha256(canonical_request.encode()).hexdigest()
-        key = _signing_key(self.credentials.secret_access_key, day, self.region, self.service)
+        key = _signing_key(credentials.secret_access_key, day, self.region, self.service)
         signature = hmac.digest(key, f"{_ALGORITHM}\n{timestamp}\n{scope}\n{hashed}".encode(), "sha256").hex()
-        credential = f"{self.credentials.access_key_id}/{scope}"
+        credential = f"{credentials.access_key_id}/{scope}"
         return f"{_ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}"
 
 

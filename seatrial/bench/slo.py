@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.judgement import Check, Verdict
-from seatrial.bench.metrics import is_met
+from seatrial.bench.check import checks_of
+from seatrial.bench.judgement import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.distribution import Distribution
     from seatrial.bench.request import Objective
     from seatrial.bench.result import LevelResult
 
 
 def judged(level: LevelResult, objectives: Sequence[Objective]) -> LevelResult:
-    """Return the level with its verdict on the SLO filled in."""
+    """Return the level with its verdict on the SLO filled in, by the measured values as they are."""
     misses = (
         tuple(check.sentence for check in checks_of(level, objectives) if not check.met)
         if level.succeeded
@@ -26,29 +25,34 @@ def judged(level: LevelResult, objectives: Sequence[Objective]) -> LevelResult:
     return replace(level, meets_slo=not misses, misses=misses)
 
 
-def checks_of(level: LevelResult, objectives: Sequence[Objective]) -> tuple[Check, ...]:
-    """Hold every objective against a level."""
-    return tuple(_check(level, objective) for objective in objectives)
-
-
-def verdict_at(gate_concurrency: int, levels: Sequence[LevelResult], objectives: Sequence[Objective]) -> Verdict:
-    """Judge at the gate's concurrency per copy.
+def verdict_at(
+    gate_concurrency: int, levels: Sequence[LevelResult], objectives: Sequence[Objective], *, confidence: float = 0.0
+) -> Verdict:
+    """Judge at the gate's concurrency per copy; of an open loop, at the highest rate offered.
 
     The level there decides. When it wasn't measured, a level above that meets the SLO passes (less load isn't
-    worse), the level below fails if it misses the SLO (more load isn't better); anything else is inconclusive.
+    worse), the level below fails if it misses the SLO (more load isn't better); anything else is inconclusive. A level
+    that the client limited proves nothing, neither there nor beside it.
+
+    Args:
+        gate_concurrency: Requests in flight per copy at which the SLO must hold.
+        levels: What was measured, ascending.
+        objectives: The SLO.
+        confidence: Of the proof; see `checks_of`.
     """
-    exact = next((level for level in levels if level.concurrency == gate_concurrency), None)
-    if exact is not None:
-        return _verdict_of(exact, objectives, "")
+    offered = [level for level in levels if level.offered_requests_per_s is not None]
+    exact = offered[-1:] or [level for level in levels if level.concurrency == gate_concurrency]
+    if exact:
+        return _verdict_of(exact[0], objectives, "", confidence)
     unmeasured = f"concurrency {gate_concurrency} per copy was not measured; "
-    above = next((level for level in levels if level.concurrency > gate_concurrency), None)
-    if above is not None and above.meets_slo:
-        return _verdict_of(above, objectives, unmeasured)
-    below = max((level for level in levels if level.concurrency < gate_concurrency), key=_concurrency, default=None)
-    verdict = None if below is None else _verdict_of(below, objectives, unmeasured)
-    if verdict is not None and verdict.status == "fail":
-        return verdict
-    measured = ", ".join(str(level.concurrency) for level in levels) or "none"
+    valid = [level for level in levels if level.valid]
+    above = [level for level in valid if level.concurrency > gate_concurrency][:1]
+    below = [level for level in valid if level.concurrency < gate_concurrency][-1:]
+    for level, proof in [*((level, "pass") for level in above), *((level, "fail") for level in below)]:
+        verdict = _verdict_of(level, objectives, unmeasured, confidence)
+        if verdict.status == proof:
+            return verdict
+    measured = ", ".join(map(_named, levels)) or "none"
     return Verdict(status="inconclusive", because=f"{unmeasured}measured in full: {measured}", checks=())
 
 
@@ -64,14 +68,18 @@ def no_success(level: LevelResult) -> str:
     return f"0 of {level.requests} requests succeeded at concurrency {level.concurrency} per copy: {counts}{first}"
 
 
-def _concurrency(level: LevelResult) -> int:
-    return level.concurrency
+def _named(level: LevelResult) -> str:
+    return f"{level.concurrency}" if level.valid else f"{level.concurrency} (void: {level.void_because})"
 
 
-def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: str) -> Verdict:
+def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: str, confidence: float) -> Verdict:
+    checks = checks_of(level, objectives, confidence) if level.succeeded else ()
+    if not level.valid:
+        because = f"{preface}the level at concurrency {level.concurrency} per copy proves nothing: {level.void_because}"
+        unproven = tuple(replace(check, met=None) for check in checks)
+        return Verdict(status="inconclusive", because=because, checks=unproven)
     if not level.succeeded:
         return Verdict(status="fail", because=preface + no_success(level), checks=())
-    checks = checks_of(level, objectives)
     missed = [check.sentence for check in checks if check.met is False]
     unknown = [check.sentence for check in checks if check.met is None]
     if missed:
@@ -84,46 +92,3 @@ def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: st
 def _success(level: LevelResult, objectives: int) -> str:
     answered = f"{level.succeeded} of {level.requests} requests succeeded at concurrency {level.concurrency} per copy"
     return f"all {objectives} objectives are met, {answered}" if objectives else f"no objective is set, {answered}"
-
-
-def _check(level: LevelResult, objective: Objective) -> Check:
-    measured = _measured(level, objective)
-    name = objective.metric if objective.statistic == "value" else f"{objective.metric} {objective.statistic}"
-    place = f"at concurrency {level.concurrency} per copy"
-    if measured is None:
-        sentence = f"{name} was not measured {place}: no request gave one"
-        return Check(objective=objective, measured=None, met=None, sentence=sentence)
-    met = is_met(measured, objective)
-    relation = "is within" if met else "exceeds" if objective.sense == "at_most" else "is below"
-    sentence = f"{name} {_written(measured, objective)} {relation} {_written(objective.bound, objective)} {place}"
-    return Check(objective=objective, measured=measured, met=met, sentence=sentence)
-
-
-def _measured(level: LevelResult, objective: Objective) -> float | None:
-    match objective.metric:
-        case "error_rate":
-            return level.error_rate
-        case "output_tok_s":
-            return level.output_tok_s
-        case "ttft_ms":
-            return _statistic(level.ttft_ms, objective)
-        case "tpot_ms":
-            return _statistic(level.tpot_ms, objective)
-        case "e2e_latency_ms":
-            return _statistic(level.e2e_latency_ms, objective)
-
-
-def _statistic(values: Distribution | None, objective: Objective) -> float | None:
-    if values is None:
-        return None
-    by_name = {"p50": values.p50, "p90": values.p90, "p95": values.p95, "p99": values.p99, "mean": values.mean}
-    return by_name[objective.statistic]
-
-
-def _written(value: float, objective: Objective) -> str:
-    match objective.metric:
-        case "error_rate":
-            return f"{value * 100:.2f} %"
-        case "output_tok_s":
-            return f"{value:.1f} tok/s"
-    return f"{value:.1f} ms"

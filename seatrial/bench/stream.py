@@ -7,7 +7,7 @@ import selectors
 from typing import TYPE_CHECKING
 
 from seatrial.bench.connection import OPEN
-from seatrial.bench.exchange import Exchange, Inbox
+from seatrial.bench.exchange import Errand, Exchange, Inbox
 from seatrial.bench.failure import Failure, shorten
 from seatrial.bench.wire.protocol_error import ProtocolError
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.bench.connection import Connection, Dial
+    from seatrial.bench.watch import Watch
 
 NEVER_S = math.inf
 _SENDING = selectors.EVENT_READ | selectors.EVENT_WRITE
@@ -26,6 +27,8 @@ class Stream:
     Attributes:
         opening: Whether a connection is being opened.
         give_up_s: When to stop waiting; infinite while there is nothing to wait for.
+        errand: The request that it carries or carried last; None before the first.
+        exchange: The exchange that has just ended, until somebody takes it away.
     """
 
     __slots__ = (
@@ -33,22 +36,24 @@ class Stream:
         "_connection",
         "_dial",
         "_events",
-        "_exchange",
         "_inbox",
         "_request",
         "_reused",
-        "_selector",
-        "_sent_s",
         "_unsent",
+        "_watch",
+        "errand",
+        "exchange",
         "give_up_s",
         "opening",
     )
 
-    def __init__(self, dial: Dial, selector: selectors.BaseSelector, clock: Callable[[], float]) -> None:
+    def __init__(self, dial: Dial, watch: Watch[Stream], clock: Callable[[], float]) -> None:
         self.opening = False
         self.give_up_s = NEVER_S
+        self.errand: Errand | None = None
+        self.exchange: Exchange | None = None
         self._dial = dial
-        self._selector = selector
+        self._watch = watch
         self._clock = clock
         self._connection: Connection | None = None
         self._events = 0
@@ -56,8 +61,6 @@ class Stream:
         self._request: bytes | None = None
         self._unsent: memoryview | None = None
         self._inbox = Inbox()
-        self._sent_s = 0.0
-        self._exchange: Exchange | None = None
 
     def dial(self, *, give_up_s: float) -> None:
         """Start to open a connection."""
@@ -70,23 +73,20 @@ class Stream:
         except OSError as broken:
             self._break(broken)
 
-    def start(self, request: bytes, *, give_up_s: float) -> None:
+    def start(self, errand: Errand, request: bytes, *, give_up_s: float) -> None:
         """Send a request, over a new connection when there is none."""
+        self.errand = errand
         self._request = request
         self._inbox = Inbox()
-        self._sent_s = self._clock()
         if self._connection is None:
             self.dial(give_up_s=give_up_s)
         else:
             self.give_up_s = give_up_s
-            self._send_request(request)
+            self._reused = True
+            self._send_request(request, errand)
 
     def advance(self) -> None:
-        """Do what the connection is ready for.
-
-        Raises:
-            ProtocolError: What arrived is not an HTTP response.
-        """
+        """Do what the connection is ready for; what makes no sense ends the request with a failure."""
         try:
             if self.opening:
                 self._step()
@@ -96,11 +96,13 @@ class Stream:
                 self._receive()
         except OSError as broken:
             self._break(broken)
+        except ProtocolError as malformed:
+            self.fail(Failure("protocol", shorten(str(malformed))))
 
-    def take_exchange(self) -> Exchange | None:
-        """Return the exchange that has just ended, once."""
-        exchange, self._exchange = self._exchange, None
-        return exchange
+    def silent_since_s(self) -> float:
+        """Return when the answer that is under way was last heard of; infinite when none is."""
+        inbox = self._inbox
+        return inbox.arrival_times_s[-1] if self._request is not None and inbox.answering else NEVER_S
 
     def give_up(self) -> None:
         """Stop waiting for the connection or the answer."""
@@ -110,7 +112,14 @@ class Stream:
             self.fail(Failure("timeout", "no complete answer in time"))
 
     def fail(self, failure: Failure) -> None:
-        """End the request, if there is one, with a failure, and its connection with it."""
+        """End the request, if there is one, with a failure, and its connection with it.
+
+        Bytes that make no sense outrank it: a client that waits for the end of such an answer waits in vain.
+        """
+        try:
+            self._inbox.parse()
+        except ProtocolError as malformed:
+            failure = Failure("protocol", shorten(str(malformed)))
         self.hang_up()
         if self._request is not None:
             self._end(failure)
@@ -119,7 +128,7 @@ class Stream:
         """Close the connection."""
         if self._connection is not None:
             if self._events:
-                self._selector.unregister(self._connection.fileno())
+                self._watch.forget(self._connection.fileno())
             self._connection.close()
         self._connection, self._events, self.opening, self._unsent = None, 0, False, None
         self.give_up_s = NEVER_S
@@ -128,17 +137,18 @@ class Stream:
         if self._connection is None:
             return
         event = self._connection.open_step()
-        self._watch(event or selectors.EVENT_READ)
+        self._wait_for(event or selectors.EVENT_READ)
         if event != OPEN:
             return
         self.opening = False
-        if self._request is None:
+        if self._request is None or self.errand is None:
             self.give_up_s = NEVER_S
         else:
-            self._send_request(self._request)
+            self._send_request(self._request, self.errand)
 
-    def _send_request(self, request: bytes) -> None:
-        self._sent_s = self._clock()
+    def _send_request(self, request: bytes, errand: Errand) -> None:
+        if not errand.retried:
+            errand.sent_s = self._clock()
         try:
             self._flush(memoryview(request))
         except OSError as broken:
@@ -149,7 +159,7 @@ class Stream:
             return
         rest = unsent[self._connection.send(unsent) :]
         self._unsent = rest if len(rest) else None
-        self._watch(_SENDING if len(rest) else selectors.EVENT_READ)
+        self._wait_for(_SENDING if len(rest) else selectors.EVENT_READ)
 
     def _receive(self) -> None:
         data = None if self._connection is None else self._connection.receive()
@@ -167,10 +177,10 @@ class Stream:
         head = self._inbox.head
         if self._unsent is not None or (head is not None and not head.keeps_alive):
             self.hang_up()
-        self._reused = True
         self._end(None, at_s)
 
     def _closed_by_server(self) -> None:
+        self._inbox.parse()
         try:
             self._inbox.close()
         except ProtocolError as early:
@@ -180,26 +190,38 @@ class Stream:
             self._end(None)
 
     def _break(self, broken: OSError) -> None:
-        """A kept-alive connection that the server closed in silence is opened again, once; else the request failed."""
+        """A kept-alive connection that the server closed in silence is opened again, once; else the request failed.
+
+        The server may have closed it while it was idle, or taken the request and dropped it: nobody can tell, so it
+        counts as repeated.
+        """
         silent, give_up_s = not self._inbox.received, self.give_up_s
         was_reused = self._reused
         self.hang_up()
-        if self._request is not None and was_reused and silent:
+        if self._request is not None and self.errand is not None and was_reused and silent:
+            self.errand.retried += ("connection",)
             self.dial(give_up_s=give_up_s)
         elif self._request is not None:
             self._end(Failure("connection", shorten(broken.strerror or str(broken))))
 
     def _end(self, failure: Failure | None, at_s: float | None = None) -> None:
-        ended_s = self._clock() if at_s is None else at_s
-        self._exchange = Exchange(self._sent_s, ended_s, self._inbox, failure)
+        errand = self.errand
+        if errand is None:
+            return
+        self.exchange = Exchange(
+            errand.sent_s,
+            self._clock() if at_s is None else at_s,
+            self._inbox,
+            failure,
+            errand.index,
+            errand.due_s,
+            errand.taken_s,
+            errand.retried,
+        )
         self._request = None
         self.give_up_s = NEVER_S
 
-    def _watch(self, events: int) -> None:
-        if self._connection is None or events == self._events:
-            return
-        if self._events:
-            self._selector.modify(self._connection.fileno(), events, self)
-        else:
-            self._selector.register(self._connection.fileno(), events, self)
-        self._events = events
+    def _wait_for(self, events: int) -> None:
+        if self._connection is not None and events != self._events:
+            self._watch.set(self._connection.fileno(), events, self)
+            self._events = events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from seatrial.errors import BenchError
 if TYPE_CHECKING:
     from seatrial.bench.result import TrialResult
     from seatrial.plan.document import Plan
+    from seatrial.report.outlook import Outlook
 
 
 def report(
@@ -20,20 +22,42 @@ def report(
     spec: Annotated[Path | None, typer.Option("--spec", help="Spec whose locked plan is shown beside.")] = None,
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Its environment.")] = None,
     environments: EnvironmentsFolder = None,
+    *,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="RESULT", help="Earlier result to compare with: file or s3:// URI."),
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the report.")] = Path(
         "report"
     ),
 ) -> None:
     """Write the report of a trial as HTML, Markdown and JSON."""
     from seatrial.report import write_report
+    from seatrial.report.jumpstart import is_jumpstart
 
     measured = _read(result)
-    plan = None
+    if against is not None:
+        measured = _compared(measured, against)
+    plan, outlook = None, None
     if spec is not None:
-        plan = _locked_plan(spec, environment or measured.request.environment, environments)
-    written = write_report(measured, plan, output)
+        plan, outlook = _planned(spec, environment or measured.request.environment, environments, measured)
+    written = write_report(measured, plan, output, outlook=outlook)
+    if is_jumpstart(measured):
+        from rich.console import Console
+
+        from seatrial.report.terminal.jumpstart import jumpstart_view
+
+        Console(highlight=False).print(jumpstart_view(measured, plan))
+    if measured.comparison is not None:
+        typer.echo(f"last release: {measured.comparison.status}: {measured.comparison.because}")
     for file in (written.html, written.markdown, written.json):
         typer.echo(file.as_posix())
+
+
+def _compared(now: TrialResult, against: str) -> TrialResult:
+    from seatrial.bench.baseline import compare
+
+    return replace(now, comparison=compare(now, _read(against), baseline_uri=against))
 
 
 def _read(result: str) -> TrialResult:
@@ -54,8 +78,16 @@ def _read(result: str) -> TrialResult:
         raise BenchError.of("SEA501", message, where=result, hint="name the file, or its s3:// URI") from error
 
 
-def _locked_plan(spec: Path, environment: str, environments: Path | None) -> Plan:
+def _planned(
+    spec: Path, environment: str, environments: Path | None, result: TrialResult
+) -> tuple[Plan, Outlook | None]:
+    """Return the locked plan, and what a calibration by the trial would change if the trial was made from that plan."""
     from seatrial.plan.lock import read_locked_plan
+    from seatrial.report.caution import is_comparable, plan_of_trial
+    from seatrial.report.outlook import outlook_of
     from seatrial.spec.load import load_spec
 
-    return read_locked_plan(load_spec(spec, environment, environments=environments_folder(environments, spec)))
+    loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
+    plan = read_locked_plan(loaded)
+    own = plan_of_trial(result, plan) is not None and is_comparable(result, plan)
+    return plan, outlook_of(result, plan, loaded) if own else None

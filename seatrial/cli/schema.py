@@ -1,4 +1,4 @@
-"""`seatrial schema`: the JSON schemas of the documents that users write."""
+"""`seatrial schema`: the JSON schemas of the documents that users write, and of a trial's result."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ FOLDER = Path("docs/schema")
 
 
 def schema(
-    document: Annotated[Literal["endpoint", "environment"], typer.Argument(help="Which document.")] = "endpoint",
+    document: Annotated[
+        Literal["endpoint", "environment", "trial-result"], typer.Argument(help="Which document.")
+    ] = "endpoint",
     *,
-    write: Annotated[bool, typer.Option("--write", help=f"Write both schemas to {FOLDER}.")] = False,
-    check: Annotated[bool, typer.Option("--check", help=f"Fail unless both schemas in {FOLDER} are current.")] = False,
+    write: Annotated[bool, typer.Option("--write", help=f"Write all schemas to {FOLDER}.")] = False,
+    check: Annotated[bool, typer.Option("--check", help=f"Fail unless all schemas in {FOLDER} are current.")] = False,
 ) -> None:
-    """Print a document's JSON schema, for editors that check and complete YAML."""
+    """Print a document's JSON schema: for editors that check and complete YAML, and for readers of results."""
+    from seatrial.report.result_schema import result_schema_text
     from seatrial.spec.schema import schema_texts
 
-    texts = schema_texts()
+    texts = {**schema_texts(), "trial-result": result_schema_text()}
     if write:
         _write(texts)
     elif check:

@@ -42,4 +42,4 @@ class Levels:
 def trial_protocol(trial: TrialSpec) -> Protocol:
     """Return how the endpoint's trial sends; the simulation stops at ten requests for each in flight."""
     requests = min(trial.requests_per_concurrency, _MOST_REQUESTS_PER_CONCURRENCY)
-    return replace(TRIAL, requests_per_concurrency=requests)
+    return replace(TRIAL, requests_per_concurrency=requests, ramp_per_concurrency=trial.ramp_per_concurrency)

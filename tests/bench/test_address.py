@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import socket
+from typing import TYPE_CHECKING
+
 import pytest
 
 from seatrial.bench.address import Address, address_of, socket_addresses
 from seatrial.bench.request import Target
 from seatrial.errors import BenchError
+
+if TYPE_CHECKING:
+    from seatrial.bench.request import PayloadSchema
 
 
 def target(url: str | None = None, region: str = "eu-west-1") -> Target:
@@ -49,15 +55,68 @@ def test_own_url(url: str, authority: str, path: str) -> None:
     assert (address.authority, address.path) == (authority, path)
 
 
-@pytest.mark.parametrize("url", ["localhost:4566", "ftp://host", "http://", "http://host?x=1", "http://host:99999"])
-def test_unusable_urls(url: str) -> None:
-    with pytest.raises(BenchError, match=r"^target.endpoint_url: SEA504: the runtime endpoint .* can't be used: "):
+@pytest.mark.parametrize(
+    ("url", "shown", "why"),
+    [
+        ("localhost:4566", "localhost:4566", "not of the form http(s)://host[:port][/path]"),
+        ("ftp://host", "ftp://host", "not of the form http(s)://host[:port][/path]"),
+        ("http://", "http://", "not of the form http(s)://host[:port][/path]"),
+        ("http://host?x=1", "http://host?x=1", "not of the form http(s)://host[:port][/path]"),
+        ("http://me:secret@host", "http://host", "not of the form http(s)://host[:port][/path]"),
+        ("http://host:99999", "http://host:99999", "Port out of range 0-65535"),
+    ],
+)
+def test_unusable_urls(url: str, shown: str, why: str) -> None:
+    with pytest.raises(BenchError) as caught:
         address_of(target(url), stream=True)
+    assert str(caught.value) == (
+        f"target.endpoint_url: SEA504: the endpoint {shown} can't be used: {why}\n"
+        "  hint: give http(s)://host[:port][/path], such as https://runtime.sagemaker.eu-west-1.amazonaws.com"
+    )
+
+
+def openai(url: str | None) -> Target:
+    return Target(endpoint_name="mine", inference_component=None, region="", kind="openai", endpoint_url=url)
+
+
+@pytest.mark.parametrize(
+    ("url", "schema", "authority", "path"),
+    [
+        ("http://localhost:8000/v1", "openai_chat", "localhost:8000", "/v1/chat/completions"),
+        ("https://llm.example.com/v1/", "openai_completions", "llm.example.com", "/v1/completions"),
+        ("http://127.0.0.1:8000", "openai_chat", "127.0.0.1:8000", "/chat/completions"),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_openai_compatible_server(
+    url: str, schema: PayloadSchema, authority: str, path: str, *, stream: bool
+) -> None:
+    """Whether the answer streams stands in the body, not in the path; boto3's variables are none of its business."""
+    environ = {"AWS_ENDPOINT_URL": "http://all:1"}
+    address = address_of(openai(url), stream=stream, schema=schema, environ=environ)
+    assert (address.authority, address.path) == (authority, path)
+
+
+def test_an_openai_compatible_server_without_a_url() -> None:
+    with pytest.raises(BenchError) as caught:
+        address_of(openai(None), stream=True)
+    assert str(caught.value) == (
+        "target.endpoint_url: SEA504: an OpenAI-compatible server has no URL of its own\n"
+        "  hint: give the server's base URL, such as http://localhost:8000/v1"
+    )
 
 
 def test_a_name_that_does_not_resolve() -> None:
-    with pytest.raises(BenchError, match=r"SEA504: .*endpoint.invalid.* the name doesn't resolve"):
+    with pytest.raises(socket.gaierror) as unresolved:
+        socket.getaddrinfo("endpoint.invalid", 443)
+    with pytest.raises(BenchError) as caught:
         socket_addresses(Address(tls=True, host="endpoint.invalid", port=443, path="/"))
+    assert str(caught.value) == (
+        "target.endpoint_url: SEA504: the endpoint endpoint.invalid can't be used: "
+        f"the name endpoint.invalid doesn't resolve: {unresolved.value.strerror}\n"
+        "  hint: check the region and the host's spelling; inside a VPC without a route to the internet, the runtime "
+        "API needs an interface endpoint (com.amazonaws.REGION.sagemaker.runtime) with private DNS"
+    )
 
 
 def test_only_the_family_that_answers_is_kept(runtime_url: str) -> None:

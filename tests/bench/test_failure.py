@@ -33,7 +33,7 @@ from seatrial.bench.failure import MAX_DETAIL_CHARACTERS, Failure, failure_of_re
         ),
         (400, "ValidationError", {"Message": "no capacity"}, "not_ready", "HTTP 400 ValidationError: no capacity"),
         (400, "ValidationError", {"Message": "no such"}, "validation", "HTTP 400 ValidationError: no such"),
-        (403, "AccessDeniedException", {"Message": "no"}, "validation", "HTTP 403 AccessDeniedException: no"),
+        (403, "AccessDeniedException", {"Message": "no"}, "auth", "HTTP 403 AccessDeniedException: no"),
         (503, "ServiceUnavailable", {"Message": "busy"}, "server", "HTTP 503 ServiceUnavailable: busy"),
         (500, "InternalFailure", {}, "server", "HTTP 500 InternalFailure: {}"),
         (530, "InternalDependencyException", {"Message": "x"}, "server", "HTTP 530 InternalDependencyException: x"),
@@ -82,6 +82,43 @@ def test_answers_that_are_not_200(status: int, name: str, document: dict[str, ob
     headers = {"x-amzn-errortype": f"{name}:http://internal.amazon.com/"} if name else {}
     failure = failure_of_response(status, headers, json.dumps(document).encode())
     assert (failure.error, failure.detail) == (error, detail)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "AccessDeniedException",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "RequestExpired",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 403])
+def test_a_sender_that_is_refused_is_of_class_auth_in_the_services_own_words(status: int, name: str) -> None:
+    body = b'{"message":"The security token included in the request is expired"}'
+    assert failure_of_response(status, {"x-amzn-errortype": name}, body) == Failure(
+        "auth", f"HTTP {status} {name}: The security token included in the request is expired"
+    )
+
+
+def test_the_error_object_of_an_openai_compatible_server() -> None:
+    document = {"error": {"message": "Incorrect API key provided", "type": "invalid_request_error", "code": 401}}
+    assert failure_of_response(401, {}, json.dumps(document).encode()) == Failure(
+        "auth", "HTTP 401 invalid_request_error: Incorrect API key provided"
+    )
+
+
+def test_a_container_that_refuses_the_sender_is_of_class_auth() -> None:
+    body = b'{"OriginalStatusCode":401,"OriginalMessage":"no key"}'
+    assert failure_of_response(424, {"x-amzn-errortype": "ModelError"}, body).error == "auth"
 
 
 def test_a_namespace_before_the_type_is_dropped() -> None:

@@ -4,14 +4,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.level import measure_level
+from seatrial.bench.level import measure_level, with_queue_share
 from seatrial.bench.request import Objective
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.bench.record import RequestRecord
+    from seatrial.bench.result import LevelResult
 
+    MakeLevel = Callable[..., LevelResult]
     MakeRecord = Callable[..., RequestRecord]
 
 TTFT = Objective(metric="ttft_ms", statistic="p95", bound=150.0, sense="at_most")
@@ -46,3 +48,47 @@ def test_one_sample_of_each_error_class_most_frequent_class_first(record: MakeRe
     level = measure_level(1, records, [])
     assert list(level.errors.items()) == [("throttled", 2), ("timeout", 1)]
     assert level.first_errors == ("timeout: 0", "throttled: 1")
+
+
+def test_what_is_sure_of_a_level(record: MakeRecord) -> None:
+    records = [record(index=index, parts=2, retried=("throttled",)) for index in range(9)]
+    level = measure_level(3, [*records, record(index=9, error="timeout", detail="no answer", **FAILED)], [])
+    assert level.retried == {"throttled": 9}
+    assert level.parts_per_token == pytest.approx(0.5)  # 2 pieces for 4 tokens
+    assert level.total_tok_s == pytest.approx(180.0)  # 9 x (16 + 4) tokens in 1 s
+    assert level.error_rate_interval is not None
+    assert level.error_rate_interval.high == pytest.approx(0.4042, abs=1e-4)  # Wilson, 1 of 10
+    assert level.output_tok_s_interval is not None
+    # slices of 0.1 s at 45 45 90 45 45 30 30 30 0 0 tok/s: mean 36, s 25.7; 2.262 x 25.7 / sqrt(10) = 18.4
+    assert (level.output_tok_s_interval.low, level.output_tok_s_interval.high) == pytest.approx((17.6, 54.4), abs=0.1)
+    assert level.ttft_ms is not None
+    assert level.ttft_ms.intervals["p50"].low == pytest.approx(200.0)
+    assert level.itl_ms is not None
+    assert level.itl_ms.intervals == {}
+
+
+def test_a_ramp_and_what_is_known_of_the_client_stand_in_the_level(record: MakeRecord) -> None:
+    records = [record(index=0), record(index=1, sent_s=10.1)]
+    level = measure_level(2, records, [], ramp=1, void_because="slow", enough_because="sure")
+    assert (level.requests, level.ramp_requests, level.window, level.duration_s) == (1, 1, "whole", 1.0)
+    assert (level.valid, level.void_because, level.enough_because) == (False, "slow", "sure")
+
+
+def test_the_concurrency_of_an_open_loop_is_what_was_in_flight_per_copy(record: MakeRecord) -> None:
+    records = [record(), record(), record(sent_s=10.1, ended_s=11.1)]  # (1 + 1 + 1) s over 1.1 s: 2.7 in flight
+    open_loop = measure_level(0, records, [], arrival="poisson", offered_requests_per_s=2.0, copy_count=3)
+    assert (open_loop.concurrency, open_loop.arrival, open_loop.offered_requests_per_s) == (1, "poisson", 2.0)
+    assert open_loop.window == "whole"
+
+
+def test_queue_share_as_against_the_lowest_valid_level(level: MakeLevel) -> None:
+    levels = with_queue_share(
+        [
+            level(1, ttft_ms=50.0, void_because="the client was busy"),
+            level(2, ttft_ms=100.0),
+            level(8, ttft_ms=400.0),
+            level(16, ttft_ms=None),
+        ]
+    )
+    assert [one.queue_share for one in levels] == [None, 0.0, 0.75, None]  # 1 - 100 / 400
+    assert with_queue_share([level(1, ttft_ms=None)])[0].queue_share is None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
@@ -38,14 +39,24 @@ def sagemaker() -> SageMakerClient:
     return boto3.client("sagemaker", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x")
 
 
+IMAGE = "763104351884.dkr.ecr.eu-west-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu129"
+PINNED = "763104351884.dkr.ecr.eu-west-1.amazonaws.com/djl-inference@sha256:1f"
+MODEL: dict[str, object] = {"ModelName": "model-2", "ModelArn": ARN, "CreationTime": NOW}
+
+
 @contextmanager
 def answering(
-    client: SageMakerClient, endpoint: dict[str, object], component: dict[str, object] | None
+    client: SageMakerClient,
+    endpoint: dict[str, object],
+    component: dict[str, object] | None,
+    model: dict[str, object] | None = None,
 ) -> Iterator[None]:
     with Stubber(client) as stub:
         stub.add_response("describe_endpoint", endpoint, {"EndpointName": "chat"})
         if component is not None:
             stub.add_response("describe_inference_component", component, {"InferenceComponentName": "chat-copy"})
+        if model is not None:
+            stub.add_response("describe_model", model, {"ModelName": "model-2"})
         yield
         stub.assert_no_pending_responses()
 
@@ -210,4 +221,59 @@ def test_an_endpoint_that_does_not_exist(sagemaker: SageMakerClient) -> None:
     assert str(caught.value) == (
         "endpoint chat: SEA502: the control plane refused to describe it: An error occurred (ValidationException) "
         "when calling the DescribeEndpoint operation: Could not find endpoint"
+    )
+
+
+def imaged(wanted: str) -> Expected:
+    return replace(EXPECTED, image=wanted)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "live"), [(IMAGE, IMAGE), (PINNED, PINNED), (PINNED, "mirror.example/djl-inference@sha256:1f")]
+)
+def test_the_image_of_the_model_is_proven_by_its_name_or_by_its_digest(
+    sagemaker: SageMakerClient, wanted: str, live: str
+) -> None:
+    with answering(sagemaker, ENDPOINT, COMPONENT, {**MODEL, "PrimaryContainer": {"Image": live}}):
+        proof = prove_live(TARGET, imaged(wanted), sagemaker=sagemaker)
+    assert proof.because == (
+        "the endpoint is InService on config config-2, its component is InService and runs model model-2 in 2 copies, "
+        f"from image {live}"
+    )
+
+
+@pytest.mark.parametrize("wanted", [PINNED, IMAGE.replace("27.0.0", "28.0.0")])
+def test_another_image_under_the_same_names_is_a_difference(sagemaker: SageMakerClient, wanted: str) -> None:
+    with (
+        answering(sagemaker, ENDPOINT, COMPONENT, {**MODEL, "PrimaryContainer": {"Image": IMAGE}}),
+        pytest.raises(BenchError) as caught,
+    ):
+        prove_live(TARGET, imaged(wanted), sagemaker=sagemaker)
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.field) == ("SEA502", "Image")
+    assert problem.message == f"the live image is {IMAGE}, this deployment's is {wanted}"
+
+
+def test_the_digest_that_was_pulled_for_a_component_proves_a_pinned_image(sagemaker: SageMakerClient) -> None:
+    deployed = {"SpecifiedImage": IMAGE, "ResolvedImage": PINNED, "ResolutionTime": NOW}
+    component = {**COMPONENT, "Specification": {"ModelName": "model-2", "Container": {"DeployedImage": deployed}}}
+    with answering(sagemaker, ENDPOINT, component, {**MODEL, "PrimaryContainer": {"Image": IMAGE}}):
+        assert prove_live(TARGET, imaged(PINNED), sagemaker=sagemaker).proven
+
+
+def test_the_image_of_another_model_is_not_asked_for(sagemaker: SageMakerClient) -> None:
+    """The right to describe a model is that of this deployment's alone."""
+    with (
+        answering(sagemaker, ENDPOINT, {**COMPONENT, "Specification": {"ModelName": "model-1"}}),
+        pytest.raises(BenchError) as caught,
+    ):
+        prove_live(TARGET, imaged(IMAGE), sagemaker=sagemaker)
+    assert [problem.field for problem in caught.value.problems] == ["Specification.ModelName"]
+
+
+def test_a_model_without_a_named_image_leaves_the_image_unproven(sagemaker: SageMakerClient) -> None:
+    with answering(sagemaker, ENDPOINT, COMPONENT, MODEL):
+        proof = prove_live(TARGET, imaged(IMAGE), sagemaker=sagemaker)
+    assert proof.because == (
+        "the endpoint is InService on config config-2, its component is InService and runs model model-2 in 2 copies"
     )

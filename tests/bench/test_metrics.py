@@ -6,6 +6,7 @@ import pytest
 
 from seatrial.bench import metrics
 from seatrial.bench.request import Metric, Objective
+from seatrial.bench.window import MeasuredTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,35 +65,92 @@ def test_no_ms_per_token_without_tokens(record: MakeRecord, tokens: int | None) 
     assert metrics.ms_per_token(record(output_tokens=tokens)) is None
 
 
-def test_rates_are_over_the_window_from_first_sent_to_last_ended(record: MakeRecord) -> None:
-    records = [record(), record(sent_s=11.0, ended_s=14.0), failed(record, ended_s=12.0)]
-    assert metrics.window_s(records) == pytest.approx(4.0)  # 14 - 10
-    assert metrics.requests_per_s(records) == pytest.approx(0.5)  # 2 successes / 4 s
-    assert metrics.output_tok_s(records) == pytest.approx(2.0)  # (4 + 4) / 4 s
+def over(opened_s: float, closed_s: float) -> MeasuredTime:
+    return MeasuredTime(kind="whole", opened_s=opened_s, closed_s=closed_s)
+
+
+def test_rates_are_per_second_of_the_window(record: MakeRecord) -> None:
+    later = record(sent_s=11.0, first_token_s=11.2, token_times_s=(11.2, 11.3), last_token_s=11.3, ended_s=14.0)
+    records = [record(), later, failed(record, ended_s=12.0)]
+    assert metrics.requests_per_s(records, over(10.0, 14.0)) == pytest.approx(0.5)  # 2 successes / 4 s
+    assert metrics.output_tok_s(records, over(10.0, 14.0)) == pytest.approx(2.0)  # (4 + 4) / 4 s
+    assert metrics.total_tok_s(records, over(10.0, 14.0)) == pytest.approx(10.0)  # (4 + 4 + 16 + 16) / 4 s
     assert metrics.error_rate(records) == pytest.approx(1 / 3)
 
 
-def test_a_failed_last_request_lengthens_the_window(record: MakeRecord) -> None:
-    assert metrics.window_s([record(), failed(record, ended_s=20.0)]) == pytest.approx(10.0)
+def test_a_request_counts_by_the_share_of_its_time_in_the_window(record: MakeRecord) -> None:
+    assert metrics.requests_per_s([record()], over(10.0, 10.5)) == pytest.approx(1.0)  # half of 10.0 to 11.0, in 0.5 s
+    assert metrics.requests_per_s([record()], over(11.0, 12.0)) == 0.0
+
+
+def test_tokens_count_when_they_are_made(record: MakeRecord) -> None:
+    # 10.2 | 10.3 | 10.5 | 10.8: two tokens and half of the third by 10.4, and all by 10.8
+    assert metrics.output_tok_s([record()], over(10.0, 10.4)) == pytest.approx(2.5 / 0.4)
+    assert metrics.output_tok_s([record()], over(10.4, 10.8)) == pytest.approx(1.5 / 0.4)
+
+
+def test_bundled_tokens_count_by_event(record: MakeRecord) -> None:
+    bundled = record(output_tokens=12, output_tokens_from="reported")
+    assert metrics.output_tok_s([bundled], over(10.0, 10.3)) == pytest.approx(20.0)  # 2 events of 3 / 0.3 s
+
+
+def test_an_answer_that_did_not_stream_is_made_evenly(record: MakeRecord) -> None:
+    whole = record(first_token_s=None, token_times_s=())
+    assert metrics.output_tok_s([whole], over(10.0, 10.5)) == pytest.approx(4.0)  # half of 4 tokens in half a second
+
+
+def test_a_prompt_is_read_until_the_first_token(record: MakeRecord) -> None:
+    # by 10.1 half of 16 prompt tokens and half of the first token
+    assert metrics.total_tok_s([record()], over(10.0, 10.1)) == pytest.approx(85.0)  # 8.5 / 0.1 s
+
+
+def test_slices_share_out_the_throughput(record: MakeRecord) -> None:
+    slices = metrics.output_tok_s_slices([record()], over(10.0, 11.0))
+    # tokens made per slice of 0.1 s: .5 .5 1 .5 .5 1/3 1/3 1/3 0 0
+    assert slices == pytest.approx((5, 5, 10, 5, 5, 10 / 3, 10 / 3, 10 / 3, 0, 0))
+    assert metrics.output_tok_s_slices([record(output_tokens=None)], over(10.0, 11.0)) == ()
+
+
+def test_requests_in_flight_are_averaged_over_the_window(record: MakeRecord) -> None:
+    records = [record(), failed(record, sent_s=10.5, ended_s=11.5)]
+    assert metrics.in_flight(records, over(10.0, 12.0)) == pytest.approx(1.0)  # (1 + 1) s / 2 s
+    assert metrics.in_flight(records, over(10.5, 11.0)) == pytest.approx(2.0)
 
 
 def test_no_throughput_from_unknown_counts(record: MakeRecord) -> None:
-    assert metrics.output_tok_s([record(), record(output_tokens=None)]) is None
-    assert metrics.output_tok_s([failed(record)]) is None
+    window = over(10.0, 11.0)
+    assert metrics.output_tok_s([record(), record(output_tokens=None)], window) is None
+    assert metrics.output_tok_s([failed(record)], window) is None
+    assert metrics.total_tok_s([record(), record(input_tokens=None)], window) is None
 
 
-def test_nothing_from_nothing() -> None:
-    assert metrics.window_s([]) is None
-    assert metrics.requests_per_s([]) is None
-    assert metrics.output_tok_s([]) is None
+def test_nothing_from_nothing(record: MakeRecord) -> None:
+    assert metrics.output_tok_s([], over(10.0, 11.0)) is None
+    assert metrics.requests_per_s([record()], over(10.0, 10.0)) is None
+    assert metrics.output_tok_s_slices([record()], over(10.0, 10.0)) == ()
     assert metrics.error_rate([]) is None
+    assert metrics.parts_per_token(0, 0) is None
 
 
 def test_goodput_counts_successes_within_every_bound(record: MakeRecord) -> None:
     slow = record(first_token_s=10.3, ended_s=12.0)
-    records = [record(), slow, failed(record)]
-    assert metrics.goodput_requests_per_s(records, [at_most("ttft_ms", 250.0)]) == pytest.approx(0.5)  # 1 / 2 s
-    assert metrics.goodput_requests_per_s(records, []) == pytest.approx(1.0)  # 2 / 2 s
+    records, window = [record(), slow, failed(record)], over(10.0, 12.0)
+    assert metrics.goodput_requests_per_s(records, window, [at_most("ttft_ms", 250.0)]) == pytest.approx(0.5)  # 1 / 2 s
+    assert metrics.goodput_requests_per_s(records, window, []) == pytest.approx(1.0)  # 2 / 2 s
+
+
+def test_an_open_loop_sends_late(record: MakeRecord) -> None:
+    assert metrics.send_lag_ms(record(due_s=9.997)) == pytest.approx(3.0)  # (10.0 - 9.997) x 1000
+    assert metrics.send_lag_ms(record()) is None
+
+
+def test_parts_per_token() -> None:
+    assert metrics.parts_per_token(3, 12) == pytest.approx(0.25)  # four tokens a piece
+
+
+@pytest.mark.parametrize(("ttft_ms", "share"), [(100.0, 0.0), (400.0, 0.75), (80.0, 0.0), (0.0, None)])
+def test_queue_share_is_what_the_unloaded_engine_does_not_have(ttft_ms: float, share: float | None) -> None:
+    assert metrics.queue_share(100.0, ttft_ms) == share  # 1 - 100 / 400
 
 
 def test_goodput_ignores_objectives_on_levels(record: MakeRecord) -> None:

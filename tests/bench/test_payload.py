@@ -1,35 +1,22 @@
 from __future__ import annotations
 
-import hashlib
 import json
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.address import Address
-from seatrial.bench.credentials import Credentials
-from seatrial.bench.payload import RequestWriter, payload, prompt
-from seatrial.bench.request import PayloadSchema, Workload
-from seatrial.bench.sigv4 import Signer
+from seatrial.bench.payload import payload
+from seatrial.bench.prompts.source import RawBody
 from seatrial.bench.words import WORDS
 
+if TYPE_CHECKING:
+    from seatrial.bench.request import PayloadSchema
 
-def workload(schema: PayloadSchema, *, stream: bool = True) -> Workload:
-    return Workload(input_tokens=8, output_tokens=64, schema=schema, stream=stream)
+SCHEMAS: tuple[PayloadSchema, ...] = ("lmi", "tgi", "openai_chat", "openai_completions")
 
 
 def test_every_byte_has_its_word() -> None:
     assert len(set(WORDS)) == 256
-
-
-def test_a_prompt_has_as_many_words_as_tokens_and_is_the_same_for_the_same_seed() -> None:
-    assert len(prompt("seed", 3, 500).split()) == 500
-    assert prompt("seed", 3, 500) == prompt("seed", 3, 500)
-
-
-def test_prompts_of_a_trial_and_of_the_next_share_no_beginning() -> None:
-    beginnings = {" ".join(prompt(seed, index, 64).split()[:8]) for seed in ("one", "two") for index in range(500)}
-    assert len(beginnings) == 1000
 
 
 @pytest.mark.parametrize(
@@ -58,34 +45,53 @@ def test_prompts_of_a_trial_and_of_the_next_share_no_beginning() -> None:
                 "stream_options": {"include_usage": True},
             },
         ),
+        (
+            "openai_completions",
+            {
+                "prompt": "hi",
+                "max_tokens": 64,
+                "temperature": 0,
+                "ignore_eos": True,
+                "stream": True,
+                "stream_options": {"include_usage": True},
+            },
+        ),
     ],
 )
 def test_bodies(schema: PayloadSchema, document: dict[str, object]) -> None:
-    assert json.loads(payload(workload(schema), "hi")) == document
+    assert json.loads(payload(schema, "hi", output_tokens=64, stream=True)) == document
 
 
-@pytest.mark.parametrize("schema", ["lmi", "tgi", "openai_chat"])
+@pytest.mark.parametrize("schema", SCHEMAS)
 def test_whole_answers_are_asked_for_without_stream_options(schema: PayloadSchema) -> None:
-    document = json.loads(payload(workload(schema, stream=False), "hi"))
+    document = json.loads(payload(schema, "hi", output_tokens=64, stream=False))
     assert document["stream"] is False
     assert "stream_options" not in document
 
 
-@pytest.mark.parametrize("component", ["chat-copy", None])
-def test_a_request_is_signed_http(component: str | None) -> None:
-    writer = RequestWriter(
-        workload=workload("lmi"),
-        address=Address(tls=False, host="127.0.0.1", port=8080, path="/endpoints/chat/invocations"),
-        inference_component=component,
-        signer=Signer(Credentials("AKIDEXAMPLE", "secret", "token"), "eu-west-1"),
-        now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
-        seed="seed",
-    )
-    head, _, body = writer(7).partition(b"\r\n\r\n")
-    first, *lines = head.decode().split("\r\n")
-    headers = dict(line.split(": ", 1) for line in lines)
-    assert first == "POST /endpoints/chat/invocations HTTP/1.1"
-    assert headers["Content-Length"] == str(len(body))
-    assert headers.get("X-Amzn-SageMaker-Inference-Component") == component
-    assert headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20261121/eu-west-1/sagemaker/")
-    assert hashlib.sha256(body).digest() != hashlib.sha256(writer(8).partition(b"\r\n\r\n")[2]).digest()
+def test_the_model_of_an_openai_compatible_server() -> None:
+    document = json.loads(payload("openai_chat", "hi", output_tokens=64, stream=True, model="mine"))
+    assert document["model"] == "mine"
+
+
+def test_messages_are_sent_as_they_are() -> None:
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]
+    assert json.loads(payload("openai_chat", messages, output_tokens=64, stream=True))["messages"] == messages
+
+
+def test_of_a_whole_body_only_streaming_and_model_are_set() -> None:
+    body = RawBody({"messages": [], "max_tokens": 3, "temperature": 1.5, "model": "theirs", "stream": False})
+    assert json.loads(payload("openai_chat", body, output_tokens=64, stream=True, model="mine")) == {
+        "messages": [],
+        "max_tokens": 3,
+        "temperature": 1.5,
+        "model": "mine",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def test_a_whole_body_for_a_container_gets_no_stream_options() -> None:
+    body = RawBody({"inputs": "hi", "stream_options": {"include_usage": True}})
+    assert json.loads(payload("lmi", body, output_tokens=64, stream=True)) == {"inputs": "hi", "stream": True}
+    assert body.document["stream_options"] == {"include_usage": True}

@@ -54,3 +54,13 @@ def test_a_new_day_has_a_new_key() -> None:
     assert "20261121/us-east-1" in first
     assert "20261122/us-east-1" in later
     assert first[-64:] != later[-64:]
+
+
+def test_each_request_is_signed_with_the_credentials_of_its_moment() -> None:
+    sessions = iter((Credentials("AKIDONE", "secret", "token 1"), Credentials("AKIDTWO", "secret", "token 2")))
+    signer = Signer(lambda: next(sessions), "us-east-1")
+    first, second = (signer.signed_headers("/", {"Host": "h"}, "0", NOW) for _ in range(2))
+    assert first["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIDONE/")
+    assert first["X-Amz-Security-Token"] == "token 1"
+    assert second["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIDTWO/")
+    assert second["X-Amz-Security-Token"] == "token 2"

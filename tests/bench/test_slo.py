@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.bench.check import checks_of
 from seatrial.bench.request import Objective
-from seatrial.bench.slo import checks_of, judged, verdict_at
+from seatrial.bench.sample import distribution_of, sample_of
+from seatrial.bench.slo import judged, verdict_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,3 +129,64 @@ def test_nothing_measured_is_inconclusive() -> None:
     assert (verdict.status, verdict.because) == (
         "inconclusive", "concurrency 4 per copy was not measured; measured in full: none"
     )  # fmt: skip
+
+
+LAGGED = "receive lag p99 of 9.0 ms"
+
+
+def test_a_void_level_proves_nothing(level: MakeLevel) -> None:
+    verdict = verdict_at(4, [level(2), level(4, void_because=LAGGED), level(8)], [TTFT])
+    assert (verdict.status, [check.met for check in verdict.checks]) == ("inconclusive", [None])
+    assert verdict.because == f"the level at concurrency 4 per copy proves nothing: {LAGGED}"
+    assert verdict.checks[0].measured == 100.0  # what was measured stays readable
+
+
+def test_not_even_that_nothing_succeeded(level: MakeLevel) -> None:
+    dead = level(4, succeeded=0, errors={"connection": 8}, ttft_ms=None, void_because=LAGGED)
+    assert verdict_at(4, [dead], [TTFT]).status == "inconclusive"
+
+
+def test_void_levels_beside_the_gate_are_no_evidence(level: MakeLevel) -> None:
+    bad = level(2, ttft_ms=812.0, meets_slo=False, void_because=LAGGED)
+    verdict = verdict_at(3, [bad, level(4, void_because=LAGGED)], [TTFT])
+    assert (verdict.status, verdict.because) == (
+        "inconclusive",
+        f"concurrency 3 per copy was not measured; measured in full: 2 (void: {LAGGED}), 4 (void: {LAGGED})",
+    )
+    assert verdict_at(3, [bad, level(4, void_because=LAGGED), level(8)], [TTFT]).status == "pass"
+
+
+def test_an_open_loop_is_judged_at_the_highest_rate_offered(level: MakeLevel) -> None:
+    levels = [
+        level(2, arrival="poisson", offered_requests_per_s=1.0),
+        level(9, arrival="poisson", offered_requests_per_s=4.0, ttft_ms=812.0),
+    ]
+    verdict = verdict_at(2, levels, [TTFT])
+    assert (verdict.status, verdict.because) == (
+        "fail",
+        "ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 9 per copy",
+    )
+
+
+@pytest.mark.parametrize(
+    ("requests", "latency_ms", "status"),
+    [(45, 100.0, "pass"), (44, 100.0, "inconclusive"), (44, 812.0, "fail")],
+)
+def test_with_a_confidence_a_verdict_takes_proof(
+    level: MakeLevel, requests: int, latency_ms: float, status: str
+) -> None:
+    measured = replace(
+        level(4, requests=requests, succeeded=requests), ttft_ms=distribution_of(sample_of([latency_ms] * requests))
+    )
+    assert verdict_at(4, [measured], [TTFT], confidence=0.9).status == status
+
+
+def test_a_level_above_that_proves_nothing_lets_nothing_pass(level: MakeLevel) -> None:
+    verdict = verdict_at(3, [level(4)], [TTFT], confidence=0.9)  # without a histogram
+    assert (verdict.status, verdict.because) == (
+        "inconclusive", "concurrency 3 per copy was not measured; measured in full: 4"
+    )  # fmt: skip
+
+
+def test_the_level_itself_is_judged_by_its_measured_values(level: MakeLevel) -> None:
+    assert judged(level(4), [TTFT]).meets_slo  # knees need no proof; the verdict does

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,10 +12,13 @@ import pytest
 from botocore.stub import Stubber
 
 from seatrial.bench.credentials import Credentials
+from seatrial.bench.events import LevelEnded, unwatched
 from seatrial.bench.load import Load
+from seatrial.bench.progress import TrialProgress
 from seatrial.bench.request import Target
-from seatrial.bench.result import LevelResult, TrialResult
-from seatrial.bench.trial import run_trial, why_stop
+from seatrial.bench.result import TrialResult
+from seatrial.bench.tools import Tools
+from seatrial.bench.trial import run_trial
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
@@ -22,10 +26,10 @@ if TYPE_CHECKING:
 
     from mypy_boto3_sagemaker import SageMakerClient
 
+    from seatrial.bench.events import TrialEvent, Watch
     from seatrial.bench.request import TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
-    MakeLevel = Callable[..., LevelResult]
 
 CREDENTIALS = Credentials("AKIDEXAMPLE", "secret", "token")
 LOAD = Load(
@@ -35,22 +39,26 @@ LOAD = Load(
 
 @pytest.fixture
 def trial(trial_request: MakeRequest, runtime_url: str) -> Callable[..., TrialResult]:
-    def run(
-        manner: str, on_level: Callable[[LevelResult], None] = lambda _level: None, **changes: object
-    ) -> TrialResult:
+    def run(manner: str, watch: Watch = unwatched, **changes: object) -> TrialResult:
         target = Target(endpoint_name=manner, inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
         request = trial_request(**{"target": target, "expected": None, "load": LOAD, **changes})
         now = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
-        return run_trial(request, on_level=on_level, credentials=CREDENTIALS, wall_clock=lambda: now)
+        tools = Tools(credentials=CREDENTIALS, wall_clock=lambda: now, watch=watch, calibrates=False)
+        return whole(run_trial(request, tools=tools))
 
     return run
 
 
+def whole(ended: TrialResult | TrialProgress) -> TrialResult:
+    assert isinstance(ended, TrialResult)
+    return ended
+
+
 def test_a_trial_from_start_to_end(trial: Callable[..., TrialResult]) -> None:
-    seen: list[LevelResult] = []
+    seen: list[TrialEvent] = []
     result = trial("stream", seen.append)
     assert [level.concurrency for level in result.levels] == [1, 2, 4]
-    assert tuple(seen) == result.levels
+    assert [event.level.concurrency for event in seen if isinstance(event, LevelEnded)] == [1, 2, 4]
     assert [(level.requests, level.succeeded) for level in result.levels] == [(3, 3), (6, 6), (12, 12)]
     assert result.levels[0].output_tokens_mean == 4.0
     assert result.verdict.status == "pass"
@@ -80,11 +88,68 @@ def test_a_dead_endpoint_stops_the_trial_and_fails(trial: Callable[..., TrialRes
     assert (result.target_concurrency_per_copy, result.usd_per_million_output_tokens) == (2.0, None)
 
 
-def test_the_budget_ends_the_trial_and_a_cut_level_is_not_reported(trial: Callable[..., TrialResult]) -> None:
+def test_an_endpoint_that_does_not_answer_within_the_budget_is_not_loaded(trial: Callable[..., TrialResult]) -> None:
     result = trial("stall", load=replace(LOAD, warmup_requests=0, budget_s=0.3))
     assert result.levels == ()
-    assert result.stopped_because == ("the budget of 0.3 s ended at concurrency 1 per copy (0 of 3 requests were over)")
+    assert result.stopped_because == "the budget of 0.3 s ended"
     assert result.verdict.status == "inconclusive"
+
+
+def test_a_level_that_the_budget_cuts_is_not_reported(trial: Callable[..., TrialResult]) -> None:
+    result = trial("stream", load=replace(LOAD, requests=100_000, budget_s=0.5))
+    assert result.levels == ()
+    cut = r"the budget of 0\.5 s ended at concurrency 1 per copy \([1-9]\d* of 100000 requests were over\)"
+    assert re.fullmatch(cut, result.stopped_because)
+
+
+def test_a_trial_stops_when_it_is_told(trial_request: MakeRequest, runtime_url: str) -> None:
+    target = Target(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
+    request = trial_request(target=target, expected=None, load=LOAD)
+    tools = Tools(credentials=CREDENTIALS, calibrates=False)
+    result = whole(run_trial(request, tools=tools, should_stop=lambda: "the stack is deleted"))
+    assert (result.levels, result.stopped_because) == ((), "the stack is deleted")
+    assert result.verdict.status == "inconclusive"
+
+
+def test_a_trial_that_pauses_goes_on_where_it_was(trial_request: MakeRequest, runtime_url: str) -> None:
+    target = Target(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
+    request = trial_request(target=target, expected=None, load=LOAD)
+    tools = Tools(credentials=CREDENTIALS, calibrates=False)
+    ended: TrialResult | TrialProgress | None = None
+    runs = 0
+    while not isinstance(ended, TrialResult):
+        runs += 1
+        ended = run_trial(request, tools=tools, resume=ended and TrialProgress.from_json(ended.to_json()),
+                          pause_after_s=0.15)  # fmt: skip
+    assert runs > 1
+    assert [level.concurrency for level in ended.levels] == [1, 2, 4]
+    assert [step.because for step in ended.search] == ["it is the next of the listed levels"] * 3
+    assert ended.stopped_because == "every level was measured"
+
+
+def test_a_ramp_is_sent_and_not_measured(trial: Callable[..., TrialResult]) -> None:
+    result = trial("stream", load=replace(LOAD, ramp_per_concurrency=1))
+    assert [(level.requests, level.ramp_requests) for level in result.levels] == [(3, 1), (6, 2), (12, 4)]
+    assert [level.window for level in result.levels] == ["steady"] * 3
+
+
+def test_a_level_goes_on_until_its_median_is_known(trial: Callable[..., TrialResult]) -> None:
+    load = replace(LOAD, requests_per_concurrency=3, max_requests_per_concurrency=400, precision=0.3)
+    result = trial("stream", load=load)
+    assert all(level.requests > 3 * level.concurrency for level in result.levels[:1])
+    assert result.levels[0].requests < 400
+    assert result.levels[0].enough_because.startswith("the median end-to-end latency is known to ±")
+
+
+def test_an_open_loop_offers_rates(trial: Callable[..., TrialResult]) -> None:
+    load = replace(LOAD, arrival="constant", rates_per_s=(20.0, 40.0), level_s=0.5)
+    result = trial("stream", load=load)
+    assert [level.offered_requests_per_s for level in result.levels] == [20.0, 40.0]
+    assert [level.requests for level in result.levels] == [10, 20]
+    assert [step.because for step in result.search] == [
+        "20 requests/s is the next of the listed rates",
+        "40 requests/s is the next of the listed rates",
+    ]
 
 
 def test_an_answer_that_does_not_stream_leaves_a_ttft_objective_open(
@@ -133,7 +198,8 @@ def proven_trial(
             for endpoint, component in descriptions:
                 stub.add_response("describe_endpoint", endpoint)
                 stub.add_response("describe_inference_component", component)
-            result = run_trial(trial_request(target=target, load=LOAD), credentials=CREDENTIALS, sagemaker=sagemaker)
+            tools = Tools(credentials=CREDENTIALS, sagemaker=sagemaker, calibrates=False)
+            result = whole(run_trial(trial_request(target=target, load=LOAD), tools=tools))
             stub.assert_no_pending_responses()
         return result
 
@@ -169,29 +235,6 @@ def test_copies_that_come_or_go_meanwhile_prove_nothing(proven_trial: Callable[.
 def test_a_rollback_during_the_trial_voids_it(proven_trial: Callable[..., TrialResult]) -> None:
     with pytest.raises(BenchError, match="SEA502: the live endpoint config is config-1, this deployment's is config-2"):
         proven_trial(description("config-2", 1), description("config-1", 1))
-
-
-@pytest.mark.parametrize(
-    ("throughputs", "meets", "stops"),
-    [
-        ([10.0, 20.0, 19.0, 18.0], [True, True, False, False], True),
-        ([10.0, 20.0, 19.0, 18.0], [True, True, True, False], False),
-        ([10.0, 20.0, 19.0, 19.0], [True, True, False, False], False),
-        ([10.0, 20.0, 19.0], [True, True, False], False),
-    ],
-)
-def test_falling_throughput_and_a_missed_slo_twice_in_a_row_stop(
-    level: MakeLevel,
-    throughputs: list[float],
-    meets: list[bool],
-    stops: bool,  # noqa: FBT001 (a column of the table)
-) -> None:
-    levels = [
-        level(2**index, output_tok_s=tok_s, meets_slo=met)
-        for index, (tok_s, met) in enumerate(zip(throughputs, meets, strict=True))
-    ]
-    expected = "throughput fell and the SLO was missed twice in a row, last at concurrency 8 per copy" if stops else ""
-    assert why_stop(levels) == expected
 
 
 def test_importing_the_trial_imports_nothing_heavy() -> None:

@@ -40,12 +40,17 @@ class Frame:
 
 
 class FrameDecoder:
-    """Takes an event stream in pieces of any size and returns the frames that each piece completed."""
+    """Takes an event stream in pieces of any size and returns the frames that each piece completed.
 
-    __slots__ = ("_buffer",)
+    The frames before a malformed one are returned, however the stream was cut: the malformation is raised by the next
+    call.
+    """
+
+    __slots__ = ("_buffer", "_malformed")
 
     def __init__(self) -> None:
         self._buffer = b""
+        self._malformed: ProtocolError | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take the next bytes.
@@ -53,15 +58,22 @@ class FrameDecoder:
         Raises:
             ProtocolError: A length is impossible, a checksum is wrong, or a header is malformed.
         """
+        if self._malformed is not None:
+            raise self._malformed
         buffer = self._buffer + data if self._buffer else data
         frames: list[Frame] = []
         start = 0
-        while len(buffer) - start >= PRELUDE_BYTES:
-            total, headers_bytes = _prelude(buffer, start)
-            if len(buffer) - start < total:
-                break
-            frames.append(_frame(buffer, start, total, headers_bytes))
-            start += total
+        try:
+            while len(buffer) - start >= PRELUDE_BYTES:
+                total, headers_bytes = _prelude(buffer, start)
+                if len(buffer) - start < total:
+                    break
+                frames.append(_frame(buffer, start, total, headers_bytes))
+                start += total
+        except ProtocolError as malformed:
+            if not frames:
+                raise
+            self._malformed = malformed
         self._buffer = buffer[start:]
         return frames
 
@@ -69,8 +81,10 @@ class FrameDecoder:
         """Tell that the stream is over.
 
         Raises:
-            ProtocolError: It ended inside a frame.
+            ProtocolError: It ended inside a frame, or at a malformed one.
         """
+        if self._malformed is not None:
+            raise self._malformed
         if self._buffer:
             raise ProtocolError(f"the event stream ended inside a frame ({len(self._buffer)} bytes of it arrived)")
 

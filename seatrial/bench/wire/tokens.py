@@ -54,7 +54,11 @@ class Completion:
 
 
 class TokenReader:
-    """Takes a streamed body in pieces of any size, each with its time of arrival."""
+    """Takes a streamed body in pieces of any size, each with its time of arrival.
+
+    Attributes:
+        documents: How many lines carried something.
+    """
 
     __slots__ = (
         "_at_s",
@@ -65,9 +69,11 @@ class TokenReader:
         "_input_tokens",
         "_lines",
         "_reported_tokens",
+        "documents",
     )
 
     def __init__(self) -> None:
+        self.documents = 0
         self._lines = LineReader()
         self._at_s: float | None = None
         self._events: list[TokenEvent] = []
@@ -126,6 +132,7 @@ class TokenReader:
         self._input_tokens = self._input_tokens if said.input_tokens is None else said.input_tokens
 
     def _read_line(self, at_s: float, line: bytes) -> None:
+        self.documents += 1
         if line == DONE:
             self._finished = True
         else:

@@ -56,8 +56,22 @@ def test_headers_of_every_type_are_stepped_over() -> None:
 def test_a_flipped_bit_fails_a_checksum(position: int) -> None:
     damaged = bytearray(STREAM)
     damaged[position] ^= 1
-    with pytest.raises(ProtocolError, match="fails its checksum"):
-        FrameDecoder().feed(bytes(damaged))
+    decoder = FrameDecoder()
+    with pytest.raises(ProtocolError, match="fails its checksum"):  # noqa: PT012 (a frame before it may be whole)
+        decoder.feed(bytes(damaged))
+        decoder.finish()
+
+
+@given(st.lists(st.integers(min_value=0, max_value=len(STREAM))))
+def test_the_frames_before_a_broken_one_are_read_however_the_stream_is_cut(cuts: list[int]) -> None:
+    damaged = STREAM[:-1] + bytes([STREAM[-1] ^ 1])
+    decoder = FrameDecoder()
+    frames: list[Frame] = []
+    with pytest.raises(ProtocolError, match="fails its checksum"):  # noqa: PT012 (it depends on the cuts, which one)
+        for start, end in itertools.pairwise([0, *sorted(cuts), len(damaged)]):
+            frames += decoder.feed(damaged[start:end])
+        decoder.finish()
+    assert frames == [Frame(EVENT, b"first"), Frame(EVENT, b"")]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,170 @@
+"""One objective held against one level, in a sentence: by the measured value, or by what its interval proves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.bench.bound import bounds_of, fewest_bounded, fewest_provable, is_exempt, latency_of
+from seatrial.bench.judgement import Check
+from seatrial.bench.metrics import is_met
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.bench.distribution import Interval
+    from seatrial.bench.request import Objective
+    from seatrial.bench.result import LevelResult
+
+MOST_TIMES = 100.0  # so many times a level's requests nobody sends
+
+
+def checks_of(level: LevelResult, objectives: Sequence[Objective], confidence: float = 0.0) -> tuple[Check, ...]:
+    """Hold every objective against a level.
+
+    Args:
+        level: The level.
+        objectives: The SLO.
+        confidence: An objective is met or missed only when its one-sided interval of this confidence says so; 0 takes
+            the measured value as it is.
+    """
+    return tuple(_check(level, objective, confidence) for objective in objectives)
+
+
+def _check(level: LevelResult, objective: Objective, confidence: float) -> Check:
+    measured, place = _measured(level, objective), f"at concurrency {level.concurrency} per copy"
+    if measured is None:
+        sentence = f"{_name(objective)} was not measured {place}: no request gave one"
+        return Check(objective=objective, measured=None, met=None, sentence=sentence)
+    if confidence > 0 and not is_exempt(objective):
+        return _proven(level, objective, measured, confidence)
+    met = is_met(measured, objective)
+    sentence = f"{_compared(objective, measured)} {place}"
+    return Check(objective=objective, measured=measured, met=met, sentence=sentence)
+
+
+def _proven(level: LevelResult, objective: Objective, measured: float, confidence: float) -> Check:
+    """Hold an interval against the objective: met when its worse end is within the bound, missed when no end is."""
+    place, sure = f"at concurrency {level.concurrency} per copy", f"with {confidence * 100:g} % confidence"
+    bounds = bounds_of(level, objective, confidence)
+    if bounds is None:
+        sentence = f"{_unproven(objective, measured)} {place}: nothing tells how far it may be from the truth"
+        return Check(objective=objective, measured=measured, met=None, sentence=sentence)
+    met = _met(objective, bounds)
+    if met is None:
+        doubt = _doubt(_Doubt(level, objective, measured, bounds), confidence, sure)
+        sentence = f"{_unproven(objective, measured)} {place}: {doubt}"
+    else:
+        end = _end(bounds, objective, worse=met)
+        sentence = f"{_compared(objective, measured)} {place}, {end} {sure}"
+    return Check(
+        objective=objective, measured=measured, met=met, sentence=sentence, bound_low=bounds.low, bound_high=bounds.high
+    )
+
+
+def _met(objective: Objective, bounds: Interval) -> bool | None:
+    worse, better = (bounds.high, bounds.low) if objective.sense == "at_most" else (bounds.low, bounds.high)
+    if worse is not None and is_met(worse, objective):
+        return True
+    return False if better is not None and not is_met(better, objective) else None
+
+
+def _compared(objective: Objective, measured: float) -> str:
+    missed = "exceeds" if objective.sense == "at_most" else "is below"
+    relation = "is within" if is_met(measured, objective) else missed
+    return f"{_name(objective)} {_written(measured, objective)} {relation} {_written(objective.bound, objective)}"
+
+
+def _unproven(objective: Objective, measured: float) -> str:
+    missed = "to exceed" if objective.sense == "at_most" else "to be below"
+    relation = "to be within" if is_met(measured, objective) else missed
+    value, bound = _written(measured, objective), _written(objective.bound, objective)
+    return f"{_name(objective)} {value} is not proven {relation} {bound}"
+
+
+def _end(bounds: Interval, objective: Objective, *, worse: bool) -> str:
+    """Name the end that proves it."""
+    upper = worse == (objective.sense == "at_most")
+    end = bounds.high if upper else bounds.low
+    return f"{'at most' if upper else 'at least'} {_written(end or 0.0, objective)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    """An interval that reaches over its bound.
+
+    Attributes:
+        level: Where.
+        objective: What it is held against.
+        measured: The value.
+        bounds: The interval.
+    """
+
+    level: LevelResult
+    objective: Objective
+    measured: float
+    bounds: Interval
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the bound lies above the value, so that the upper end of the interval is in its way."""
+        return (self.objective.sense == "at_most") == is_met(self.measured, self.objective)
+
+    @property
+    def count(self) -> int:
+        """How many requests the value comes from."""
+        values = latency_of(self.level, self.objective)
+        return self.level.requests if values is None else values.count
+
+
+def _doubt(doubt: _Doubt, confidence: float, sure: str) -> str:
+    """Say why an interval decides nothing, and what would."""
+    objective, bounds = doubt.objective, doubt.bounds
+    if (bounds.high if doubt.looks_up else bounds.low) is None:
+        side = "above" if doubt.looks_up else "below"
+        needed = fewest_bounded(objective, tail=1 - confidence, above=doubt.looks_up)
+        return f"{objective.statistic} of {doubt.count} requests is bounded from {side} only from {needed} on"
+    low = "nothing" if bounds.low is None else _written(bounds.low, objective)
+    high = "no end" if bounds.high is None else _written(bounds.high, objective)
+    return f"it lies between {low} and {high} {sure}{_remedy(doubt, confidence)}"
+
+
+def _remedy(doubt: _Doubt, confidence: float) -> str:
+    """Say how many requests would decide: an interval shrinks with the square root of their number."""
+    objective, end = doubt.objective, doubt.bounds.high if doubt.looks_up else doubt.bounds.low
+    if objective.metric == "error_rate" and not doubt.measured:
+        return f"; {fewest_provable(objective, confidence)} requests without a failure would tell"
+    distance, reach = abs(objective.bound - doubt.measured), abs((end or 0.0) - doubt.measured)
+    if reach * reach > MOST_TIMES * distance * distance:
+        return ", too near the bound to tell with any number of requests that can be sent"
+    times = (reach / distance) ** 2
+    if objective.metric == "output_tok_s":
+        return f"; a window {times:.1f} times as long would tell, if it stays so"
+    return f"; about {math.ceil(doubt.count * times)} requests would tell, if it stays so"
+
+
+def _measured(level: LevelResult, objective: Objective) -> float | None:
+    match objective.metric:
+        case "error_rate":
+            return level.error_rate
+        case "output_tok_s":
+            return level.output_tok_s
+    values = latency_of(level, objective)
+    if values is None:
+        return None
+    by_name = {"p50": values.p50, "p90": values.p90, "p95": values.p95, "p99": values.p99, "mean": values.mean}
+    return by_name[objective.statistic]
+
+
+def _name(objective: Objective) -> str:
+    return objective.metric if objective.statistic == "value" else f"{objective.metric} {objective.statistic}"
+
+
+def _written(value: float, objective: Objective) -> str:
+    match objective.metric:
+        case "error_rate":
+            return f"{value * 100:.2f} %"
+        case "output_tok_s":
+            return f"{value:.1f} tok/s"
+    return f"{value:.1f} ms"

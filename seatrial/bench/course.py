@@ -1,0 +1,258 @@
+"""The way of a trial from level to level: what comes next, how it is loaded, what is kept of it.
+
+    begin ─▶ next_step ─▶ load_level ─▶ absorb ─▶ next_step ─▶ … ─▶ conclude
+
+`trial.run_trial` walks it in one process; a fleet walks it step by step, and loads each level from many functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial.bench.closing import conclude
+from seatrial.bench.crew import CrewOrder, load
+from seatrial.bench.interval import precision_of
+from seatrial.bench.level import level_of
+from seatrial.bench.level_size import level_size
+from seatrial.bench.opening import open_trial
+from seatrial.bench.protocols import jumpstart_stop
+from seatrial.bench.result import LevelResult, SearchStep
+from seatrial.bench.schedule import schedule
+from seatrial.bench.search import ALL_MEASURED, NextLevel, Step, Stop, next_level
+from seatrial.bench.tally import tally_of
+from seatrial.bench.tools import Tools
+from seatrial.bench.validity import void_because
+from seatrial.bench.wave import Wave
+from seatrial.units import S_PER_HOUR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seatrial.bench.crew import CrewResult
+    from seatrial.bench.level_size import LevelSize
+    from seatrial.bench.progress import TrialProgress
+    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.tally import LevelTally
+
+__all__ = ["NextLevel", "Step", "Stop", "absorb", "begin", "conclude", "left_s", "load_level", "next_step", "tallied"]
+
+EVERYDAY = Tools()
+ALL_SENT = "every request of the level was sent"
+
+
+def begin(request: TrialRequest, tools: Tools = EVERYDAY) -> TrialProgress:
+    """Do everything that comes before the first level.
+
+    Raises:
+        BenchError: As `opening.open_trial` does.
+    """
+    return open_trial(request, tools)
+
+
+def left_s(request: TrialRequest, progress: TrialProgress) -> float:
+    """Return how much longer the trial may measure, by its budget in time and by that in money, whichever ends first.
+
+    Formula: budget_usd / (price per hour and copy x copies) x 3600 s, less what is gone; the whole trial is paid for.
+    """
+    load, price = request.load, request.usd_per_hour_per_copy
+    budget_s = load.budget_s
+    if load.budget_usd is not None and price is not None:
+        budget_s = min(budget_s, load.budget_usd / (price * request.copy_count) * S_PER_HOUR)
+    return budget_s - progress.elapsed_s
+
+
+def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
+    """Choose the next level, or say why there is none."""
+    load, measured = request.load, progress.levels
+    if progress.stopped_because:
+        return Stop(because=progress.stopped_because)
+    if (time_left_s := left_s(request, progress)) <= 0:
+        return Stop(because=_budget_over(request))
+    if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])):
+        return Stop(because=late)
+    if load.arrival != "closed":
+        return _next_rate(request, measured)
+    return next_level(request, measured, left_s=time_left_s)
+
+
+def _next_rate(request: TrialRequest, measured: Sequence[LevelResult]) -> Step:
+    rates = request.load.rates_per_s if request.load.arrival in ("poisson", "constant") else (0.0,)
+    if measured and not measured[-1].succeeded:
+        return Stop(because="no request succeeded at the last rate")
+    if len(measured) >= len(rates):
+        return Stop(because=ALL_MEASURED)
+    connections = max(1, request.load.max_connections // request.copy_count)
+    return NextLevel(concurrency=connections, because=schedule_name(request, len(measured)))
+
+
+def schedule_name(request: TrialRequest, number: int) -> str:
+    """Say what an open loop offers in its level of this number."""
+    load = request.load
+    match load.arrival:
+        case "ramp":
+            return f"the rate goes from {load.rates_per_s[0]:g} to {load.rates_per_s[1]:g} requests/s"
+        case "replay":
+            return "the recorded requests are replayed"
+    return f"{load.rates_per_s[number]:g} requests/s is the next of the listed rates"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedLevel:
+    """What loading a level brought.
+
+    Attributes:
+        crew: The requests, and how the client fared.
+        size: How many there were to be.
+        sent: Requests that the level had numbers for.
+        stopped_because: Why the level counts for nothing: the trial was stopped, or its time was over; else empty.
+    """
+
+    crew: CrewResult
+    size: LevelSize
+    sent: int
+    stopped_because: str
+
+
+def load_level(
+    request: TrialRequest,
+    progress: TrialProgress,
+    step: NextLevel,
+    *,
+    deadline_s: float,
+    should_stop: Callable[[], str],
+    tools: Tools = EVERYDAY,
+) -> LoadedLevel:
+    """Load one level from this machine.
+
+    Args:
+        request: The trial.
+        progress: Where it stands.
+        step: The level.
+        deadline_s: The level is given up at this time of the clock.
+        should_stop: Says why the trial is to stop; asked now and then.
+        tools: What to measure with.
+
+    Raises:
+        BenchError: SEA508, more streams than the machine may open.
+    """
+    plan = schedule(request, progress, tools) if request.load.arrival != "closed" else None
+    size = level_size(request, step.concurrency)
+    requests = size.requests if plan is None else len(plan)
+    stop = _Reason()
+    wave = Wave(
+        streams=size.streams,
+        requests=requests,
+        timeout_s=request.load.request_timeout_s,
+        deadline_s=deadline_s,
+        first_index=progress.sent,
+        due_s=plan,
+        stall_timeout_s=request.load.stall_timeout_s,
+        max_retries=request.load.max_retries,
+        measured_from=progress.sent + (size.ramp if plan is None else 0),
+        enough=_enough(request, size, should_stop, stop) if plan is None else None,
+    )
+    writer = tools.writer(
+        request,
+        started_at=progress.started_at,
+        words_per_token=progress.words_per_token,
+        clock_offset_s=progress.clock_offset_s,
+        first=progress.sent,
+    )
+    dial = tools.dial_to(writer)
+    workers = 1 if tools.dial is not None else request.load.workers
+    order = CrewOrder(wave=wave, stream=request.workload.stream)
+    crew = load(order, writer, lambda: dial, workers=workers, clock=tools.clock)
+    tools.keep(crew.records, concurrency=step.concurrency, ramp=size.ramp if plan is None else 0)
+    return LoadedLevel(
+        crew=crew, size=size, sent=requests, stopped_because=stop.text or _cut(request, step, crew, requests)
+    )
+
+
+def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:
+    """Sum up what loading a level brought."""
+    closed = request.load.arrival == "closed"
+    seconds = loaded.crew.ended_s - loaded.crew.started_s
+    return tally_of(
+        loaded.crew.records,
+        concurrency=step.concurrency,
+        objectives=request.objectives,
+        ramp=loaded.size.ramp if closed else 0,
+        arrival=request.load.arrival,
+        protocol=request.load.protocol,
+        offered_requests_per_s=None if closed else _offered(request, loaded, seconds),
+        client=loaded.crew.evidence,
+        enough_because=loaded.crew.enough_because or ALL_SENT,
+    )
+
+
+def _offered(request: TrialRequest, loaded: LoadedLevel, seconds: float) -> float:
+    """Return the requests per second that an open loop offered: of a replay, over the time that it took."""
+    load = request.load
+    return loaded.sent / (seconds if load.arrival == "replay" else load.level_s)
+
+
+def absorb(request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally) -> TrialProgress:
+    """Take a measured level into the trial; one that the client limited is kept, and void."""
+    level = level_of(tally, request.objectives, copy_count=request.copy_count)
+    level = replace(level, void_because=_void(request, progress, step, level))
+    size = level_size(request, step.concurrency)
+    sent = size.requests if request.load.arrival == "closed" else level.requests
+    return replace(
+        progress,
+        sent=progress.sent + sent,
+        levels=(*progress.levels, level),
+        search=(*progress.search, SearchStep(concurrency=level.concurrency, because=step.because)),
+    )
+
+
+def _void(request: TrialRequest, progress: TrialProgress, step: NextLevel, level: LevelResult) -> str:
+    if level.client is None:
+        return ""
+    closed = request.load.arrival == "closed"
+    return void_because(
+        level.client,
+        requested_streams=step.concurrency * request.copy_count if closed else None,
+        itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
+        calibration=progress.client,
+        e2e_p50_ms=level.e2e_latency_ms.p50 if level.e2e_latency_ms else None,
+    )
+
+
+@dataclass(slots=True)
+class _Reason:
+    text: str = ""
+
+
+def _enough(
+    request: TrialRequest, size: LevelSize, should_stop: Callable[[], str], stop: _Reason
+) -> Callable[[Sequence[float]], str]:
+    """Return what ends a level's sending: the trial is to stop, or the median latency is known well enough."""
+
+    def enough(seconds: Sequence[float]) -> str:
+        stop.text = should_stop()
+        if stop.text:
+            return stop.text
+        if len(seconds) < size.least or size.least == size.most:
+            return ""
+        precision = precision_of(seconds)
+        if precision is None or precision > request.load.precision:
+            return ""
+        return f"the median end-to-end latency is known to ±{precision * 100:.1f} % after {len(seconds)} answers"
+
+    return enough
+
+
+def _cut(request: TrialRequest, step: NextLevel, crew: CrewResult, requests: int) -> str:
+    place = f"at concurrency {step.concurrency} per copy"
+    if crew.lost_because:
+        return f"the load broke down {place}: {crew.lost_because}"
+    if not crew.cut:
+        return ""
+    return f"{_budget_over(request)} {place} ({len(crew.records)} of {requests} requests were over)"
+
+
+def _budget_over(request: TrialRequest) -> str:
+    usd = request.load.budget_usd
+    money = "" if usd is None else f" or of {usd:g} USD"
+    return f"the budget of {request.load.budget_s:g} s{money} ended"

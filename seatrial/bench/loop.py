@@ -1,0 +1,243 @@
+"""The event loop of a wave: gives requests to streams, listens to all of them, and looks after those that hang."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from heapq import heappop, heappush
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from seatrial.bench.backoff import backoff_s, retry_after_s
+from seatrial.bench.decode import failure_of
+from seatrial.bench.exchange import Errand
+from seatrial.bench.failure import Failure
+from seatrial.bench.lag import LagMeter
+from seatrial.bench.stream import Stream
+from seatrial.bench.usage import UsageMeter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial.bench.connection import Dial
+    from seatrial.bench.exchange import Exchange
+    from seatrial.bench.failure import ErrorClass
+    from seatrial.bench.watch import Watch
+    from seatrial.bench.wave import Wave
+
+CONNECT_TIMEOUT_S = 10.0
+SWEEP_INTERVAL_S = 0.1
+MAX_AHEAD_BYTES = 67_108_864
+ENOUGH_SHARE = 0.02
+_REPEATED: tuple[ErrorClass, ...] = ("throttled", "not_ready")
+
+
+class Loop:
+    """Runs one wave; see `client.run_wave`.
+
+    Attributes:
+        exchanges: Those that ended, in order of ending.
+        started_s: When the first request could leave.
+        now_s: The time of the last look at the clock.
+        enough_because: Why it sends no more; empty while it does.
+        lag: How late it looks.
+        usage: What it costs.
+    """
+
+    def __init__(
+        self,
+        wave: Wave,
+        write_request: Callable[[int], bytes],
+        dial: Dial,
+        clock: Callable[[], float],
+        watch: Watch[Stream],
+    ) -> None:
+        self.exchanges: list[Exchange] = []
+        self.started_s = self.now_s = 0.0
+        self.enough_because = ""
+        self.lag = LagMeter()
+        self.usage = UsageMeter()
+        self._wave = wave
+        self._write_request = write_request
+        self._clock = clock
+        self._watch = watch
+        self._streams = [Stream(dial, watch, clock) for _ in range(min(wave.streams, wave.requests))]
+        self._idle: deque[Stream] = deque()
+        self._pausing: list[tuple[float, int, Stream]] = []
+        self._written: deque[bytes] = deque()
+        self._ahead_bytes = 0
+        self._taken = 0
+        self._wanted = wave.requests
+        self._durations_s: list[float] = []
+        self._ask_again_s = 0.0
+        self._next_sweep_s = 0.0
+
+    @property
+    def cut(self) -> bool:
+        """Whether the deadline ended the wave before every request was over."""
+        return len(self.exchanges) < self._wanted
+
+    def connect_all(self) -> None:
+        """Open every stream's connection before the clock of the first request starts.
+
+        One that fails is left closed: the stream's first request tries again, and its record tells why.
+        """
+        for stream in self._streams:
+            stream.dial(give_up_s=self._clock() + CONNECT_TIMEOUT_S)
+        self.now_s = self._clock()
+        while any(stream.opening for stream in self._streams) and self.now_s < self._wave.deadline_s:
+            self._listen(SWEEP_INTERVAL_S)
+        self._idle.extend(self._streams)
+
+    def write_first(self) -> None:
+        """Write the requests that leave first, so that they leave together."""
+        while self._write_ahead():
+            pass
+
+    def run(self, may_start_s: float) -> None:
+        """Send and receive until every request is over or the wave's deadline has come."""
+        wave = self._wave
+        self.now_s = may_start_s
+        self.started_s = may_start_s if wave.start_s is None else max(may_start_s, wave.start_s)
+        while self.now_s < min(self.started_s, wave.deadline_s):
+            self._listen(min(SWEEP_INTERVAL_S, self.started_s - self.now_s))
+        self.lag, self.usage = LagMeter(), UsageMeter()
+        self.usage.sample(self.now_s)
+        while self.cut and self.now_s < wave.deadline_s:
+            self._send_due()
+            self._listen(self._patience_s())
+        self.usage.sample(self.now_s)
+
+    def close(self) -> None:
+        """Close every connection; what is in flight is given up."""
+        for stream in self._streams:
+            stream.hang_up()
+
+    def _index(self, number: int) -> int:
+        return self._wave.first_index + number * self._wave.stride
+
+    def _write_ahead(self) -> bool:
+        """Write one more request than is needed now, at most one for each stream; tell whether there was one to write.
+
+        Streams that started together often end together: their next requests then leave without being waited for.
+        """
+        number = self._taken + len(self._written)
+        if number >= self._wanted or len(self._written) >= len(self._streams) or self._ahead_bytes > MAX_AHEAD_BYTES:
+            return False
+        self._written.append(self._write_request(self._index(number)))
+        self._ahead_bytes += len(self._written[-1])
+        return True
+
+    def _next_request(self, index: int) -> bytes:
+        if not self._written:
+            return self._write_request(index)
+        request = self._written.popleft()
+        self._ahead_bytes -= len(request)
+        return request
+
+    def _send_due(self) -> None:
+        while self._pausing and self._pausing[0][0] <= self.now_s:
+            _, index, stream = heappop(self._pausing)
+            if stream.errand is not None:
+                self._start(stream, stream.errand, self._write_request(index))
+        while self._idle and self._taken < self._wanted and self._next_due_s() <= self._clock():
+            self._start_next()
+
+    def _next_due_s(self) -> float:
+        due_s = self._wave.due_s
+        return self.started_s if due_s is None else self.started_s + due_s[self._taken]
+
+    def _start_next(self) -> None:
+        is_open = self._wave.due_s is not None
+        stream = self._idle.pop() if is_open else self._idle.popleft()
+        now_s, index = self._clock(), self._index(self._taken)
+        due_s = self._next_due_s() if is_open else None
+        self._taken += 1
+        errand = Errand(index=index, taken_s=now_s, due_s=due_s, sent_s=now_s)
+        self._start(stream, errand, self._next_request(index))
+
+    def _start(self, stream: Stream, errand: Errand, request: bytes) -> None:
+        stream.start(errand, request, give_up_s=self._clock() + self._wave.timeout_s)
+        if stream.exchange is not None:
+            self._settle(stream, stream.exchange)
+
+    def _patience_s(self) -> float:
+        patience_s = SWEEP_INTERVAL_S
+        if self._pausing:
+            patience_s = min(patience_s, self._pausing[0][0] - self.now_s)
+        if self._idle and self._taken < self._wanted:
+            patience_s = min(patience_s, self._next_due_s() - self._clock())
+        return max(0.0, patience_s)
+
+    def _listen(self, patience_s: float) -> None:
+        ready = self._watch.poll(0.0)
+        waited = not ready and not self._write_ahead()
+        if not ready:
+            ready = self._watch.poll(patience_s if waited else 0.0)
+        told_s = self._clock()
+        owners = self._watch.owners
+        for descriptor, _ in ready:
+            stream = owners[descriptor]
+            stream.advance()
+            if stream.exchange is not None:
+                self._settle(stream, stream.exchange)
+        self.now_s = self._clock()
+        self.lag.note(told_s, self.now_s, len(ready), waited=waited)
+        if self.now_s >= self._next_sweep_s:
+            self._sweep()
+
+    def _settle(self, stream: Stream, exchange: Exchange) -> None:
+        stream.exchange = None
+        if self._repeats(stream, exchange):
+            return
+        self.exchanges.append(exchange)
+        self._idle.append(stream)
+        head = exchange.inbox.head
+        well = exchange.failure is None and head is not None and head.status == HTTPStatus.OK
+        if well and exchange.index >= self._wave.measured_from:
+            self._durations_s.append(exchange.ended_s - exchange.sent_s)
+
+    def _repeats(self, stream: Stream, exchange: Exchange) -> bool:
+        """Tell whether the request is tried again, and let the stream pause until then.
+
+        A request that would have to wait longer than an attempt may take isn't: its failure stands.
+        """
+        repetitions = sum(error in _REPEATED for error in exchange.retried)
+        if stream.errand is None or repetitions >= self._wave.max_retries:
+            return False
+        failure = failure_of(exchange)
+        if failure is None or failure.error not in _REPEATED:
+            return False
+        head = exchange.inbox.head
+        pause_s = max(backoff_s(exchange.index, repetitions), retry_after_s(head.headers) if head else 0.0)
+        if pause_s > self._wave.timeout_s or exchange.ended_s + pause_s >= self._wave.deadline_s:
+            return False
+        stream.errand.retried += (failure.error,)
+        heappush(self._pausing, (exchange.ended_s + pause_s, exchange.index, stream))
+        return True
+
+    def _sweep(self) -> None:
+        now_s = self.now_s
+        self._next_sweep_s = now_s + SWEEP_INTERVAL_S
+        self.usage.sample(now_s)
+        stall_s = self._wave.stall_timeout_s
+        for stream in self._streams:
+            if stream.give_up_s <= now_s:
+                stream.give_up()
+            elif stall_s is not None and now_s - stream.silent_since_s() >= stall_s:
+                stream.fail(Failure("stalled", f"the answer stopped for {stall_s:g} s"))
+            if stream.exchange is not None:
+                self._settle(stream, stream.exchange)
+        self._ask_enough()
+
+    def _ask_enough(self) -> None:
+        wave = self._wave
+        if wave.enough is None or self.enough_because or self.now_s < self._ask_again_s or self._taken == self._wanted:
+            return
+        if not self._durations_s or len(self._durations_s) < wave.least_requests:
+            return
+        began_s = time.perf_counter()
+        self.enough_because = wave.enough(self._durations_s)
+        self._ask_again_s = self.now_s + (time.perf_counter() - began_s) / ENOUGH_SHARE
+        if self.enough_because:
+            self._wanted = self._taken

@@ -1,0 +1,188 @@
+"""How a trial begins: one request that tells whether there is anything to measure, the proof, the warm-up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial.bench.client import run_wave
+from seatrial.bench.clock_skew import probe
+from seatrial.bench.cross_check import cross_check
+from seatrial.bench.decode import record_of
+from seatrial.bench.events import Told
+from seatrial.bench.exchange import Exchange, Inbox
+from seatrial.bench.failure import Failure
+from seatrial.bench.live import not_proven, prove_live
+from seatrial.bench.progress import TrialProgress
+from seatrial.bench.prompts.synthetic import calibrated
+from seatrial.bench.self_calibration import calibrate_client
+from seatrial.bench.wake import Woken, wake
+from seatrial.bench.wave import Wave
+
+if TYPE_CHECKING:
+    from seatrial.bench.connection import Dial
+    from seatrial.bench.evidence import ClientCalibration, CrossCheck
+    from seatrial.bench.record import RequestRecord
+    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.result import LiveProof
+    from seatrial.bench.tools import Tools
+
+WAKE_SHARE = 0.5  # of the budget: the rest is for measuring
+
+
+def open_trial(request: TrialRequest, tools: Tools) -> TrialProgress:
+    """Do everything that comes before the first level.
+
+    One request tells whether the clock is right, whether a copy serves, and whether boto3 reads the same answer. A
+    component at zero is woken. Then the live configuration is proven, the client measured against a server that costs
+    nothing, and the endpoint warmed up; made-up prompts are made as long as the endpoint counts them.
+
+    Raises:
+        BenchError: SEA501 impossible request, SEA502 the live endpoint isn't this deployment's, SEA503 no credentials,
+            SEA504 the endpoint's URL can't be used, SEA509 or SEA510 a bad line of the prompts' file.
+    """
+    request.check()
+    return _Opening.of(request, tools).progress()
+
+
+@dataclass(slots=True)
+class _Opening:
+    request: TrialRequest
+    tools: Tools
+    dial: Dial
+    started_at: str
+    began_s: float
+    sent: int = 0
+    clock_offset_s: float | None = None
+    words_per_token: float | None = None
+    engine_note: str = ""
+
+    @classmethod
+    def of(cls, request: TrialRequest, tools: Tools) -> _Opening:
+        started_at, began_s = tools.wall_clock().isoformat(timespec="seconds"), tools.clock()
+        dial = tools.dial_to(tools.writer(request, started_at=started_at))
+        return cls(request, tools, dial, started_at, began_s)
+
+    def progress(self) -> TrialProgress:
+        first = self._probe()
+        woken = self._woken(first)
+        if woken is not None and not woken.awake:
+            return self._told(_asleep(woken), stopped_because=woken.because)
+        live = self._proof()
+        checked = cross_check(self.request.target, first) if self.request.workload.stream else None
+        client = calibrate_client() if self.tools.calibrates else None
+        self._warm_up()
+        return self._told(live, client=client, cross_check=checked)
+
+    def _told(
+        self,
+        live: LiveProof,
+        *,
+        client: ClientCalibration | None = None,
+        cross_check: CrossCheck | None = None,
+        stopped_because: str = "",
+    ) -> TrialProgress:
+        return TrialProgress(
+            started_at=self.started_at,
+            elapsed_s=self._elapsed_s(),
+            sent=self.sent,
+            live=live,
+            engine_note=self.engine_note,
+            words_per_token=self.words_per_token,
+            clock_offset_s=self.clock_offset_s,
+            client=client,
+            cross_check=cross_check,
+            stopped_because=stopped_because,
+        )
+
+    def _probe(self) -> Exchange:
+        probed = probe(self._send, self.tools.wall_clock)
+        self.clock_offset_s = probed.offset_s
+        if probed.offset_s is not None:
+            self._say(f"this machine's clock is {-probed.offset_s:+.0f} s off the service's: signing by the service's")
+        return probed.exchange
+
+    def _send(self, offset_s: float) -> Exchange:
+        self.clock_offset_s = offset_s or None
+        return self._one()
+
+    def _knock(self) -> Failure | None:
+        record = self._record(self._one())
+        return None if record.error is None else Failure(record.error, record.detail)
+
+    def _woken(self, first: Exchange) -> Woken | None:
+        """Wake a component that refused the first request for lack of a copy; None when there is nothing to wake."""
+        component = self.request.target.inference_component
+        if component is None or self._record(first).error != "not_ready":
+            return None
+        self._say(f"no copy of {component} serves: waking it")
+        sagemaker = self.tools.sagemaker
+        if sagemaker is None:
+            import boto3  # noqa: PLC0415 (costs more than a second; only needed where a component sleeps)
+
+            sagemaker = boto3.client("sagemaker", region_name=self.request.target.region)
+        return wake(
+            component,
+            sagemaker=sagemaker,
+            knock=self._knock,
+            may_scale=self.tools.may_scale,
+            timeout_s=WAKE_SHARE * self.request.load.budget_s,
+            clock=self.tools.clock,
+            sleep=self.tools.sleep,
+        )
+
+    def _proof(self) -> LiveProof:
+        expected = self.request.expected
+        if expected is None:
+            return not_proven()
+        return prove_live(self.request.target, expected, sagemaker=self.tools.sagemaker)
+
+    def _warm_up(self) -> None:
+        """Send the requests that aren't measured, at most as many at a time as the gate's level does."""
+        asked = self.request.load.warmup_requests
+        if not asked:
+            return
+        self._say(f"warming up with {asked} requests")
+        records = [self._record(exchange) for exchange in self._wave(min(asked, self.request.gate_concurrency), asked)]
+        if self.request.workload.source != "jsonl":
+            wanted = self.tools.writer(self.request, started_at=self.started_at).prompts.input_tokens
+            self.words_per_token = calibrated(1.0, records, wanted)
+
+    def _one(self) -> Exchange:
+        """Send one request; where the budget ends before it does, that is its failure."""
+        sent_s = self.tools.clock()
+        ended = self._wave(1, 1)
+        over = Failure("timeout", f"the budget of {self.request.load.budget_s:g} s ended before the first answer")
+        return ended[0] if ended else Exchange(sent_s, self.tools.clock(), Inbox(), over)
+
+    def _wave(self, streams: int, requests: int) -> tuple[Exchange, ...]:
+        load, first = self.request.load, self.sent
+        self.sent += requests
+        wave = Wave(
+            streams=streams,
+            requests=requests,
+            timeout_s=load.request_timeout_s,
+            deadline_s=self.began_s + load.budget_s,
+            first_index=first,
+            stall_timeout_s=load.stall_timeout_s,
+            max_retries=load.max_retries,
+        )
+        writer = self.tools.writer(
+            self.request, started_at=self.started_at, clock_offset_s=self.clock_offset_s, first=first
+        )
+        return run_wave(wave, writer, self.dial, clock=self.tools.clock).exchanges
+
+    def _record(self, exchange: Exchange) -> RequestRecord:
+        record = record_of(exchange, stream=self.request.workload.stream)
+        self.engine_note = self.engine_note or record.engine
+        return record
+
+    def _say(self, text: str) -> None:
+        self.tools.watch(Told(text=text, elapsed_s=self._elapsed_s()))
+
+    def _elapsed_s(self) -> float:
+        return self.tools.clock() - self.began_s
+
+
+def _asleep(woken: Woken) -> LiveProof:
+    return replace(not_proven(), because=woken.because)

@@ -1,0 +1,71 @@
+"""The most goodput: golden-section search on the logarithm of the load; goodput rises to one maximum, then falls."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from seatrial.bench.search.boundary import BESIDE, CLOSE, DOUBLE, FARTHEST
+from seatrial.bench.search.step import NextLevel, Step, Stop
+
+if TYPE_CHECKING:
+    from seatrial.bench.result import LevelResult
+    from seatrial.bench.search.view import View
+
+GOLDEN = (3 - math.sqrt(5)) / 2  # the smaller part of a golden section
+FLAT = 0.02  # neighbours within this share of the best are as good: an assumption about a level's noise
+
+
+def toward_most_goodput(view: View) -> Step:
+    """Choose the level that tells most about where goodput is highest."""
+    if not view.valid:
+        return NextLevel(concurrency=max(view.bottom, view.top), because="the client was the limit at the gate")
+    best = max(view.valid, key=_goodput)
+    at = view.valid.index(best)
+    lower = view.valid[at - 1] if at else None
+    upper = view.valid[at + 1] if at + 1 < len(view.valid) else None
+    so_far = f"the most goodput so far is {_goodput(best):.2f} requests/s at {best.concurrency} per copy"
+    if upper is None and best.concurrency < view.top:
+        return NextLevel(
+            concurrency=_outside(view, best, up=_goodput(best) > 0), because=f"{so_far}, the highest level"
+        )
+    if lower is None and best.concurrency > view.bottom:
+        return NextLevel(concurrency=_outside(view, best, up=False), because=f"{so_far}, the lowest level")
+    return _inside(best, lower, upper, so_far)
+
+
+def _outside(view: View, best: LevelResult, *, up: bool) -> int:
+    crossing = view.crossing
+    if up:
+        wanted = best.concurrency * DOUBLE if crossing is None else crossing / BESIDE
+        wanted = min(max(wanted, best.concurrency * CLOSE), best.concurrency * FARTHEST)
+        return min(view.top, max(best.concurrency + 1, math.floor(wanted)))
+    lowest = view.valid[0].concurrency
+    wanted = lowest / DOUBLE if crossing is None else crossing / BESIDE
+    wanted = max(min(wanted, lowest / CLOSE), lowest / FARTHEST)
+    return max(view.bottom, min(lowest - 1, math.floor(wanted)))
+
+
+def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None, so_far: str) -> Step:
+    here = best.concurrency
+    gaps = [(_gap(here, one), one.concurrency) for one in (lower, upper) if one is not None and _is_open(best, one)]
+    if not gaps:
+        return Stop(because=f"{so_far}: known within 10 %, or neighbours are as good")
+    gap, end = max(gaps)
+    wanted = here * (end / here) ** GOLDEN
+    low, high = min(here, end), max(here, end)
+    return NextLevel(concurrency=min(max(round(wanted), low + 1), high - 1), because=f"{so_far}; {gap:.1f} times apart")
+
+
+def _is_open(best: LevelResult, neighbour: LevelResult) -> bool:
+    if abs(best.concurrency - neighbour.concurrency) <= 1 or _gap(best.concurrency, neighbour) <= CLOSE:
+        return False
+    return _goodput(neighbour) < (1 - FLAT) * _goodput(best)
+
+
+def _gap(here: int, neighbour: LevelResult) -> float:
+    return max(here / neighbour.concurrency, neighbour.concurrency / here)
+
+
+def _goodput(level: LevelResult) -> float:
+    return level.goodput_requests_per_s or 0.0

@@ -1,0 +1,24 @@
+"""What a search answers: a level to measure, or that it is over; each with its reason, a sentence for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextLevel:
+    """Measure this concurrency per copy next."""
+
+    concurrency: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Measure no further level."""
+
+    because: str
+
+
+Step: TypeAlias = NextLevel | Stop

@@ -1,0 +1,87 @@
+"""What a search sees: the request, what was measured, what is expected of the rest, and where it may still look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from seatrial.bench.search.forecast import Forecast, forecast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.result import LevelResult
+
+VOID_MARGIN = 1.25  # a client that was the limit at C isn't asked for more than C / 1.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a search sees.
+
+    Attributes:
+        request: What was asked.
+        valid: The levels that say something of the endpoint, ascending.
+        void: Those that the client limited, ascending.
+        bottom: The lowest concurrency to look at.
+        top: The highest one.
+        forecast: What is expected of the others.
+    """
+
+    request: TrialRequest
+    valid: tuple[LevelResult, ...]
+    void: tuple[LevelResult, ...]
+    bottom: int
+    top: int
+    forecast: Forecast
+
+    @property
+    def measured(self) -> frozenset[int]:
+        """Every concurrency that was measured, void levels too."""
+        return frozenset(level.concurrency for level in (*self.valid, *self.void))
+
+    @property
+    def dead(self) -> tuple[LevelResult, ...]:
+        """The levels at which no request succeeded."""
+        return tuple(level for level in self.valid if not level.succeeded)
+
+    @property
+    def held(self) -> int | None:
+        """The highest level that meets the SLO below every level that misses it."""
+        missed = self.missed
+        met = [level.concurrency for level in self.valid if level.meets_slo]
+        return max((one for one in met if missed is None or one < missed), default=None)
+
+    @property
+    def missed(self) -> int | None:
+        """The lowest level that misses the SLO."""
+        return min((level.concurrency for level in self.valid if not level.meets_slo), default=None)
+
+    @property
+    def crossing(self) -> float | None:
+        """Where the SLO is expected to be missed first, given what was measured; None where nowhere."""
+        held, missed = self.held, self.missed
+        if held is not None:
+            return self.forecast.first_miss(held, self.top if missed is None else missed)
+        if missed is not None:
+            return self.forecast.last_hold(self.bottom, missed) if self.forecast.burdens else None
+        return self.forecast.first_miss(self.bottom, self.top)
+
+
+def view_of(request: TrialRequest, levels: Sequence[LevelResult]) -> View:
+    """Sort what was measured; a client's own limit lowers the highest concurrency to look at."""
+    ordered = sorted(levels, key=attrgetter("concurrency"))
+    void = tuple(level for level in ordered if not level.valid)
+    bottom, top = request.load.concurrency_levels[0], request.load.concurrency_levels[-1]
+    if void:
+        top = min(top, int(void[0].concurrency / VOID_MARGIN))
+    return View(
+        request=request,
+        valid=tuple(level for level in ordered if level.valid),
+        void=void,
+        bottom=bottom,
+        top=max(bottom, top),
+        forecast=forecast(request, levels),
+    )

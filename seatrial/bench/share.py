@@ -1,0 +1,193 @@
+"""One worker's share of a level that many functions load together: begin together, load, sum up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.bench.course import ALL_SENT, EVERYDAY
+from seatrial.bench.crew import CrewOrder, load
+from seatrial.bench.level_size import level_size
+from seatrial.bench.schedule import schedule
+from seatrial.bench.tally import tally_of
+from seatrial.bench.wave import Wave
+from seatrial.errors import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seatrial.bench.progress import TrialProgress
+    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.tally import LevelTally
+    from seatrial.bench.tools import Tools
+
+BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareOrder:
+    """What one worker loads of a level.
+
+    Attributes:
+        concurrency: Requests in flight per copy, of the whole level.
+        worker: The worker's number, from 0.
+        workers: How many there are: every `workers`-th request is this one's.
+        streams: Requests that this worker keeps in flight.
+        requests: Requests of its share, ramp included.
+        ramp: Its first requests, which aren't measured.
+        first_index: The number of its first request.
+        due_s: When each of its requests must leave, from the start; None in a closed loop.
+        start_at_epoch_s: When all workers begin, in seconds since the epoch.
+        deadline_epoch_s: When the share is given up.
+    """
+
+    concurrency: int
+    worker: int
+    workers: int
+    streams: int
+    requests: int
+    ramp: int
+    first_index: int
+    due_s: tuple[float, ...] | None
+    start_at_epoch_s: float
+    deadline_epoch_s: float
+
+
+def plan_shares(
+    request: TrialRequest,
+    progress: TrialProgress,
+    concurrency: int,
+    workers: int,
+    now_epoch_s: float,
+    *,
+    barrier_s: float = BARRIER_S,
+    tools: Tools = EVERYDAY,
+) -> tuple[ShareOrder, ...]:
+    """Part a level among workers, at most one for each stream.
+
+    A share has no say in when enough is measured: every worker sends all of its requests, the level's fewest.
+
+    Args:
+        request: The trial.
+        progress: Where it stands.
+        concurrency: Requests in flight per copy.
+        workers: How many functions load.
+        now_epoch_s: The time, in seconds since the epoch.
+        barrier_s: How long the workers have until they begin.
+        tools: What reads a trace.
+    """
+    size = level_size(request, concurrency)
+    due_s = None if request.load.arrival == "closed" else schedule(request, progress, tools)
+    start_s = now_epoch_s + barrier_s
+    whole = Wave(
+        streams=size.streams,
+        requests=size.ramp + size.least if due_s is None else len(due_s),
+        timeout_s=request.load.request_timeout_s,
+        deadline_s=start_s + max(0.0, request.load.budget_s - progress.elapsed_s),
+        first_index=progress.sent,
+        due_s=due_s,
+    )
+    workers = min(workers, whole.streams, whole.requests)
+    ramp = size.ramp if due_s is None else 0
+    return tuple(
+        _order(whole, ramp=ramp, concurrency=concurrency, worker=number, workers=workers, start_s=start_s)
+        for number in range(workers)
+    )
+
+
+def _order(whole: Wave, *, ramp: int, concurrency: int, worker: int, workers: int, start_s: float) -> ShareOrder:
+    share = whole.share(worker, workers)
+    return ShareOrder(
+        concurrency=concurrency,
+        worker=worker,
+        workers=workers,
+        streams=share.streams,
+        requests=share.requests,
+        ramp=len(range(worker, ramp, workers)),
+        first_index=share.first_index,
+        due_s=None if share.due_s is None else tuple(share.due_s),
+        start_at_epoch_s=start_s,
+        deadline_epoch_s=whole.deadline_s,
+    )
+
+
+def load_share(
+    request: TrialRequest,
+    progress: TrialProgress,
+    order: ShareOrder,
+    *,
+    should_stop: Callable[[], str],
+    tools: Tools = EVERYDAY,
+) -> LevelTally:
+    """Wait for the common start, load the share and sum it up.
+
+    Args:
+        request: The trial.
+        progress: Where it stands.
+        order: The share.
+        should_stop: Says why the trial is to stop; asked now and then.
+        tools: What to measure with.
+
+    Raises:
+        BenchError: SEA507, the share was stopped, cut short, or came too late for the common start.
+    """
+    late_s = tools.wall_clock().timestamp() - order.start_at_epoch_s
+    if late_s > 0:
+        message = f"worker {order.worker} of {order.workers} was ready {late_s:.1f} s after the common start"
+        raise BenchError.of("SEA507", message, hint="give the workers longer to start")
+    stopped: list[str] = []
+    wave = _wave(request, order, tools, lambda _seconds: _heard(stopped, should_stop()))
+    writer = tools.writer(
+        request,
+        started_at=progress.started_at,
+        words_per_token=progress.words_per_token,
+        clock_offset_s=progress.clock_offset_s,
+        first=progress.sent,
+    )
+    dial = tools.dial_to(writer)
+    crew = load(CrewOrder(wave=wave, stream=request.workload.stream), writer, lambda: dial, workers=1,
+                clock=tools.clock)  # fmt: skip
+    if problem := (stopped[0] if stopped else _cut(crew_cut=crew.cut, done=len(crew.records), order=order)):
+        raise BenchError.of("SEA507", problem)
+    closed = order.due_s is None
+    return tally_of(
+        crew.records,
+        concurrency=order.concurrency,
+        objectives=request.objectives,
+        ramp=order.ramp,
+        arrival=request.load.arrival,
+        protocol=request.load.protocol,
+        offered_requests_per_s=None if closed else order.requests / request.load.level_s,
+        client=crew.evidence,
+        enough_because=crew.enough_because or ALL_SENT,
+    )
+
+
+def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, enough: Callable[[Sequence[float]], str]) -> Wave:
+    epoch_to_clock_s = tools.clock() - tools.wall_clock().timestamp()
+    return Wave(
+        streams=order.streams,
+        requests=order.requests,
+        timeout_s=request.load.request_timeout_s,
+        deadline_s=order.deadline_epoch_s + epoch_to_clock_s,
+        first_index=order.first_index,
+        stride=order.workers,
+        start_s=order.start_at_epoch_s + epoch_to_clock_s,
+        due_s=order.due_s,
+        stall_timeout_s=request.load.stall_timeout_s,
+        max_retries=request.load.max_retries,
+        measured_from=order.first_index + order.ramp * order.workers,
+        enough=enough if order.due_s is None else None,
+    )
+
+
+def _heard(stopped: list[str], reason: str) -> str:
+    if reason:
+        stopped.append(reason)
+    return reason
+
+
+def _cut(*, crew_cut: bool, done: int, order: ShareOrder) -> str:
+    if not crew_cut:
+        return ""
+    return f"the budget ended before worker {order.worker} was done ({done} of {order.requests} requests were over)"

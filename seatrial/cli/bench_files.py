@@ -1,0 +1,137 @@
+"""The files that the command line's trial reads and writes: prompts, traces, tokenizers, earlier results, records."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from seatrial.errors import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial.bench.record import RequestRecord
+    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.result import TrialResult
+    from seatrial.bench.tools import Keep
+
+MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptFiles:
+    """Where prompts come from; all None is made-up prompts.
+
+    Attributes:
+        prompts: JSONL file of prompts.
+        trace: Recorded trace.
+        speed: How much faster than recorded the trace is replayed.
+        tokenizer: `tokenizer.json` by which made-up prompts have exactly the workload's length.
+    """
+
+    prompts: Path | None = None
+    trace: Path | None = None
+    speed: float = 1.0
+    tokenizer: Path | None = None
+
+
+@contextmanager
+def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialRequest, Path | None]]:
+    """Give the trial with its source of prompts, and the file of them; None for made-up ones.
+
+    Raises:
+        typer.BadParameter: More than one source is given.
+        BenchError: SEA509 or SEA510, with every bad line; SEA603 when the tokenizers package is missing.
+    """
+    given = [path for path in (files.prompts, files.trace, files.tokenizer) if path is not None]
+    if len(given) > 1:
+        raise typer.BadParameter("give one of --prompts, --trace and --tokenizer", param_hint="--prompts")
+    if files.prompts is not None:
+        yield _named(request, "jsonl", files.prompts), files.prompts
+    elif files.trace is not None:
+        yield _replayed(_named(request, "trace", files.trace), files.trace), files.trace
+    elif files.tokenizer is not None:
+        with tempfile.TemporaryDirectory(prefix="seatrial-prompts-") as folder:
+            path = Path(folder, "prompts.jsonl")
+            _write_exact(request, files.tokenizer, path)
+            yield _named(request, "jsonl", path), path
+    else:
+        yield request, None
+
+
+def _named(request: TrialRequest, source: str, path: Path) -> TrialRequest:
+    from seatrial.bench.prompts.choose import digest_of
+
+    rule = "SEA509" if source == "jsonl" else "SEA510"
+    try:
+        digest = digest_of(path)
+    except OSError as unread:
+        raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=path.as_posix()) from unread
+    named = "jsonl" if source == "jsonl" else "trace"
+    return replace(request, workload=replace(request.workload, source=named, source_digest=digest))
+
+
+def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
+    from seatrial.bench.prompts.trace import read_trace
+
+    trace = read_trace(path)
+    workload = replace(
+        request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
+    )
+    return replace(request, workload=workload, load=replace(request.load, arrival="replay", rates_per_s=()))
+
+
+def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
+    from seatrial.bench.level_size import level_size
+    from seatrial.workload.tokenizer import token_count
+    from seatrial.workload.write import write_prompts
+
+    sizes = (level_size(request, concurrency).requests for concurrency in request.load.concurrency_levels)
+    prompts = min(MOST_EXACT_PROMPTS, sum(sizes) + request.load.warmup_requests + 1)
+    length = (request.workload.input_tokens, request.workload.output_tokens)
+    write_prompts(path, token_count(tokenizer), [length] * prompts, seed=f"{request.plan_digest}:exact")
+
+
+@contextmanager
+def keeping(path: Path | None) -> Iterator[Keep | None]:
+    """Give what writes every request of the trial into a file, level by level; None without a file.
+
+    Raises:
+        BenchError: SEA506 when the file can't be written.
+    """
+    from seatrial.bench.raw import write_records
+
+    if path is None:
+        yield None
+        return
+    try:
+        with path.open("w", encoding="utf-8") as file:
+
+            def keep(records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
+                write_records(file, records, concurrency=concurrency, ramp=ramp)
+
+            yield keep
+    except OSError as error:
+        raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=path.as_posix()) from error
+
+
+def earlier_result(file: Path | None) -> TrialResult | None:
+    """Read the result to compare with.
+
+    Raises:
+        BenchError: SEA506 when it can't be read, SEA501 when it is no result of this release's.
+    """
+    from seatrial.bench.result import TrialResult
+
+    if file is None:
+        return None
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchError.of("SEA506", f"can't be read: {error}", where=file.as_posix()) from error
+    return TrialResult.from_json(text)

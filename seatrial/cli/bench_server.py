@@ -1,0 +1,102 @@
+"""The trial of an OpenAI-compatible server, which needs no spec: what to send it, and what is good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+from urllib.parse import urlsplit
+
+import typer
+
+if TYPE_CHECKING:
+    from seatrial.bench.request import Objective, TrialRequest
+
+DEFAULT_LEVELS = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """What the command line says of a server.
+
+    Attributes:
+        url: Its base URL, as in `http://localhost:8000/v1`.
+        model: The `model` of a request.
+        api_key_variable: The environment variable that holds its key.
+        input_tokens: Length of a prompt.
+        output_tokens: Length of an answer.
+        objectives: Bounds such as `ttft_ms.p95=500`, `error_rate=0.01` or `output_tok_s=1000`.
+        usd_per_hour: What the server costs.
+        gate: Requests in flight at which the objectives must hold; None is the lowest level.
+    """
+
+    url: str
+    model: str | None
+    api_key_variable: str | None
+    input_tokens: int
+    output_tokens: int
+    objectives: tuple[str, ...]
+    usd_per_hour: float | None
+    gate: int | None
+
+
+def request_of_server(options: ServerOptions) -> TrialRequest:
+    """Return the trial of a server, at the default levels and with a budget of ten minutes.
+
+    Raises:
+        typer.BadParameter: An objective isn't one.
+    """
+    from seatrial.bench.load import Load
+    from seatrial.bench.request import Gate, Target, TrialRequest, Workload
+
+    return TrialRequest(
+        endpoint=options.model or urlsplit(options.url).netloc or options.url,
+        environment="none",
+        plan_digest="",
+        target=Target(
+            endpoint_name=options.model or options.url,
+            inference_component=None,
+            region="none",
+            endpoint_url=options.url,
+            kind="openai",
+            model=options.model,
+            api_key_variable=options.api_key_variable,
+        ),
+        expected=None,
+        workload=Workload(input_tokens=options.input_tokens, output_tokens=options.output_tokens, schema="openai_chat"),
+        load=Load(
+            concurrency_levels=DEFAULT_LEVELS,
+            ramp_per_concurrency=1,
+            requests_per_concurrency=3,
+            max_requests_per_concurrency=6,
+            warmup_requests=2,
+            budget_s=600.0,
+            request_timeout_s=60.0,
+        ),
+        objectives=tuple(_objective(text) for text in options.objectives),
+        gate_concurrency=options.gate or DEFAULT_LEVELS[0],
+        copy_count=1,
+        mode="report",
+        usd_per_hour_per_copy=options.usd_per_hour,
+        fallback_target_concurrency=1.0,
+        target_utilization=1.0,
+        gate=Gate(confidence=0.9),
+    )
+
+
+def _objective(text: str) -> Objective:
+    from seatrial.bench.request import Metric, Objective, Statistic
+
+    name, equals, bound = text.partition("=")
+    metric_name, _, statistic_name = name.partition(".")
+    metric = next((known for known in get_args(Metric) if known == metric_name), None)
+    statistic = next((known for known in get_args(Statistic) if known == (statistic_name or "value")), None)
+    try:
+        value = float(bound)
+    except ValueError:
+        value = None
+    if not equals or metric is None or statistic is None or value is None:
+        wanted = "such as ttft_ms.p95=500, error_rate=0.01 or output_tok_s=1000"
+        raise typer.BadParameter(f"{text!r} is not an objective {wanted}", param_hint="--slo")
+    return Objective(
+        metric=metric, statistic=statistic, bound=value, sense="at_least" if metric == "output_tok_s" else "at_most"
+    )
