@@ -6,11 +6,11 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 USER_STAMP := $(VENV)/.seatrial-user
 DEV_STAMP := $(VENV)/.seatrial-dev
-LOCKS := pyproject.toml uv.lock package.json package-lock.json scripts/cdk.sh scripts/install.sh
+LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/package-lock.json scripts/cdk.sh scripts/install.sh
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install demo test check lint bench lock clean
+.PHONY: help install demo test check lint bench bench-load-client lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -42,10 +42,14 @@ check: lint test ## Everything that a change must pass.
 bench: $(DEV_STAMP) ## Measure speed and memory (benchmarks/).
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
+bench-load-client: $(DEV_STAMP) ## Load clients side by side: Seatrial, boto3, aiohttp, and what else is installed.
+	@sh benchmarks/load_client/install.sh || echo "aiohttp could not be installed: its rows are missing"
+	@$(BIN)/python -m benchmarks.load_client.run
+
 lock: ## Resolve the dependencies anew and export requirements.txt.
 	@$(BIN)/uv lock
 	@$(BIN)/uv export --quiet --frozen --no-dev --extra local --no-hashes --no-annotate --no-header --output-file requirements.txt
 
 clean: ## Stop the embedded AWS and remove everything that was made.
 	@if [ -x $(BIN)/seatrial ]; then $(BIN)/seatrial local down --quiet || true; fi
-	@rm -rf $(VENV) node_modules cdk.out .seatrial .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) node_modules tests/browser/node_modules cdk.out .seatrial .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

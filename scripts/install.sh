@@ -31,5 +31,19 @@ if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modu
     PATH="$PWD/$venv/bin:$PATH" "$venv/bin/npm" ci --silent --no-audit --no-fund
     touch node_modules/.package-lock.json
 fi
+case " $* " in
+*" --no-dev "*) ;;
+*)
+    browser=tests/browser
+    if [ ! -f $browser/node_modules/.package-lock.json ] || [ $browser/package-lock.json -nt $browser/node_modules/.package-lock.json ]; then
+        say "installing the browser of the report's tests"
+        if PATH="$PWD/$venv/bin:$PATH" "$venv/bin/npm" ci --prefix $browser --silent --no-audit --no-fund --ignore-scripts; then
+            touch $browser/node_modules/.package-lock.json
+        else
+            say "it can't be installed: the tests that open the report in Chromium will be skipped"
+        fi
+    fi
+    ;;
+esac
 install -m 755 scripts/cdk.sh "$venv/bin/cdk"
 say "installed in $(($(date +%s) - began)) s"

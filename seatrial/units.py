@@ -8,6 +8,7 @@ GB = 10**9
 MS_PER_S = 1_000.0
 S_PER_HOUR = 3_600.0
 S_PER_MINUTE = 60.0
+BLENDED_TOKENS_PER_OUTPUT_TOKEN = 4  # three input tokens to one output token: the articles' blended price
 
 
 def gib(size_bytes: float) -> str:

@@ -67,7 +67,8 @@ def address_of(
         port = parts.port
     except ValueError as malformed:
         raise _unusable(url, str(malformed), hint) from malformed
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.query or parts.fragment or parts.username:
+    odd = parts.query or parts.fragment or "@" in parts.netloc or not _fits_a_request_line(url)
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or odd:
         raise _unusable(_without_login(url), "not of the form http(s)://host[:port][/path]", hint)
     return Address(
         tls=parts.scheme == "https",
@@ -122,6 +123,10 @@ def _operation(target: Target, schema: PayloadSchema, *, stream: bool) -> str:
 def _public_url(region: str) -> str:
     suffix = ".cn" if region.startswith("cn-") else ""
     return f"https://runtime.sagemaker.{region}.amazonaws.com{suffix}"
+
+
+def _fits_a_request_line(url: str) -> bool:
+    return url.isascii() and url.isprintable() and " " not in url
 
 
 def _without_login(url: str) -> str:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from seatrial.bench.interval import ROUNDING, fewest_bounded_from_above, normal, one_sided, share_interval
+from seatrial.bench.interval import (
+    ROUNDING,
+    fewest_bounded_from_above,
+    normal,
+    one_sided,
+    one_sided_rate,
+    share_interval,
+)
 from seatrial.bench.request import PER_REQUEST_METRICS
 from seatrial.bench.sample import PERCENTS, percentile_bounds
-from seatrial.bench.window import SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +39,8 @@ def latency_of(level: LevelResult, objective: Objective) -> Distribution | None:
 def bounds_of(level: LevelResult, objective: Objective, confidence: float) -> Interval | None:
     """Bound what an objective is about, each bound at a confidence of its own.
 
-    A percentile by order statistics, a mean by Student's t, a share by Wilson's score, throughput by batch means; see
-    `interval`, also for what they assume.
+    A percentile by order statistics, a mean by Student's t, a share by Wilson's score, throughput from its interval
+    (`throughput.output_tok_s_interval`); see `interval`, also for what they assume.
 
     Returns:
         The bounds; None where the level doesn't hold what they are made of.
@@ -46,7 +52,7 @@ def bounds_of(level: LevelResult, objective: Objective, confidence: float) -> In
         interval, measured = level.output_tok_s_interval, level.output_tok_s
         if interval is None or measured is None:
             return None
-        return one_sided(measured, interval, count=SLICES, tail=tail)
+        return one_sided_rate(measured, interval, tail=tail)
     values = latency_of(level, objective)
     if values is None:
         return None

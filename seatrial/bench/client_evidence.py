@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -107,7 +107,7 @@ def _open_loop(exchanges: Sequence[Exchange], streams: int) -> list[tuple[float,
     return [
         (
             exchange.sent_s - exchange.due_s,
-            bisect_right(taken_s, exchange.due_s) - bisect_right(ended_s, exchange.due_s) >= streams,
+            bisect_left(taken_s, exchange.due_s) - bisect_right(ended_s, exchange.due_s) >= streams,
         )
         for exchange in exchanges
         if exchange.due_s is not None

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from seatrial.bench.hdr import Ranked
 
 CONFIDENCE = 0.95
+BOTH_TAILS = (1 - CONFIDENCE) / 2
+SLICES = 10  # of a window
 EXACT_UP_TO = 100_000  # trials; beyond, the normal approximation's rank is off by less than one in a thousand
 SERIES_UP_TO = 200  # degrees of freedom; beyond, the expansion is right within 1e-7
 BISECTIONS = 80  # halve any interval of interest below the resolution of a float
@@ -85,15 +87,34 @@ def share_interval(hits: int, count: int, *, tail: float) -> Interval:
 def rate_interval(slices: Sequence[float], *, tail: float) -> Interval:
     """Bound a rate by batch means: the rates of equal slices of its window are taken for independent measurements.
 
-    Law and Kelton, Simulation Modeling and Analysis, on batch means. A slice shorter than a request sees only a part of
-    its course, so that neighbours make up for one another: the interval is then too wide rather than too narrow.
+    Law and Kelton, Simulation Modeling and Analysis, on batch means. It holds for slices longer than what happens in
+    them: of slices that share their requests, neighbours agree, and the interval is too narrow.
     """
     if len(slices) < FEWEST_SLICES:
         return NOTHING
     mean = math.fsum(slices) / len(slices)
     deviation = math.sqrt(math.fsum((rate - mean) ** 2 for rate in slices) / (len(slices) - 1))
-    bounds = mean_interval(mean=mean, deviation=deviation, count=len(slices), tail=tail)
-    return Interval(low=max(bounds.low or 0.0, 0.0), high=bounds.high)  # a rate isn't negative
+    return _not_negative(mean_interval(mean=mean, deviation=deviation, count=len(slices), tail=tail))
+
+
+def ratio_interval(rate: float, *, relative_deviation: float, count: float, tail: float) -> Interval:
+    """Bound the rate of a closed loop by how much its requests differ.
+
+    Each stream sends its next request when the last one is answered, so the rate is streams x mean of tokens / mean of
+    seconds, a renewal-reward process (Law and Kelton on the regenerative method). The relative variance of that ratio
+    is, to first order, the variance of tokens / mean tokens - seconds / mean seconds over the number of requests: a
+    long answer that takes long in proportion changes nothing.
+
+    Args:
+        rate: The measured rate.
+        relative_deviation: The standard deviation of that difference over requests.
+        count: Requests that the window holds.
+        tail: How often each bound may be wrong.
+    """
+    if count < 2:  # noqa: PLR2004 (one request doesn't differ)
+        return NOTHING
+    half = student_t(1 - tail, math.floor(count) - 1) * rate * relative_deviation / math.sqrt(count)
+    return _not_negative(Interval(low=rate - half, high=rate + half))
 
 
 def one_sided(middle: float, interval: Interval, *, count: int, tail: float) -> Interval:
@@ -105,20 +126,43 @@ def one_sided(middle: float, interval: Interval, *, count: int, tail: float) -> 
         count: How many measurements it is the mean of.
         tail: How often each bound may be wrong.
     """
-    if interval.high is None:
+    if count < 2:  # noqa: PLR2004 (as in `mean_interval`)
         return NOTHING
-    half = (interval.high - middle) * student_t(1 - tail, count - 1) / student_t((1 + CONFIDENCE) / 2, count - 1)
-    return Interval(low=middle - half, high=middle + half)
+    return _scaled(middle, interval, student_t(1 - tail, count - 1) / student_t(1 - BOTH_TAILS, count - 1))
+
+
+def one_sided_rate(rate: float, interval: Interval, *, tail: float) -> Interval:
+    """Return the bounds of a rate at another confidence than the two-sided 95 % of its interval.
+
+    The interval doesn't tell from how many measurements it is. Up to 97.5 % confidence very many would give the widest
+    bounds, above that few (ten slices are taken); the wider ones count.
+    """
+    scale = max(
+        normal(1 - tail) / normal(1 - BOTH_TAILS),
+        student_t(1 - tail, SLICES - 1) / student_t(1 - BOTH_TAILS, SLICES - 1),
+    )
+    return _scaled(rate, interval, scale)
 
 
 def precision_of(values: Sequence[float]) -> float | None:
     """Return half the 95 % interval of the median over the median; None while so few measurements give none."""
     ordered = sorted(values)
-    bounds = percentile_interval(ordered, 50, tail=(1 - CONFIDENCE) / 2)
+    bounds = percentile_interval(ordered, 50, tail=BOTH_TAILS)
     if bounds.low is None or bounds.high is None:
         return None
     median = percentile(ordered, 50)
     return (bounds.high - bounds.low) / 2 / median if median > 0 else None
+
+
+def _scaled(middle: float, interval: Interval, scale: float) -> Interval:
+    if interval.high is None:
+        return NOTHING
+    half = (interval.high - middle) * scale
+    return Interval(low=middle - half, high=middle + half)
+
+
+def _not_negative(bounds: Interval) -> Interval:
+    return Interval(low=max(bounds.low or 0.0, 0.0), high=bounds.high)
 
 
 @lru_cache(maxsize=1024)

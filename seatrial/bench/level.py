@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench import metrics
-from seatrial.bench.interval import rate_interval, share_interval
+from seatrial.bench.interval import BOTH_TAILS, share_interval
 from seatrial.bench.result import LevelResult
-from seatrial.bench.sample import BOTH_TAILS, distribution_of
+from seatrial.bench.sample import distribution_of
 from seatrial.bench.slo import judged
 from seatrial.bench.tally import tally_of
+from seatrial.bench.throughput import output_tok_s_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +124,7 @@ def with_queue_share(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
 
 def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
     counts, yielded, tokens = tally.counts, tally.throughput, tally.tokens
-    slices = yielded.output_tok_s_slices
+    request_ms = None if level.e2e_latency_ms is None else level.e2e_latency_ms.p50
     return replace(
         level,
         window=yielded.window,
@@ -131,7 +132,7 @@ def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
         ramp_errors=counts.ramp_errors,
         retried=counts.retried,
         total_tok_s=yielded.total_tok_s,
-        output_tok_s_interval=rate_interval(slices, tail=BOTH_TAILS) if slices else None,
+        output_tok_s_interval=output_tok_s_interval(yielded, request_ms=request_ms, arrival=tally.arrival),
         error_rate_interval=share_interval(counts.requests - counts.succeeded, counts.requests, tail=BOTH_TAILS),
         parts_per_token=metrics.parts_per_token(tokens.parts, tokens.written_in_parts),
         duration_s=counts.duration_s,

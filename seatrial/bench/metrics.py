@@ -6,7 +6,8 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seatrial.bench.window import SLICES, answered_by, prompt_read_by, tokens_by
+from seatrial.bench.interval import SLICES
+from seatrial.bench.window import share_by, share_inside
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -57,60 +58,54 @@ def send_lag_ms(record: RequestRecord) -> float | None:
 
 
 def output_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
-    """Output throughput, tokens/s: output tokens of successful requests made in the window / window, all copies.
+    """Output throughput, tokens/s: output tokens of successful requests in the window / window, all copies together.
 
-    They count whichever request they belong to, the ramp's too; the last ones of an answer that ended later don't
-    (`window.tokens_by`). None when no success told its tokens, or one didn't: a sum with a hole is no sum.
+    Requests count by the share of their time inside (`window.share_by`), the ramp's too. None when no success told its
+    tokens, or one didn't: a sum with a hole is no sum.
     """
     answered = [record for record in records if record.succeeded]
     if not answered or any(record.output_tokens is None for record in answered):
         return None
-    return _per_s(answered, tokens_by, time)
+    return _per_s(answered, time, lambda record: record.output_tokens or 0)
 
 
 def total_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
     """Total throughput, tokens/s: input and output tokens of successful requests in the window / window.
 
-    A prompt is read evenly from its sending to the first token. None when a success didn't tell one of its counts.
+    None when a success didn't tell one of its counts.
     """
     answered = [record for record in records if record.succeeded]
     written = output_tok_s(answered, time)
-    if written is None or any(record.input_tokens is None for record in answered):
+    read = _per_s(answered, time, lambda record: record.input_tokens or 0)
+    if written is None or read is None or any(record.input_tokens is None for record in answered):
         return None
-    read = _per_s(answered, lambda record, at_s: (record.input_tokens or 0) * prompt_read_by(record, at_s), time)
-    return None if read is None else written + read
+    return written + read
 
 
 def output_tok_s_slices(records: Sequence[RequestRecord], time: MeasuredTime) -> tuple[float, ...]:
     """Output throughput of each slice of the window, tokens/s; none where the window has no throughput."""
     if output_tok_s(records, time) is None:
         return ()
-    edges_s = time.edges_s()
-    totals = [0.0] * len(edges_s)
-    for record in records:
-        if record.succeeded:
-            for index, edge_s in enumerate(edges_s):
-                totals[index] += tokens_by(record, edge_s)
+    answered = [(record.output_tokens or 0, record) for record in records if record.succeeded]
+    totals = [math.fsum(tokens * share_by(record, edge_s) for tokens, record in answered) for edge_s in time.edges_s()]
     return tuple((after - before) * SLICES / time.length_s for before, after in pairwise(totals))
 
 
 def requests_per_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
-    """Successful requests per second of the window, each counted by the share of its time that lies inside."""
-    return _per_s([record for record in records if record.succeeded], answered_by, time)
+    """Successful requests per second of the window, each counted by the share of its time inside."""
+    return _per_s([record for record in records if record.succeeded], time, lambda _: 1)
 
 
 def goodput_requests_per_s(
     records: Sequence[RequestRecord], time: MeasuredTime, objectives: Sequence[Objective]
 ) -> float | None:
     """Goodput, 1/s: those of them that met every per-request objective."""
-    return _per_s([record for record in records if meets_every(record, objectives)], answered_by, time)
+    return _per_s([record for record in records if meets_every(record, objectives)], time, lambda _: 1)
 
 
 def in_flight(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
     """Requests in flight, failed ones too, averaged over the window: their seconds inside / window."""
-    return _per_s(
-        records, lambda record, at_s: min(max(at_s - record.sent_s, 0.0), record.ended_s - record.sent_s), time
-    )
+    return _per_s(records, time, lambda record: record.ended_s - record.sent_s)
 
 
 def parts_per_token(parts: int, tokens: int) -> float | None:
@@ -161,10 +156,9 @@ def _is_within(record: RequestRecord, objective: Objective) -> bool:
 
 
 def _per_s(
-    records: Sequence[RequestRecord], done_by: Callable[[RequestRecord, float], float], time: MeasuredTime
+    records: Sequence[RequestRecord], time: MeasuredTime, amount: Callable[[RequestRecord], float]
 ) -> float | None:
-    """Sum up what was done of each request between the window's ends, per second."""
+    """Sum up an amount of each request, by the share of its time inside the window, per second."""
     if time.length_s <= 0:
         return None
-    done = math.fsum(done_by(record, time.closed_s) - done_by(record, time.opened_s) for record in records)
-    return done / time.length_s
+    return math.fsum(amount(record) * share_inside(record, time) for record in records) / time.length_s

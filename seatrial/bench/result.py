@@ -49,13 +49,14 @@ class LevelResult:
         arrival: How requests were timed.
         offered_requests_per_s: What an open loop offered; None in a closed loop, whose `concurrency` says it. Of an
             open loop, `concurrency` is the mean in flight per copy, rounded up.
-        window: `steady`: throughput is what was made from the first measured request's sending to the last one's,
-            while all streams were busy; `whole`: over the whole level, where there is no such time.
-        ramp_requests: Requests sent before, not measured; those of their tokens that fall into the window count.
+        window: `steady`: throughput is over the time from the first measured request's sending to the last one's, while
+            all streams were busy; `whole`: over the whole level, where there is no such time. A request counts by the
+            share of its time inside, one of the ramp too.
+        ramp_requests: Requests sent before, whose latencies aren't measured.
         ramp_errors: How many of these failed, by error class; `errors` doesn't hold them.
         retried: How many failures were repeated, by error class, those of the ramp too.
         total_tok_s: Input and output tokens per second; None when the endpoint didn't tell both counts.
-        output_tok_s_interval: The interval of `output_tok_s`, from slices of the window.
+        output_tok_s_interval: The 95 % interval of `output_tok_s`; see `throughput.output_tok_s_interval`.
         error_rate_interval: Wilson's 95 % interval of the error rate.
         parts_per_token: Pieces on the wire per output token: 1 is a piece a token.
         queue_share: Share of the median TTFT that the lowest level's doesn't have: waiting for other requests.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.distribution import Distribution, Interval, percentile
 from seatrial.bench.hdr import HIGHEST_US, Histogram
-from seatrial.bench.interval import CONFIDENCE, mean_interval, percentile_interval
+from seatrial.bench.interval import BOTH_TAILS, mean_interval, percentile_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 US_PER_MS = 1_000.0
 PERCENTS: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
-BOTH_TAILS = (1 - CONFIDENCE) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

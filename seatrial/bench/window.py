@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.bench.distribution import percentile
+from seatrial.bench.interval import SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from seatrial.bench.record import RequestRecord
     from seatrial.bench.result import Window
 
-SLICES = 10
 ROUND_SHARE = 0.9  # answers of one round end a little apart, so that a window of one round is often a little shorter
 
 
@@ -85,37 +84,20 @@ def measured_time(records: Sequence[RequestRecord], *, ramp: int, steady: bool) 
     return window if window.length_s >= ROUND_SHARE * percentile(seconds, 50) > 0 else whole
 
 
-def answered_by(record: RequestRecord, at_s: float) -> float:
-    """Return how much of a request was done by a time, 0 to 1: the share of its time that was over.
+def share_by(record: RequestRecord, at_s: float) -> float:
+    """Return how much of a request was done by a time, 0 to 1: the share of its time from sending to end that was over.
 
-    Requests that were sent together end together. Counted by their ends, a window that opens or closes among such ends
-    would hold up to a whole round too many; counted by the share of their time inside, it holds what was worked there.
+    Requests, their prompts and their answers count in a window by the share of their time inside. Requests that were
+    sent together end together: counted by their ends, a window that opens or closes among such ends would hold up to a
+    whole round too many; with tokens counted as they arrive, it would hold more of the beginnings, when none arrives,
+    than of the ends. While all streams are busy, this way yields streams x tokens / time of a request wherever the
+    window lies.
     """
-    return _share(record.sent_s, record.ended_s, at_s)
-
-
-def prompt_read_by(record: RequestRecord, at_s: float) -> float:
-    """Return how much of a prompt was read by a time, 0 to 1: it is all read at the first token."""
-    return _share(record.sent_s, record.ended_s if record.first_token_s is None else record.first_token_s, at_s)
-
-
-def tokens_by(record: RequestRecord, at_s: float) -> float:
-    """Return how many output tokens of an answer were made by a time.
-
-    Each token event holds its share of the tokens that the answer has, and is made in the time since the event before
-    (the first: since the sending); likewise the whole of an answer that wasn't streamed.
-    """
-    tokens, times_s = record.output_tokens or 0, record.token_times_s
-    if not times_s:
-        return tokens * answered_by(record, at_s)
-    done = bisect_right(times_s, at_s)
-    if done == len(times_s):
-        return float(tokens)
-    before_s = times_s[done - 1] if done else record.sent_s
-    return tokens * (done + _share(before_s, times_s[done], at_s)) / len(times_s)
-
-
-def _share(from_s: float, to_s: float, at_s: float) -> float:
-    if at_s >= to_s:
+    if at_s >= record.ended_s:
         return 1.0
-    return (at_s - from_s) / (to_s - from_s) if at_s > from_s else 0.0
+    return (at_s - record.sent_s) / (record.ended_s - record.sent_s) if at_s > record.sent_s else 0.0
+
+
+def share_inside(record: RequestRecord, time: MeasuredTime) -> float:
+    """Return the share of a request's time that lies in a window, 0 to 1."""
+    return share_by(record, time.closed_s) - share_by(record, time.opened_s)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial.cli.bench_files import PromptFiles, earlier_result, keeping, prompted
+from seatrial.cli.bench_files import PromptFiles, keeping, prompted
 from seatrial.cli.bench_load import ArrivalChoice, LoadOptions, loaded_so
 from seatrial.cli.bench_server import ServerOptions, request_of_server
 from seatrial.cli.bench_show import conclude, watched
 from seatrial.cli.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.results import read_result
 
 if TYPE_CHECKING:
     from seatrial.bench.events import Watch
@@ -78,7 +79,9 @@ def bench(
         Literal["jumpstart-2024"] | None, typer.Option("--protocol", help="Measure as that article did.")
     ] = None,
     records: Annotated[Path | None, typer.Option("--records", help="Write every request here, as JSONL.")] = None,
-    against: Annotated[Path | None, typer.Option("--against", help="Earlier result to compare with.")] = None,
+    against: Annotated[
+        str | None, typer.Option("--against", help="Earlier result to compare with: a file or an s3:// URI.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write the report here.")] = None,
 ) -> None:
     """Load an endpoint, find its knee and judge it; exit 1 unless it passes.
@@ -136,19 +139,19 @@ def _asked(
     return _request(deployment), deployment.plan
 
 
-def _measured(request: TrialRequest, files: PromptFiles, records: Path | None, against: Path | None) -> TrialResult:
+def _measured(request: TrialRequest, files: PromptFiles, records: Path | None, against: str | None) -> TrialResult:
     from seatrial.bench.result import TrialResult
     from seatrial.bench.tools import Tools
     from seatrial.bench.trial import run_trial
 
-    baseline, uri = earlier_result(against), "" if against is None else against.as_posix()
+    baseline = None if against is None else read_result(against)
     with prompted(request, files) as (asked, file), keeping(records) as keep:
         asked.check()
         tools = Tools(prompts_file=file, replay_speed=files.speed)
         tools = tools if keep is None else replace(tools, keep=keep)
 
         def run(watch: Watch) -> TrialResult:
-            result = run_trial(asked, tools=replace(tools, watch=watch), baseline=baseline, baseline_uri=uri)
+            result = run_trial(asked, tools=replace(tools, watch=watch), baseline=baseline, baseline_uri=against or "")
             if not isinstance(result, TrialResult):
                 raise TypeError("a trial that never pauses has paused")
             return result

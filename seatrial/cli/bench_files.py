@@ -1,4 +1,4 @@
-"""The files that the command line's trial reads and writes: prompts, traces, tokenizers, earlier results, records."""
+"""The files that the command line's trial reads and writes: prompts, traces, tokenizers, records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from seatrial.bench.record import RequestRecord
     from seatrial.bench.request import TrialRequest
-    from seatrial.bench.result import TrialResult
     from seatrial.bench.tools import Keep
 
 MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
@@ -64,7 +63,7 @@ def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialR
         yield request, None
 
 
-def _named(request: TrialRequest, source: str, path: Path) -> TrialRequest:
+def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path) -> TrialRequest:
     from seatrial.bench.prompts.choose import digest_of
 
     rule = "SEA509" if source == "jsonl" else "SEA510"
@@ -72,14 +71,15 @@ def _named(request: TrialRequest, source: str, path: Path) -> TrialRequest:
         digest = digest_of(path)
     except OSError as unread:
         raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=path.as_posix()) from unread
-    named = "jsonl" if source == "jsonl" else "trace"
-    return replace(request, workload=replace(request.workload, source=named, source_digest=digest))
+    return replace(request, workload=replace(request.workload, source=source, source_digest=digest))
 
 
 def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
     from seatrial.bench.prompts.trace import read_trace
 
     trace = read_trace(path)
+    if trace.skipped:
+        typer.echo(f"{path.as_posix()}: {trace.skipped} recorded requests without a prompt or an answer are left out")
     workload = replace(
         request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
     )
@@ -118,20 +118,3 @@ def keeping(path: Path | None) -> Iterator[Keep | None]:
             yield keep
     except OSError as error:
         raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=path.as_posix()) from error
-
-
-def earlier_result(file: Path | None) -> TrialResult | None:
-    """Read the result to compare with.
-
-    Raises:
-        BenchError: SEA506 when it can't be read, SEA501 when it is no result of this release's.
-    """
-    from seatrial.bench.result import TrialResult
-
-    if file is None:
-        return None
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BenchError.of("SEA506", f"can't be read: {error}", where=file.as_posix()) from error
-    return TrialResult.from_json(text)

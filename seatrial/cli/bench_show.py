@@ -53,7 +53,14 @@ def _say(event: TrialEvent) -> None:
 def conclude(result: TrialResult, plan: Plan | None, output: Path | None) -> None:
     """Say what the trial found, write the report where one is asked for, and exit 1 unless the trial was passed."""
     from seatrial.report import write_report
+    from seatrial.report.jumpstart import is_jumpstart
 
+    if is_jumpstart(result):
+        from rich.console import Console
+
+        from seatrial.report.terminal.jumpstart import jumpstart_view
+
+        Console(highlight=False).print(jumpstart_view(result, plan))
     for knee in result.knees:
         typer.echo(f"knee ({knee.detector}): {knee.because}")
     typer.echo(f"scaling target: {result.target_because}")

@@ -92,20 +92,10 @@ def _text(file: Path) -> str:
 def _of_result(text: str, file: Path, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], str]:
     from seatrial.bench.result import TrialResult
     from seatrial.plan.points import check_trial, usable
-    from seatrial.predict.calibration import MeasuredPoint
+    from seatrial.report.outlook import points_of
 
     trial = TrialResult.from_json(text)
     asked, workload = trial.request, trial.request.workload
     measured = (asked.endpoint, asked.environment, workload.input_tokens, workload.output_tokens)
     check_trial(measured, loaded, file.as_posix())
-    copies = trial.live.copy_count or trial.request.copy_count
-    found = [
-        MeasuredPoint(
-            concurrency=level.concurrency,
-            output_tok_s=level.output_tok_s / copies,
-            ms_per_token_p90=level.ms_per_token.p90 if level.ms_per_token else None,
-        )
-        for level in trial.levels
-        if level.output_tok_s and level.succeeded == level.requests
-    ]
-    return usable(found, file.as_posix()), trial.engine_note
+    return usable(points_of(trial), file.as_posix()), trial.engine_note

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.options import EnvironmentsFolder, environments_folder
-from seatrial.errors import BenchError
+from seatrial.cli.results import read_result
 
 if TYPE_CHECKING:
     from seatrial.bench.result import TrialResult
@@ -35,7 +35,7 @@ def report(
     from seatrial.report import write_report
     from seatrial.report.jumpstart import is_jumpstart
 
-    measured = _read(result)
+    measured = read_result(result)
     if against is not None:
         measured = _compared(measured, against)
     plan, outlook = None, None
@@ -57,25 +57,7 @@ def report(
 def _compared(now: TrialResult, against: str) -> TrialResult:
     from seatrial.bench.baseline import compare
 
-    return replace(now, comparison=compare(now, _read(against), baseline_uri=against))
-
-
-def _read(result: str) -> TrialResult:
-    from seatrial.bench.result import TrialResult
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.deployment.live_stack import fetch_result
-
-    if result.startswith("s3://"):
-        import boto3
-
-        with aws_failures(result):
-            s3 = boto3.client("s3")
-        return fetch_result(result, s3)
-    try:
-        return TrialResult.from_json(Path(result).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"the result can't be read: {error}"
-        raise BenchError.of("SEA501", message, where=result, hint="name the file, or its s3:// URI") from error
+    return replace(now, comparison=compare(now, read_result(against), baseline_uri=against))
 
 
 def _planned(

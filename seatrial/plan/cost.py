@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.plan.document import Cost
-from seatrial.units import S_PER_HOUR, usd
+from seatrial.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, usd
 
 if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
 
 _MILLION = 1_000_000
-_TOKENS_PER_OUTPUT_TOKEN = 4  # three input tokens to one output token
 
 
 def usd_per_hour(instance: Instance, instance_count: int, discount: float = 0.0) -> float | None:
@@ -32,7 +31,7 @@ def usd_per_million(usd_per_hour: float, output_tok_s: float) -> float:
 
 def blended(usd_per_million_output_tokens: float) -> float:
     """Return the price of a million tokens at three input tokens to one output token (design.md, blended price)."""
-    return usd_per_million_output_tokens / _TOKENS_PER_OUTPUT_TOKEN
+    return usd_per_million_output_tokens / BLENDED_TOKENS_PER_OUTPUT_TOKEN
 
 
 def hourly_words(usd_per_hour: float | None, discount: float) -> str:

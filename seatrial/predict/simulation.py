@@ -104,7 +104,7 @@ class _Server:
 
 
 def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
-    """Run a closed loop to its end and return its requests in the order in which they end.
+    """Run a closed loop to its end and return its requests, those of the ramp too, in the order in which they end.
 
     Args:
         copy: The copy.
@@ -116,12 +116,12 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
     cached, longest = copy.architecture.cached_tokens, copy.input_tokens + copy.output_tokens
     outgrown = cached(copy.input_tokens + 1) < copy.input_tokens + 1
     growing = cached(longest + 1) - cached(longest) if outgrown else 1.0
-    unsent = concurrency * (protocol.requests_per_concurrency - 1)
+    total = protocol.ramp(concurrency) + protocol.measured(concurrency)
     server = _Server(
         copy=copy,
         costs=costs_of(copy),
         protocol=protocol,
-        unsent=unsent,
+        unsent=total - concurrency,
         arrivals=arrivals,
         most_running=copy.most_running,
         per_prefill=copy.prompts_per_prefill,
@@ -131,7 +131,6 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
         kept=cached(longest) - growing * longest if outgrown else 0.0,
         growing=growing,
     )
-    total = concurrency + unsent
     iterate = _chunked if copy.engine.scheduler == "chunked" else _separate
     while len(server.done) < total:
         if not server.batch and not server.chunk_done and not server.waiting:

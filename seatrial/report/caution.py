@@ -34,10 +34,20 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
             f"small random model on this machine's CPU, not of {planned}. They show that the deployment and the trial "
             "work; they say nothing about the speed or the cost of the real endpoint."
         )
-    if plan is None:
-        yield "No plan was given, so this report holds no prediction and no cost."
-    elif own is None:
+    void = [str(level.concurrency) for level in result.levels if not level.valid]
+    if void:
+        yield (
+            f"Void (○): at concurrency {', '.join(void)} the client was the limit, not the endpoint. These levels "
+            "count for no knee, no verdict and no cost."
+        )
+    if result.cross_check is not None and result.cross_check.agreed is False:
+        yield f"boto3 reads another answer than the trial's own parser: {result.cross_check.because}."
+    if result.comparison is not None and result.comparison.status == "worse":
+        yield f"Worse than the last release: {result.comparison.because}."
+    if plan is None and result.request.target.kind == "sagemaker":
+        yield "No plan was given, so this report holds no planned cost, and no prediction but the trial request's."
+    elif plan is not None and own is None:
         yield (
             f"The plan given ({plan.digest}) is not the one that this trial was made from "
-            f"({result.request.plan_digest}), so this report holds no prediction and no cost."
+            f"({result.request.plan_digest}), so this report leaves it out."
         )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from markupsafe import Markup, escape
 
 from seatrial.units import usd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial.bench.distribution import Interval
 
 DASH = "–"
 NO_SUCCESS = "no request succeeded"
@@ -24,16 +29,35 @@ class Cell:
         exact: The JSON number that the text rounds; empty when the text is exact.
         missing_because: Why there is no value; empty when there is one.
         tone: How it is set: `good`, `bad` and `unknown` carry a sign as well as a colour.
+        low: The lower end of its 95 % interval; None when it has none, or none can be given.
+        high: Its upper end.
     """
 
     text: str
     exact: str = ""
     missing_because: str = ""
     tone: Tone = "plain"
+    low: Cell | None = None
+    high: Cell | None = None
 
     @property
     def html(self) -> Markup:
-        """The value as HTML, escaped."""
+        """The value as HTML, escaped, its interval in small below it."""
+        interval = self._interval
+        return (
+            Markup('{} <small class="interval">{}</small>').format(self._value, interval) if interval else self._value
+        )
+
+    @property
+    def _interval(self) -> Markup | None:
+        if self.low is not None and self.high is not None:
+            return Markup("{}–{}").format(self.low.html, self.high.html)
+        if self.low is not None:
+            return Markup("≥ {}").format(self.low.html)
+        return None if self.high is None else Markup("≤ {}").format(self.high.html)
+
+    @property
+    def _value(self) -> Markup:
         if self.missing_because:
             return Markup('<abbr title="{}">{}</abbr>').format(self.missing_because, DASH)
         if self.exact:
@@ -55,6 +79,19 @@ def number(value: float | None, because: str, *, unit: str = "") -> Cell:
     if value is None:
         return missing(because)
     return Cell(f"{digits(value)} {unit}".rstrip(), exact=json.dumps(value))
+
+
+def with_interval(cell: Cell, interval: Interval | None, write: Callable[[float], Cell]) -> Cell:
+    """Return a cell with the ends of its 95 % interval, written as the value itself."""
+    if interval is None or cell.missing_because:
+        return cell
+    low, high = (None if end is None else write(end) for end in (interval.low, interval.high))
+    return replace(cell, low=low, high=high)
+
+
+def measured(value: float | None, because: str, interval: Interval | None) -> Cell:
+    """Return the cell of a measured number with its interval, or a dash with the reason."""
+    return with_interval(number(value, because), interval, lambda end: number(end, ""))
 
 
 def count(value: int) -> Cell:

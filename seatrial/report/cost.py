@@ -4,38 +4,83 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.report.cell import Cell, money, percent
+from seatrial.bench.conclusion import blended_cost_at, cost_at
+from seatrial.report.cell import Cell, count, money, number, percent
+from seatrial.report.level_values import NO_TOKEN_COUNT, why_missing
 from seatrial.report.section import Section
-from seatrial.report.table import Column, Table
+from seatrial.report.table import CONCURRENCY, Column, Table
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import TrialResult
+    from collections.abc import Iterator
+
+    from seatrial.bench.result import LevelResult, TrialResult
     from seatrial.plan.document import Plan
 
 NO_PRICE = "the catalog has no price for this instance type"
 NO_MEASURED_COST = "it needs a price, a knee and the endpoint's token counts"
-FORMULA = "Per million output tokens: price per hour / (3600 × tok/s) × 10⁶."
+NO_LEVEL_COST = "it needs a price and the endpoint's token counts"
+FORMULA = (
+    "Per million output tokens: price per hour / (3600 × tok/s) × 10⁶. Blended, per million tokens of input and output "
+    "at 3:1: that / 4."
+)
 
 
-def cost_section(result: TrialResult, plan: Plan) -> Section:
-    """Return the planned cost; the measured one beside it only for a real endpoint."""
-    paragraphs = [FORMULA]
-    if result.engine_note:
-        paragraphs.append(
-            "No cost follows from this trial's throughput: the tokens per second are those of a small random model on "
-            f"a CPU, the price is that of {plan.instance_type.value}; their quotient would describe neither."
-        )
-    cost = plan.cost
-    off = f", less the spec's discount of {percent(cost.discount)}" if cost.discount else ""
-    source = (f"Price: {cost.price_source}, {cost.price_date}{off}.",) if cost.price_source else ()
-    tables = (cost_table(result, plan),)
-    return Section(anchor="cost", heading="Cost", paragraphs=tuple(paragraphs), tables=tables, remarks=source)
+def cost_section(result: TrialResult, plan: Plan | None) -> Section:
+    """Return the planned cost; the measured one beside it only for a real endpoint.
+
+    Args:
+        result: The trial.
+        plan: Its own plan; None when it wasn't given.
+    """
+    tables = () if plan is None else (cost_table(result, plan),)
+    return Section(
+        anchor="cost",
+        heading="Cost",
+        paragraphs=tuple(_paragraphs(result, plan)),
+        tables=(*tables, *_measured_tables(result)),
+        remarks=() if plan is None else _source(plan),
+    )
+
+
+def has_cost(result: TrialResult, plan: Plan | None) -> bool:
+    """Return whether there is a cost to tell."""
+    return plan is not None or bool(_measured_tables(result))
 
 
 def cost_table(result: TrialResult, plan: Plan) -> Table:
-    """Return planned amounts, then the measured one if there can be one."""
+    """Return planned amounts, then the measured ones if there can be any."""
     columns = (Column("cost", kind="text"), Column("amount", "US dollars"), Column("of what", kind="prose"))
     return Table("Cost, planned and measured", columns, (*_planned(plan), *_measured(result)))
+
+
+def level_cost_table(result: TrialResult) -> Table:
+    """Return what tokens cost at each level that counts: the articles' formulas with the measured throughput."""
+    columns = (
+        CONCURRENCY,
+        Column("output per copy", "tok/s"),
+        Column("per million output tokens", "US dollars"),
+        Column("blended 3:1, per million", "US dollars"),
+    )
+    rows = tuple(tuple(_level_row(level, result)) for level in result.levels if level.valid)
+    return Table("Measured cost by level", columns, rows)
+
+
+def _paragraphs(result: TrialResult, plan: Plan | None) -> Iterator[str]:
+    yield FORMULA
+    if result.engine_note and plan is not None:
+        yield (
+            "No cost follows from this trial's throughput: the tokens per second are those of a small random model on "
+            f"a CPU, the price is that of {plan.instance_type.value}; their quotient would describe neither."
+        )
+    price = result.request.usd_per_hour_per_copy
+    if price is not None and not result.engine_note:
+        yield f"Measured cost is at ${price:,g} per hour and copy, the price in the trial's request."
+
+
+def _source(plan: Plan) -> tuple[str, ...]:
+    cost = plan.cost
+    off = f", less the spec's discount of {percent(cost.discount)}" if cost.discount else ""
+    return (f"Price: {cost.price_source}, {cost.price_date}{off}.",) if cost.price_source else ()
 
 
 def _planned(plan: Plan) -> tuple[tuple[Cell, ...], ...]:
@@ -60,5 +105,23 @@ def _planned(plan: Plan) -> tuple[tuple[Cell, ...], ...]:
 def _measured(result: TrialResult) -> tuple[tuple[Cell, ...], ...]:
     if result.engine_note:
         return ()
-    amount = money(result.usd_per_million_output_tokens, NO_MEASURED_COST)
-    return ((Cell("measured, per million output tokens"), amount, Cell("throughput at the scaling target's knee")),)
+    plain = money(result.usd_per_million_output_tokens, NO_MEASURED_COST)
+    mixed = money(result.blended_usd_per_million_tokens, NO_MEASURED_COST)
+    at_knee = Cell("throughput at the scaling target's knee")
+    return (
+        (Cell("measured, per million output tokens"), plain, at_knee),
+        (Cell("measured, blended, per million tokens"), mixed, Cell("likewise, 3 input tokens to 1 output token")),
+    )
+
+
+def _measured_tables(result: TrialResult) -> tuple[Table, ...]:
+    priced = result.request.usd_per_hour_per_copy is not None and not result.engine_note
+    return (level_cost_table(result),) if priced and any(level.valid for level in result.levels) else ()
+
+
+def _level_row(level: LevelResult, result: TrialResult) -> Iterator[Cell]:
+    per_copy = None if level.output_tok_s is None else level.output_tok_s / result.request.copy_count
+    yield count(level.concurrency)
+    yield number(per_copy, why_missing(level, NO_TOKEN_COUNT))
+    yield money(cost_at(result.request, level), NO_LEVEL_COST)
+    yield money(blended_cost_at(result.request, level), NO_LEVEL_COST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.report.cell import NO_SUCCESS
+from seatrial.report.cell import NO_SUCCESS, Cell, count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +18,11 @@ NO_INPUT_COUNT = "the endpoint did not tell how many tokens the prompt has"
 NOT_STREAMED = "no answer was streamed"
 NO_SECOND_TOKEN = "no request streamed two tokens or more"  # noqa: S105 (likewise)
 NO_DURATION = "the measured window has no length"
+
+
+def level_name(level: LevelResult) -> Cell:
+    """Return a level's concurrency, with a ring when it is void."""
+    return count(level.concurrency) if level.valid else Cell(f"○ {level.concurrency:,}", exact=str(level.concurrency))
 
 
 def latency_of(level: LevelResult, metric: Metric) -> Distribution | None:

@@ -1,30 +1,30 @@
-"""The report as Markdown for a pull request: verdict, levels, checks, knees, and what to know before reading."""
+"""The report as Markdown for a pull request: verdict and levels first, what else there is folded below."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from seatrial.report.caution import cautions, is_comparable, plan_of_trial
 from seatrial.report.cell import digits
+from seatrial.report.command import trial_name
+from seatrial.report.comparison import comparison_status, comparison_table
+from seatrial.report.cost import cost_table, level_cost_table
+from seatrial.report.escape import escaped, markdown_table
+from seatrial.report.failures import failure_table, has_failures
 from seatrial.report.judgement import checks_table, knee_table
-from seatrial.report.levels import failure_table, summary_table
+from seatrial.report.jumpstart import is_jumpstart, jumpstart_table
+from seatrial.report.levels import summary_table
 from seatrial.report.prediction import comparison_tables
-from seatrial.report.printable import printable
 from seatrial.report.quantity import band_text
+from seatrial.report.sentence import sentence
+from seatrial.report.validity import validity_sentence, validity_table
+from seatrial.units import usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.bench.result import TrialResult
     from seatrial.plan.document import Plan
-    from seatrial.report.cell import Cell
-    from seatrial.report.table import Table
-
-_PUNCTUATION = re.compile(r"[\\`*{}\[\]<>|~#$&]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
-_LINK = re.compile(r"(?i):(?=//)|(?<=\bwww)\.")
-_MENTION = re.compile(r"@(?=\w)")
-_UNBROKEN_MENTION = "@\N{WORD JOINER}"
 
 
 def render_markdown(result: TrialResult, plan: Plan | None) -> str:
@@ -32,46 +32,28 @@ def render_markdown(result: TrialResult, plan: Plan | None) -> str:
     return "\n\n".join(_blocks(result, plan)) + "\n"
 
 
-def escaped(text: str) -> str:
-    """Write a text that may have come over the network so that Markdown shows it and does nothing with it.
-
-    No markup, no link, no table cell, no mention of a user, one line.
-    """
-    line = printable(" ".join(text.split()))
-    marked = _LINK.sub(r"\\\g<0>", _PUNCTUATION.sub(r"\\\g<0>", line))
-    return _MENTION.sub(_UNBROKEN_MENTION, marked)
-
-
-def markdown_table(table: Table) -> str:
-    """Write a table; reasons for missing values follow below it."""
-    lines = [
-        _line(escaped(column.heading) for column in table.columns),
-        _line("---:" if column.kind == "number" else ":---" for column in table.columns),
-        *(_line(map(_cell, row)) for row in table.cells),
-    ]
-    reasons = [f"– : {escaped(because)}" for because in table.missing_because]
-    return "\n".join([*lines, "", "  \n".join(reasons)] if reasons else lines)
-
-
 def _blocks(result: TrialResult, plan: Plan | None) -> Iterator[str]:
-    name = f"{escaped(result.request.endpoint)} in {escaped(result.request.environment)}"
-    yield f"## Sea trial of {name}: {result.verdict.status}"
+    yield f"## Sea trial of {escaped(trial_name(result.request))}: {result.verdict.status}"
     yield f"**{result.verdict.status.upper()}**: {escaped(result.verdict.because)}."
     yield from (f"> {escaped(caution)}" for caution in cautions(result, plan))
-    yield from _level_blocks(result)
     if result.verdict.checks:
-        yield f"### The SLO at the gate, {result.request.gate_concurrency} per copy"
         yield markdown_table(checks_table(result))
-    yield "### Knees"
-    yield markdown_table(knee_table(result))
+    yield _target(result)
+    yield from _level_blocks(result)
+    yield from _comparison_blocks(result)
+    for summary, blocks in _folded(result, plan_of_trial(result, plan)):
+        yield "\n\n".join((f"<details>\n<summary>{summary}</summary>", *blocks, "</details>"))
+    yield _origin(result)
+
+
+def _target(result: TrialResult) -> str:
     target = f"**{digits(result.target_concurrency_per_copy)}** requests in flight per copy"
-    yield f"Scaling target: {target} ({escaped(result.target_because)})."
-    own = plan_of_trial(result, plan)
-    if own is not None and result.levels and is_comparable(result, own):
-        yield "### Predicted beside measured, one copy"
-        yield escaped(band_text(own))
-        yield from map(markdown_table, comparison_tables(result, own))
-    yield f"Plan `{escaped(result.request.plan_digest)}`, started {escaped(result.started_at)}."
+    text = f"Scaling target: {target} ({escaped(result.target_because)})."
+    cost, mixed = result.usd_per_million_output_tokens, result.blended_usd_per_million_tokens
+    if cost is None or result.engine_note:
+        return text
+    blended = "" if mixed is None else f", {escaped(usd(mixed))} blended 3:1"
+    return f"{text} There a million output tokens cost {escaped(usd(cost))}{blended}."
 
 
 def _level_blocks(result: TrialResult) -> Iterator[str]:
@@ -81,14 +63,35 @@ def _level_blocks(result: TrialResult) -> Iterator[str]:
         return
     yield markdown_table(summary_table(result))
     yield f"Stopped: {escaped(result.stopped_because)}."
-    if any(level.errors for level in result.levels):
-        yield "### Failed requests"
-        yield markdown_table(failure_table(result))
 
 
-def _cell(cell: Cell) -> str:
-    return escaped(cell.text)
+def _comparison_blocks(result: TrialResult) -> Iterator[str]:
+    comparison = result.comparison
+    if comparison is not None:
+        yield "### Against the last release"
+        yield f"**{comparison_status(comparison).text}**: {escaped(sentence(comparison.because))}"
+        if comparison.changes:
+            yield markdown_table(comparison_table(comparison))
 
 
-def _line(cells: Iterator[str] | map[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _folded(result: TrialResult, plan: Plan | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "Knees", (markdown_table(knee_table(result)),)
+    if is_jumpstart(result) and result.levels:
+        yield "By the JumpStart article's protocol", (markdown_table(jumpstart_table(result, plan)),)
+    if has_failures(result):
+        yield "Failed requests", (markdown_table(failure_table(result)),)
+    if plan is not None and result.levels and is_comparable(result, plan):
+        tables = map(markdown_table, comparison_tables(result, plan))
+        yield "Predicted beside measured, one copy", (escaped(band_text(plan)), *tables)
+    if plan is not None:
+        yield "Cost", (markdown_table(cost_table(result, plan)),)
+    elif result.request.usd_per_hour_per_copy is not None and not result.engine_note and result.levels:
+        yield "Cost", (markdown_table(level_cost_table(result)),)
+    if any(level.client is not None for level in result.levels):
+        yield "Was the client the limit?", (escaped(validity_sentence(result)), markdown_table(validity_table(result)))
+
+
+def _origin(result: TrialResult) -> str:
+    version = f", Seatrial {escaped(result.seatrial_version)}" if result.seatrial_version else ""
+    plan = f"Plan `{escaped(result.request.plan_digest)}`, started" if result.request.plan_digest else "Started"
+    return f"{plan} {escaped(result.started_at)}{version}."

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.cell import Cell, count, digits, missing, number, percent
 from seatrial.report.chart.panel import Band, Panel, Series
-from seatrial.report.level_values import NO_TOKEN_COUNT, why_missing
-from seatrial.report.levels import CONCURRENCY
+from seatrial.report.level_values import NO_TOKEN_COUNT, level_name, why_missing
+from seatrial.report.outlook import outlook_sentence, outlook_table, ratio_sentence
 from seatrial.report.quantity import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
 from seatrial.report.section import Section
-from seatrial.report.table import Column, Table
+from seatrial.report.table import CONCURRENCY, Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial.bench.result import LevelResult, TrialResult
     from seatrial.plan.document import CurvePoint, Plan
+    from seatrial.report.chart.panel import Point
+    from seatrial.report.outlook import Outlook
     from seatrial.report.quantity import Quantity
 
 NOT_PREDICTED = "the plan predicts nothing at this concurrency"
@@ -35,13 +37,21 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
         anchor="prediction",
         heading="What the plan predicts for the GPU",
         paragraphs=(apart, band_text(plan), plan.regime.sentence),
-        panels=tuple(_panels(result, plan, measured=False)),
+        panels=tuple(_panels(result, plan, QUANTITIES, measured=False)),
         tables=(predicted_table(plan),),
     )
 
 
-def prediction_beside(result: TrialResult, plan: Plan) -> Section:
-    """Return predicted beside measured, with the relative difference and the band."""
+def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None = None) -> Section:
+    """Return predicted beside measured, with the relative difference and the band, and what a calibration would change.
+
+    The curves of the 95th percentiles stand in the first figure; here are those of the means.
+
+    Args:
+        result: The trial.
+        plan: Its own plan.
+        outlook: The calibration that the trial would give; None when the spec wasn't given.
+    """
     beside = (
         "Both for one copy: means beside means, 95th percentiles beside 95th percentiles. The difference is (measured "
         f"- predicted) / predicted, and is marked where the measured value lies outside the band, {EDGES}."
@@ -49,10 +59,25 @@ def prediction_beside(result: TrialResult, plan: Plan) -> Section:
     return Section(
         anchor="prediction",
         heading="Predicted beside measured",
-        paragraphs=(beside, *_of_local(result, plan), band_text(plan), plan.regime.sentence),
-        panels=tuple(_panels(result, plan, measured=True)),
-        tables=comparison_tables(result, plan),
+        paragraphs=(
+            beside,
+            *_of_local(result, plan),
+            band_text(plan),
+            plan.regime.sentence,
+            *_calibration(result, plan, outlook),
+        ),
+        panels=tuple(_panels(result, plan, MEANS, measured=True)),
+        tables=(*comparison_tables(result, plan), *_calibration_tables(outlook)),
     )
+
+
+def _calibration(result: TrialResult, plan: Plan, outlook: Outlook | None) -> tuple[str, ...]:
+    sentence = ratio_sentence(result, plan) if outlook is None else outlook_sentence(outlook)
+    return (sentence,) if sentence else ()
+
+
+def _calibration_tables(outlook: Outlook | None) -> tuple[Table, ...]:
+    return (outlook_table(outlook),) if outlook is not None and outlook.entry is not None else ()
 
 
 def _of_local(result: TrialResult, plan: Plan) -> tuple[str, ...]:
@@ -94,7 +119,7 @@ def _comparison_table(caption: str, result: TrialResult, plan: Plan, quantities:
     points = {point.concurrency: point for point in plan.curve}
     rows = (
         (
-            count(level.concurrency),
+            level_name(level),
             *chain.from_iterable(
                 _comparison(level, points.get(level.concurrency), quantity, result, plan) for quantity in quantities
             ),
@@ -129,8 +154,8 @@ def _difference(expected: float | None, measured: float | None, share: float) ->
     return Cell(text) if low <= measured <= high else Cell(f"{text} outside", tone="unknown")
 
 
-def _panels(result: TrialResult, plan: Plan, *, measured: bool) -> Iterator[Panel]:
-    for quantity in QUANTITIES if plan.curve else ():
+def _panels(result: TrialResult, plan: Plan, quantities: Sequence[Quantity], *, measured: bool) -> Iterator[Panel]:
+    for quantity in quantities if plan.curve else ():
         points = tuple((point.concurrency, quantity.predicted(point)) for point in plan.curve)
         unit, share = quantity.unit, quantity.band(plan)
         yield Panel(
@@ -146,7 +171,10 @@ def _panels(result: TrialResult, plan: Plan, *, measured: bool) -> Iterator[Pane
 def _measured(result: TrialResult, quantity: Quantity, *, measured: bool) -> Iterator[Series]:
     if measured:
         copies = result.request.copy_count
-        points = tuple((level.concurrency, quantity.measured(level, copies)) for level in result.levels)
-        series = Series("measured", "first", points)
+        points: tuple[Point, ...] = tuple(
+            (level.concurrency, quantity.measured(level, copies)) for level in result.levels
+        )
+        void = frozenset(level.concurrency for level in result.levels if not level.valid)
+        series = Series("measured", "first", points, void)
         if series.known:
             yield series

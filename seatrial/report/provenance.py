@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from seatrial.plan.document import Decision, Image
-from seatrial.report.cell import Cell, count, missing
+from seatrial.report.cell import Cell, count, missing, number
+from seatrial.report.command import command_of
 from seatrial.report.section import Fact, Folded, Section
 from seatrial.report.table import Column, Table
 
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 
     from seatrial.bench.result import TrialResult
     from seatrial.plan.document import Plan
+
+
+REPRODUCTION = (
+    "The plan's digest decides the deployment and, with the start, seeds the prompts; the request below holds "
+    "everything else."
+)
 
 
 def live_section(result: TrialResult) -> Section:
@@ -48,16 +55,31 @@ def reproduction_section(result: TrialResult) -> Section:
     return Section(
         anchor="reproduce",
         heading="How to reproduce this trial",
-        paragraphs=(
-            "The plan's digest decides the deployment and seeds the prompts; the request below holds everything else.",
+        paragraphs=(REPRODUCTION,),
+        facts=tuple(_circumstances(result)),
+        folded=(
+            Folded("Command", command_of(request)),
+            Folded("The trial's request (JSON)", json.dumps(json.loads(request.to_json()), indent=2)),
         ),
-        facts=(
-            Fact("Spec", Cell(request.endpoint, tone="code")),
-            Fact("Environment", Cell(request.environment, tone="code")),
-            Fact("Plan digest", Cell(request.plan_digest, tone="code")),
-        ),
-        folded=(Folded("The trial's request (JSON)", json.dumps(json.loads(request.to_json()), indent=2)),),
     )
+
+
+def _circumstances(result: TrialResult) -> Iterator[Fact]:
+    request = result.request
+    yield Fact("Spec", Cell(request.endpoint, tone="code"))
+    yield Fact("Environment", Cell(request.environment, tone="code"))
+    digest = request.plan_digest
+    yield Fact("Plan digest", Cell(digest, tone="code") if digest else missing("no plan was deployed"))
+    yield Fact("Seed of the prompts", Cell(f"{digest}:{result.started_at}", tone="code"))
+    yield Fact("Seatrial", Cell(result.seatrial_version) if result.seatrial_version else missing("it was not noted"))
+    yield Fact("Result schema", Cell(result.schema_version))
+    yield Fact("Protocol", Cell(request.load.protocol))
+    if request.workload.source != "synthetic":
+        yield Fact("Prompts", Cell(request.workload.source), f"SHA-256 {request.workload.source_digest}")
+    if result.words_per_token is not None:
+        yield Fact("Words per token", number(result.words_per_token, ""), "of the synthetic prompts")
+    if result.clock_offset_s is not None:
+        yield Fact("Clock corrected by", number(result.clock_offset_s, "", unit="s"), "as the service's refusal told")
 
 
 def _named(name: str | None, because: str) -> Cell:

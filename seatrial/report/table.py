@@ -26,6 +26,9 @@ class Column:
         return " ".join(word for word in words if word)
 
 
+CONCURRENCY = Column("concurrency", "per copy")
+
+
 @dataclass(frozen=True, slots=True)
 class Heading:
     """One cell of the table's head."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.result import TrialResult
     from seatrial.plan.document import Plan
+    from seatrial.report.outlook import Outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +32,24 @@ class Report:
     json: Path
 
 
-def write_report(result: TrialResult, plan: Plan | None, folder: Path) -> Report:
+def write_report(result: TrialResult, plan: Plan | None, folder: Path, *, outlook: Outlook | None = None) -> Report:
     """Write `report.html`, `report.md` and `report.json` to a folder, over an earlier report if there is one.
 
-    The JSON is the result itself, indented: `TrialResult.from_json` reads it back.
+    The JSON is the result itself, indented: `TrialResult.from_json` reads it back, and the schema trial-result in
+    `docs/schema` describes it.
+
+    Args:
+        result: The trial.
+        plan: A locked plan.
+        folder: Where to write.
+        outlook: The calibration that the trial would give; None when the spec isn't at hand.
 
     Raises:
         BenchError: SEA506 when the files can't be written; then none is changed.
     """
     report = Report(html=folder / "report.html", markdown=folder / "report.md", json=folder / "report.json")
     texts = {
-        report.html: redacted(render_html(result, plan)),
+        report.html: redacted(render_html(result, plan, outlook)),
         report.markdown: redacted(render_markdown(result, plan)),
         report.json: redacted(render_json(result)),
     }

@@ -63,6 +63,9 @@ def test_own_url(url: str, authority: str, path: str) -> None:
         ("http://", "http://", "not of the form http(s)://host[:port][/path]"),
         ("http://host?x=1", "http://host?x=1", "not of the form http(s)://host[:port][/path]"),
         ("http://me:secret@host", "http://host", "not of the form http(s)://host[:port][/path]"),
+        ("http://:secret@host", "http://host", "not of the form http(s)://host[:port][/path]"),
+        ("http://host/a b", "http://host/a b", "not of the form http(s)://host[:port][/path]"),
+        ("http://höst", "http://höst", "not of the form http(s)://host[:port][/path]"),
         ("http://host:99999", "http://host:99999", "Port out of range 0-65535"),
     ],
 )

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.bench.decode import output_tokens, record_of
+from seatrial.bench.decode import MAX_EARLY_BYTES, failure_of, output_tokens, record_of
 from seatrial.bench.exchange import Exchange, Inbox
 from seatrial.bench.failure import Failure
 from seatrial.bench.wire.event_stream import encode_frame
@@ -49,6 +50,7 @@ def test_each_token_has_the_time_of_its_arrival() -> None:
 
 
 STREAM = HEAD + frames(*lines(3)) + END
+CONTINUED_STREAM = b"HTTP/1.1 100 Continue\r\n\r\n" + STREAM[:-2] + b"X-Trailer: y\r\n\r\n"
 
 
 @given(st.lists(st.integers(min_value=0, max_value=len(STREAM))))
@@ -157,6 +159,86 @@ def test_no_response_at_all() -> None:
     refused = Failure("connection", "Connection refused")
     record = record_of(exchange([], refused), stream=True)
     assert (record.error, record.status, record.detail) == ("connection", None, "Connection refused")
+
+
+@pytest.mark.parametrize(
+    ("location", "where"),
+    [
+        ("Location: https://other.example:8443/x?X-Amz-Signature=secret", "other.example"),
+        ("Location: /elsewhere?token=secret", "another path of the same host"),
+        ("Location: https://[broken", "another path of the same host"),
+        ("X: y", "nowhere"),
+    ],
+)
+def test_a_redirect_is_refused_without_a_word_of_its_query(location: str, where: str) -> None:
+    head = f"HTTP/1.1 307 Temporary Redirect\r\n{location}\r\nContent-Length: 0\r\n\r\n"
+    record = record_of(exchange([head.encode()]), stream=True)
+    assert (record.error, record.status) == ("protocol", 307)
+    assert record.detail == f"HTTP 307: redirected to {where}: refused, a trial loads one endpoint"
+
+
+def test_parts_are_frames_or_lines_and_none_where_nothing_streamed() -> None:
+    first, second = lines(2)
+    framed = exchange([HEAD, frames(first[:5], first[5:] + second[:9], second[9:]) + END])
+    assert record_of(framed, stream=True).parts == 3
+    plain = HEAD.replace(b"application/vnd.amazon.eventstream", b"text/event-stream")
+    sse = b"".join(b"data: " + line + b"\n" for line in (first, second)) + b"data: [DONE]\n\n"
+    assert record_of(exchange([plain, chunk(sse[:20]), chunk(sse[20:]) + END]), stream=True).parts == 3
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: 22\r\n\r\n" + b'{"generated_text":"x"}'
+    assert record_of(exchange([whole]), stream=False).parts is None
+    assert record_of(exchange([], Failure("connection", "Connection refused")), stream=True).parts is None
+
+
+def test_number_dueness_and_retries_go_from_the_exchange_into_the_record() -> None:
+    done = replace(exchange([HEAD, frames(*lines(1)) + END]), index=7, due_s=0.25, retried=("throttled",))
+    record = record_of(done, stream=True)
+    assert (record.index, record.due_s, record.retried) == (7, 0.25, ("throttled",))
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "error"),
+    [
+        ([b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"], "throttled"),
+        ([HEAD + frames(b'{"error":"Model is overloaded","error_type":"overloaded"}\n') + END], "throttled"),
+        ([HEAD + frames(*lines(1)) + END], None),
+        ([HEAD, frames(b" " * MAX_EARLY_BYTES), frames(b'{"error":"x","error_type":"overloaded"}\n') + END], None),
+    ],
+)
+def test_while_the_clock_runs_only_refusals_and_short_answers_are_read(
+    arrivals: list[bytes], error: str | None
+) -> None:
+    failure = failure_of(exchange(arrivals))
+    assert (failure and failure.error) == error
+
+
+def test_the_date_of_an_answer_can_be_read() -> None:
+    head = b"HTTP/1.1 403 Forbidden\r\nDate: Wed, 19 Nov 2025 12:00:00 GMT\r\nContent-Length: 0\r\n\r\n"
+    found = exchange([head]).inbox.head
+    assert found is not None
+    assert found.headers["date"] == "Wed, 19 Nov 2025 12:00:00 GMT"
+
+
+@given(
+    st.sampled_from([STREAM, CONTINUED_STREAM]),
+    st.lists(st.integers(min_value=0, max_value=len(STREAM))),
+    st.integers(min_value=0, max_value=len(STREAM) - 1),
+    st.integers(min_value=0, max_value=255),
+)
+def test_a_changed_byte_never_makes_a_wrong_text(stream: bytes, cuts: list[int], position: int, value: int) -> None:
+    """Whatever byte of a stream is another, and however it is split, the record is the same or a failure."""
+    damaged = bytearray(stream)
+    damaged[position] = value
+    edges = sorted({0, *cuts, len(damaged)})
+    inbox = Inbox()
+    failure: Failure | None = None
+    try:
+        for a, b in itertools.pairwise(edges):
+            inbox.add(1.0, bytes(damaged[a:b]))
+        inbox.close()
+    except ProtocolError as malformed:
+        failure = Failure("protocol", str(malformed))
+    record = record_of(Exchange(0.0, 1.0, inbox, failure), stream=True)
+    assert record.error is not None or record.output_tokens in (3, 4)
 
 
 @given(

@@ -16,9 +16,11 @@ from seatrial.bench.interval import (
     mean_interval,
     normal,
     one_sided,
+    one_sided_rate,
     percentile_interval,
     precision_of,
     rate_interval,
+    ratio_interval,
     share_interval,
     student_t,
 )
@@ -155,6 +157,27 @@ def test_a_bound_at_another_confidence() -> None:
     bounds = one_sided(100.0, both, count=10, tail=0.1)
     assert (bounds.low, bounds.high) == pytest.approx((95.627, 104.373), abs=1e-3)  # 1.383 x 10 / sqrt(10) = 4.373
     assert one_sided(100.0, Interval(low=None, high=None), count=1, tail=0.1) == Interval(low=None, high=None)
+
+
+@pytest.mark.parametrize(
+    ("tail", "half"),
+    [
+        (0.1, 13.08),  # 20 x 1.282 / 1.960, as of very many measurements
+        (0.01, 24.95),  # 20 x 2.821 / 2.262, as of ten
+        (0.025, 20.0),
+    ],
+)
+def test_a_bound_of_a_rate_at_another_confidence(tail: float, half: float) -> None:
+    bounds = one_sided_rate(100.0, Interval(low=80.0, high=120.0), tail=tail)
+    assert (bounds.low, bounds.high) == pytest.approx((100.0 - half, 100.0 + half), abs=0.01)
+
+
+def test_the_rate_of_a_closed_loop_is_bounded_by_how_much_requests_differ() -> None:
+    # t of 15 degrees of freedom: 2.131; 2.131 x 100 x 0.2 / sqrt(16) = 10.66
+    bounds = ratio_interval(100.0, relative_deviation=0.2, count=16.0, tail=0.025)
+    assert (bounds.low, bounds.high) == pytest.approx((89.34, 110.66), abs=0.01)
+    assert ratio_interval(100.0, relative_deviation=0.2, count=1.9, tail=0.025) == Interval(low=None, high=None)
+    assert ratio_interval(100.0, relative_deviation=0.9, count=2.0, tail=0.025).low == 0.0
 
 
 @pytest.mark.parametrize(

@@ -83,31 +83,15 @@ def test_a_request_counts_by_the_share_of_its_time_in_the_window(record: MakeRec
     assert metrics.requests_per_s([record()], over(11.0, 12.0)) == 0.0
 
 
-def test_tokens_count_when_they_are_made(record: MakeRecord) -> None:
-    # 10.2 | 10.3 | 10.5 | 10.8: two tokens and half of the third by 10.4, and all by 10.8
-    assert metrics.output_tok_s([record()], over(10.0, 10.4)) == pytest.approx(2.5 / 0.4)
-    assert metrics.output_tok_s([record()], over(10.4, 10.8)) == pytest.approx(1.5 / 0.4)
-
-
-def test_bundled_tokens_count_by_event(record: MakeRecord) -> None:
-    bundled = record(output_tokens=12, output_tokens_from="reported")
-    assert metrics.output_tok_s([bundled], over(10.0, 10.3)) == pytest.approx(20.0)  # 2 events of 3 / 0.3 s
-
-
-def test_an_answer_that_did_not_stream_is_made_evenly(record: MakeRecord) -> None:
-    whole = record(first_token_s=None, token_times_s=())
-    assert metrics.output_tok_s([whole], over(10.0, 10.5)) == pytest.approx(4.0)  # half of 4 tokens in half a second
-
-
-def test_a_prompt_is_read_until_the_first_token(record: MakeRecord) -> None:
-    # by 10.1 half of 16 prompt tokens and half of the first token
-    assert metrics.total_tok_s([record()], over(10.0, 10.1)) == pytest.approx(85.0)  # 8.5 / 0.1 s
+def test_its_tokens_count_by_the_same_share(record: MakeRecord) -> None:
+    assert metrics.output_tok_s([record()], over(10.0, 10.25)) == pytest.approx(4.0)  # a quarter of 4 tokens in 0.25 s
+    assert metrics.total_tok_s([record()], over(10.0, 10.25)) == pytest.approx(20.0)  # a quarter of 20
+    assert metrics.output_tok_s([record()], over(10.75, 11.25)) == pytest.approx(2.0)  # the last quarter, in 0.5 s
 
 
 def test_slices_share_out_the_throughput(record: MakeRecord) -> None:
-    slices = metrics.output_tok_s_slices([record()], over(10.0, 11.0))
-    # tokens made per slice of 0.1 s: .5 .5 1 .5 .5 1/3 1/3 1/3 0 0
-    assert slices == pytest.approx((5, 5, 10, 5, 5, 10 / 3, 10 / 3, 10 / 3, 0, 0))
+    slices = metrics.output_tok_s_slices([record(), record(ended_s=10.5)], over(10.0, 11.0))
+    assert slices == pytest.approx((12.0,) * 5 + (4.0,) * 5)  # 4 and 8 tok/s, then 4
     assert metrics.output_tok_s_slices([record(output_tokens=None)], over(10.0, 11.0)) == ()
 
 

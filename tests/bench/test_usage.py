@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 def test_shares_are_between_the_samples_nearest_outside() -> None:
     meter = UsageMeter([Sample(10.0, 1.0, 0.0), Sample(11.0, 1.5, 0.1), Sample(12.0, 2.5, 0.3), Sample(13.0, 2.6, 0.3)])
-    assert meter.shares(10.0, 11.9) == (pytest.approx(0.75), pytest.approx(0.15))
-    assert meter.shares(11.5, 13.0) == (pytest.approx(0.55), pytest.approx(0.1))
+    assert list(meter.shares(10.0, 11.9)) == pytest.approx([0.75, 0.15])
+    assert list(meter.shares(11.5, 13.0)) == pytest.approx([0.55, 0.1])
     assert meter.cpu_s == pytest.approx(1.6)
 
 

@@ -132,6 +132,64 @@ def test_clients_start_one_by_one(copy_of: PlaceCopy) -> None:
     assert sorted(request.sent_s for request in requests) == pytest.approx([0.0, 0.03, 0.06, 0.09])
 
 
+def test_a_level_without_a_ramp_takes_its_whole_time(copy_of: PlaceCopy) -> None:
+    whole = replace(TRIAL, ramp_per_concurrency=0)
+    requests = simulate(copy_of(), 8, whole)
+
+    wall_s = max(request.last_token_s for request in requests)
+    assert len(requests) == 3 * 8
+    assert outcome(copy_of(), 8, whole).output_tok_s == pytest.approx(3 * 8 * 256 / wall_s)
+
+
+def test_a_ramp_is_not_measured(copy_of: PlaceCopy) -> None:
+    copy = copy_of()
+    requests = sorted(simulate(copy, 8, TRIAL), key=lambda request: request.sent_s)
+    measured = [request.last_token_s - request.sent_s for request in requests[8:]]
+
+    assert len(requests) == (1 + 3) * 8
+    assert outcome(copy, 8, TRIAL).e2e_latency_ms.mean == pytest.approx(1_000 * sum(measured) / len(measured))
+
+
+def test_the_steady_window_of_a_client_alone_is_its_requests_but_the_last(copy_of: PlaceCopy) -> None:
+    # the window opens with request 2 and closes with request 4, both answered at once: 2 answers of 256 tokens in it
+    second, third, fourth = simulate(copy_of(), 1, TRIAL)[1:]
+    window_s = fourth.sent_s - second.sent_s
+
+    assert third.last_token_s == pytest.approx(fourth.sent_s)
+    assert outcome(copy_of(), 1, TRIAL).output_tok_s == pytest.approx(2 * 256 / window_s)
+
+
+def test_every_token_inside_the_window_counts_whosever_it_is(copy_of: PlaceCopy) -> None:
+    copy = copy_of()
+    requests = sorted(simulate(copy, 40, TRIAL), key=lambda request: request.sent_s)
+    opens, closes = requests[40].sent_s, requests[-1].sent_s
+    tokens = sum(
+        opens < at <= closes
+        for request in requests
+        for at in (
+            request.first_token_s + token * (request.last_token_s - request.first_token_s) / 255 for token in range(256)
+        )
+    )
+
+    assert copy.kv_limited_batch == 28  # so 12 of the ramp's requests wait, and are answered inside the window
+    assert outcome(copy, 40, TRIAL).output_tok_s == pytest.approx(tokens / (closes - opens), rel=0.005)
+
+
+def test_a_level_too_short_for_a_window_takes_its_whole_time_with_the_ramp(copy_of: PlaceCopy) -> None:
+    once = replace(TRIAL, requests_per_concurrency=1)
+    wall_s = max(request.last_token_s for request in simulate(copy_of(), 4, once))
+
+    assert outcome(copy_of(), 4, once).output_tok_s == pytest.approx((1 + 1) * 4 * 256 / wall_s)
+
+
+def test_steady_throughput_is_nearer_to_the_closed_form(copy_of: PlaceCopy) -> None:
+    copy = copy_of()
+    steady, whole = (outcome(copy, 64, replace(TRIAL, ramp_per_concurrency=ramp)).output_tok_s for ramp in (1, 0))
+
+    closed = predict(copy, 64).output_tok_s
+    assert abs(steady / closed - 1) < abs(whole / closed - 1) < 0.03
+
+
 def test_a_late_request_is_counted(copy_of: PlaceCopy) -> None:
     copy = copy_of(input_tokens=3_840)
 
@@ -182,7 +240,7 @@ def test_every_request_is_answered_after_its_first_token(
     )
     requests = simulate(copy, concurrency, TRIAL)
 
-    assert len(requests) == 3 * concurrency
+    assert len(requests) == (1 + 3) * concurrency
     alone = costs_of(copy).device(1)
     for request in requests:
         assert request.sent_s < request.first_token_s <= request.last_token_s

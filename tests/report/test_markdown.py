@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.markdown import escaped, render_markdown
+from seatrial.report.escape import escaped
+from seatrial.report.markdown import render_markdown
 
 if TYPE_CHECKING:
     from seatrial.bench.result import TrialResult
@@ -52,7 +54,7 @@ def test_levels_checks_and_knees_are_tables(real: TrialResult, plan: Plan) -> No
 
 def test_every_row_has_as_many_cells_as_its_table(hopeless: TrialResult, plan: Plan) -> None:
     tables = [block for block in render_markdown(hopeless, plan).split("\n\n") if block.startswith("|")]
-    assert len(tables) == 5
+    assert len(tables) == 6
     for table in tables:
         assert len({line.replace(r"\|", "").count("|") for line in table.splitlines()}) == 1
 
@@ -66,15 +68,17 @@ def test_a_local_engine_is_named_and_not_compared(local: TrialResult, plan: Plan
 def test_a_real_endpoint_is_compared(real: TrialResult, plan: Plan) -> None:
     text = render_markdown(real, plan)
     assert (
-        "### Predicted beside measured, one copy\n\nBand: throughput ±20 %, latency ±20 % (assumed). The constants of "
-        "lmi 20 stand in: ±20% is an assumption until a trial has run.\n\n| concurrency (per copy) |"
+        "<summary>Predicted beside measured, one copy</summary>\n\nBand: throughput ±20 %, latency ±20 % (assumed). "
+        "The constants of lmi 20 stand in: ±20% is an assumption until a trial has run.\n\n| concurrency (per copy) |"
     ) in text
 
 
 def test_an_empty_trial_says_what_happened(empty: TrialResult) -> None:
     text = render_markdown(empty, None)
     assert "No level was measured in full: the budget of 600 s was used up." in text
-    assert "> No plan was given, so this report holds no prediction and no cost." in text
+    assert (
+        "> No plan was given, so this report holds no planned cost, and no prediction but the trial request's." in text
+    )
 
 
 def test_missing_values_are_explained_below_their_table(hopeless: TrialResult, plan: Plan) -> None:
@@ -84,3 +88,38 @@ def test_missing_values_are_explained_below_their_table(hopeless: TrialResult, p
 
 def test_the_text_is_the_same_each_time(real: TrialResult, plan: Plan) -> None:
     assert render_markdown(real, plan) == render_markdown(replace(real), plan)
+
+
+def test_a_void_level_says_so(rich: TrialResult, plan: Plan) -> None:
+    text = render_markdown(rich, plan)
+    assert (
+        "> Void (○): at concurrency 64 the client was the limit, not the endpoint. These levels count for no knee, no "
+        "verdict and no cost."
+    ) in text
+    assert "| ○ 64 | 384 | 6.2 % | 990 | 4,187 | 6,946 | 35.5 | 58.9 | ○ void |" in text
+
+
+def test_the_comparison_stands_above_the_fold(rich: TrialResult, plan: Plan) -> None:
+    unfolded = render_markdown(rich, plan).partition("<details>")[0]
+    assert (
+        "### Against the last release\n\n**✗ worse**: output_tok_s at concurrency 16 per copy fell by 12.0 %, more "
+        "than 10.0 % and noise."
+    ) in unfolded
+    assert "| 16 | ttft_ms p95 | 306 | 315 | +3.0 % | within bounds |" in unfolded
+
+
+def test_the_rest_is_folded(rich: TrialResult, plan: Plan) -> None:
+    text = render_markdown(rich, plan)
+    assert re.findall("<summary>(.*)</summary>", text) == [
+        "Knees",
+        "Failed requests",
+        "Predicted beside measured, one copy",
+        "Cost",
+        "Was the client the limit?",
+    ]
+    assert text.count("<details>") == text.count("</details>") == 5
+
+
+def test_without_a_plan_the_cost_is_that_of_the_levels(rich: TrialResult) -> None:
+    text = render_markdown(rich, None)
+    assert "| 16 | 498 | \\$0.675 | \\$0.169 |" in text  # 1.212 USD per hour / (3600 × 498.4 tok/s) × 10⁶, then / 4

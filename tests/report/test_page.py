@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +10,7 @@ from seatrial.bench.result import TrialResult
 from seatrial.report.page import render_html
 from seatrial.report.prediction import prediction_beside
 from seatrial.units import usd
+from tests.report.reading import Tables
 
 if TYPE_CHECKING:
     from seatrial.plan.document import Plan
@@ -18,47 +18,6 @@ if TYPE_CHECKING:
 
 SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
 MINUS = "\N{MINUS SIGN}"
-VOID = {"meta", "br", "hr", "img", "link", "input"}
-Shown: TypeAlias = tuple[str, str]
-
-
-class Tables(HTMLParser):
-    """Reads each table's body by its caption: (text, exact value) of every cell; checks that tags are balanced."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.by_caption: dict[str, list[list[Shown]]] = {}
-        self.open: list[str] = []
-        self.caption = ""
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "caption":
-            self.caption = ""
-        elif tag == "tr" and "tbody" in self.open:
-            self.by_caption.setdefault(self.caption, []).append([])
-        elif tag in {"td", "th"} and "tbody" in self.open:
-            self.by_caption[self.caption][-1].append(("", ""))
-        elif tag == "data" and "tbody" in self.open:
-            row = self.by_caption[self.caption][-1]
-            row[-1] = row[-1][0], dict(attrs)["value"] or ""
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "caption" in self.open:
-            self.caption += data
-        elif "tbody" in self.open and {"td", "th"} & set(self.open):
-            row = self.by_caption[self.caption][-1]
-            row[-1] = row[-1][0] + data, row[-1][1]
-
-
-def text_of(page: str) -> str:
-    return re.sub(r"<[^>]+>", " ", page)
 
 
 def test_a_page_tells_endpoint_environment_and_verdict_first(real_page: str) -> None:
@@ -67,36 +26,45 @@ def test_a_page_tells_endpoint_environment_and_verdict_first(real_page: str) -> 
     assert real_page.index("<h1>sample-chat in dev</h1>") < place < real_page.index("<main>")
 
 
-def test_every_throughput_cell_is_the_value_of_the_json(real: TrialResult, real_page: str) -> None:
-    rows = Tables(real_page).by_caption["Requests and throughput by level, 2 copies together"]
-    read = TrialResult.from_json(real.to_json()).levels
-    assert [[float(exact) for _, exact in row[:8]] for row in rows] == [
+def test_every_throughput_cell_is_the_value_of_the_json(rich: TrialResult, rich_page: str) -> None:
+    rows = Tables(rich_page).by_caption["Requests and throughput by level, 2 copies together"]
+    read = TrialResult.from_json(rich.to_json()).levels
+    assert [[float(exact) for _, exact in row[:7]] for row in rows] == [
         [
             level.concurrency,
             level.requests,
             level.error_rate,
             level.output_tok_s,
+            level.total_tok_s,
             level.requests_per_s,
             level.goodput_requests_per_s,
-            level.input_tokens_mean,
-            level.output_tokens_mean,
         ]
         for level in read
     ]
 
 
 def test_every_percentile_cell_is_the_value_of_the_json(real: TrialResult, real_page: str) -> None:
-    rows = Tables(real_page).by_caption["Latency percentiles by level"]
+    rows = Tables(real_page).by_caption["End-to-end latency, ms"]
     for row, level in zip(rows, TrialResult.from_json(real.to_json()).levels, strict=True):
-        measured = (level.ttft_ms, level.tpot_ms, level.itl_ms, level.e2e_latency_ms)
-        values = [value for part in measured if part for value in (part.p50, part.p90, part.p95, part.p99)]
-        assert [float(exact) for _, exact in row] == [level.concurrency, *values]
+        values = level.e2e_latency_ms
+        assert values
+        exact = [values.mean, values.p50, values.p90, values.p95, values.p99, values.max]
+        assert [float(exact) for _, exact in row] == [level.concurrency, values.count, *exact]
+
+
+def test_an_interval_stands_below_its_value(rich_page: str) -> None:
+    # 207 ms is the mean of the level at 16; its interval was made up as 0.94 and 1.07 times it
+    assert (
+        '<data value="207.0">207</data> <small class="interval"><data value="194.57999999999998">195</data>–<data '
+        'value="221.49">221</data></small>'
+    ) in rich_page
+    assert '<small class="interval">≥ <data value="315.0333">315</data></small>' in rich_page  # p99 has no upper end
 
 
 def test_every_shown_number_rounds_its_exact_one(real_page: str) -> None:
-    shown = [cell for row in Tables(real_page).by_caption["Latency percentiles by level"] for cell in row]
-    for text, exact in shown:
-        assert float(text.replace(",", "")) == pytest.approx(float(exact), rel=0.005)
+    for caption in ("Time to first token (TTFT), ms", "End-to-end latency per output token, ms"):
+        for text, exact in (cell for row in Tables(real_page).by_caption[caption] for cell in row):
+            assert float(text.replace(",", "")) == pytest.approx(float(exact), rel=0.005)
 
 
 def test_the_checks_stand_beside_their_bounds(real_page: str) -> None:
@@ -120,7 +88,7 @@ def test_a_page_needs_nothing_from_elsewhere(real_page: str) -> None:
 
 
 def test_every_table_has_a_caption_and_scopes(real_page: str) -> None:
-    assert real_page.count("<table>") == real_page.count("<caption>") == 9
+    assert real_page.count("<table>") == real_page.count("<caption>") == 15
     assert not re.search(r"<th(?![^>]*scope=)[ >]", real_page)
 
 
@@ -165,7 +133,7 @@ def test_a_difference_within_the_band_is_not_marked(real_page: str) -> None:
 
 
 def test_a_real_endpoint_has_a_measured_cost(real: TrialResult, real_page: str) -> None:
-    row = Tables(real_page).by_caption["Cost, planned and measured"][-1]
+    row = Tables(real_page).by_caption["Cost, planned and measured"][-2]
     cost = real.usd_per_million_output_tokens
     assert cost == pytest.approx(0.5027, abs=1e-4)  # 1.212 USD per hour / (3600 × 1339.4 / 2 tok/s) × 10⁶
     assert row[:2] == [("measured, per million output tokens", ""), (usd(cost or 0), str(cost))]
@@ -224,8 +192,8 @@ def test_what_came_over_the_network_is_shown_and_not_obeyed(hopeless: TrialResul
 
 def test_a_missing_value_is_a_dash_with_its_reason(hopeless: TrialResult, plan: Plan) -> None:
     page = render_html(hopeless, plan)
-    row = Tables(page).by_caption["Latency percentiles by level"][0]
-    assert row == [("16", "16"), *[("–", "")] * 16]
+    row = Tables(page).by_caption["Time to first token (TTFT), ms"][0]
+    assert row == [("16", "16"), *[("–", "")] * 7]
     assert page.count('<abbr title="no request succeeded at 16">–</abbr>') >= 16
     assert "<li>no request succeeded at 16</li>" in page
 
@@ -244,7 +212,7 @@ def test_every_decision_is_shown_with_its_reason(plan: Plan, real_page: str) -> 
 
 
 def test_the_request_can_be_copied_from_the_page(real: TrialResult, real_page: str) -> None:
-    written = re.search(r"<pre>(.*?)</pre>", real_page, re.DOTALL)
-    assert written
+    written = re.findall(r"<pre>(.*?)</pre>", real_page, re.DOTALL)
+    assert written[0] == "seatrial bench SPEC --environment dev --levels 1,2,4,8,16,32,64 --output report"
     request = written[1].replace("&#34;", '"')
     assert type(real.request).from_json(request) == real.request

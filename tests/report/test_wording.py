@@ -19,11 +19,15 @@ if TYPE_CHECKING:
         ) -> TrialResult: ...
 
 
-def test_without_a_plan_neither_prediction_nor_cost_is_shown(real: TrialResult) -> None:
+def test_without_a_plan_neither_prediction_nor_planned_cost_is_shown(real: TrialResult) -> None:
     page = render_html(real, None)
-    assert "No plan was given, so this report holds no prediction and no cost." in page
+    assert (
+        "No plan was given, so this report holds no planned cost, and no prediction but the trial request&#39;s."
+        in page
+    )
     assert 'id="prediction"' not in page
-    assert 'id="cost"' not in page
+    assert "Cost, planned and measured" not in page
+    assert "Measured cost by level" in page
 
 
 def test_the_plan_of_another_trial_is_left_out(real: TrialResult, plan: Plan) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from seatrial.bench.search.boundary import CLOSE, Bracket, between
-from seatrial.bench.search.goodput import toward_most_goodput
-from seatrial.bench.search.saturation import onset, saturation
+from seatrial.bench.search.boundary import CLOSE, DOUBLE, Bracket, between
+from seatrial.bench.search.goodput import CLIENT_AT_GATE, toward_most_goodput
+from seatrial.bench.search.saturation import NEARLY_ALL, fullness, saturation
 from seatrial.bench.search.step import NextLevel, Step, Stop
 from seatrial.bench.search.view import View, view_of
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_DEAD = 2
 MOST_VOID = 2
+PAST_FULL = 1.6  # so far past the load that fills the endpoint, throughput that stopped growing shows
 
 
 def next_adaptive(request: TrialRequest, levels: Sequence[LevelResult], *, left_s: float) -> Step:
@@ -52,7 +53,7 @@ def _in_time(step: Step, view: View, left_s: float) -> Step:
         return step
     least = max((level.concurrency for level in view.valid if level.concurrency < step.concurrency), default=0)
     lower = range(step.concurrency - 1, max(view.bottom, math.floor(least * CLOSE)), -1)
-    fitting = next((one for one in lower if _fits(one, view, left_s)), None)
+    fitting = next((one for one in lower if one not in view.measured and _fits(one, view, left_s)), None)
     needed = view.forecast.duration_s(step.concurrency)
     short = f"{step.concurrency} per copy would take about {needed:.0f} s, and {left_s:.0f} s are left"
     if fitting is None:
@@ -66,31 +67,36 @@ def _fits(concurrency: int, view: View, left_s: float) -> bool:
 
 
 def _toward_knee(view: View) -> Step:
-    """Look for the SLO's knee; where throughput stops growing before it, for the load at which it does."""
-    held = [level for level in view.valid if level.meets_slo and level.concurrency <= (view.held or 0)]
-    queueing = saturation(held)
-    if queueing is None or view.missed is not None:
-        return _toward_slo(view)
-    return _toward_onset(view, held, queueing)
+    """Look for the SLO's knee; where throughput stops growing before that, for the load that fills the endpoint."""
+    queueing = saturation(view.valid) if view.missed is None else None
+    if queueing is not None:
+        return _toward_fullness(view, queueing)
+    full = view.forecast.full(view.bottom, view.top, NEARLY_ALL) if view.forecast.predicted else None
+    if view.missed is not None or full is None or view.held is None:
+        return _toward_slo(view, view.crossing)
+    crossing, queued = view.crossing, max(full * PAST_FULL, view.held * DOUBLE)
+    return _toward_slo(view, queued if crossing is None or crossing > queued else crossing)
 
 
-def _toward_onset(view: View, held: Sequence[LevelResult], queueing: Saturation) -> Step:
-    bracket = onset(held)
-    found = between(bracket, view.bottom, view.top, _expected_onset(view, held), view.measured)
+def _toward_fullness(view: View, queueing: Saturation) -> Step:
+    bracket = fullness(view.valid)
+    low, high = bracket.good or view.bottom, bracket.bad or view.top
+    crossing = view.forecast.full(low, high, NEARLY_ALL)
+    found = between(bracket, view.bottom, view.top, crossing, view.measured, trusted=False)
+    full = f"{NEARLY_ALL:.0%} of the highest throughput"
     if found is None:
-        return Stop(because=f"{queueing.sentence}; where that begins is known within 10 %, {bracket.bad} per copy")
-    return NextLevel(concurrency=found, because=f"{queueing.sentence}; it begins at {bracket.bad} or below")
+        return Stop(because=f"{queueing.sentence}; {bracket.bad} per copy are the least that give {full}")
+    return NextLevel(concurrency=found, because=f"{queueing.sentence}; {bracket.bad} per copy give {full}")
 
 
-def _expected_onset(_view: View, held: Sequence[LevelResult]) -> float | None:
-    """Return where the rise from the levels below, in proportion to the load, meets the highest throughput."""
-    del held
-    return None
+def _toward_highest(view: View) -> Step:
+    return _toward_slo(view, view.crossing)
 
 
-def _toward_slo(view: View) -> Step:
+def _toward_slo(view: View, crossing: float | None) -> Step:
+    if not view.valid:
+        return NextLevel(concurrency=view.top, because=CLIENT_AT_GATE)
     bracket = Bracket(view.held, view.missed)
-    crossing = view.crossing
     found = between(bracket, view.bottom, view.top, crossing, view.measured)
     if found is None:
         return Stop(because=_slo_known(bracket))
@@ -99,7 +105,7 @@ def _toward_slo(view: View) -> Step:
 
 def _slo_known(bracket: Bracket) -> str:
     if bracket.good is None:
-        return f"the SLO is missed at {bracket.bad} per copy, the lowest level" if bracket.bad else "no level is valid"
+        return f"the SLO is missed at {bracket.bad} per copy, the lowest level"
     if bracket.bad is None:
         return f"the SLO holds at {bracket.good} per copy, the highest level"
     return f"the SLO holds at {bracket.good} and is missed at {bracket.bad} per copy: known within 10 %"
@@ -116,6 +122,6 @@ def _slo_wanted(bracket: Bracket, crossing: float | None) -> str:
 
 GOALS: Mapping[Goal, Callable[[View], Step]] = {
     "knee": _toward_knee,
-    "max_concurrency": _toward_slo,
+    "max_concurrency": _toward_highest,
     "max_goodput": toward_most_goodput,
 }

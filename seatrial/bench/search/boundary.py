@@ -41,7 +41,9 @@ class Bracket:
         return crossing is not None and self.bad <= self.good * TRUSTED and crossing <= self.good * CLOSE
 
 
-def between(bracket: Bracket, bottom: int, top: int, crossing: float | None, measured: Collection[int]) -> int | None:
+def between(
+    bracket: Bracket, bottom: int, top: int, crossing: float | None, measured: Collection[int], *, trusted: bool = True
+) -> int | None:
     """Choose the load to measure next; None when the bracket is closed or the range ends.
 
     Args:
@@ -50,10 +52,11 @@ def between(bracket: Bracket, bottom: int, top: int, crossing: float | None, mea
         top: The highest.
         crossing: Where good loads are expected to end; None when they aren't expected to, or nothing is expected.
         measured: Every load that was measured.
+        trusted: Whether an expected crossing just above the good end closes a bracket that is nearly closed.
     """
     good, bad = bracket.good, bracket.bad
     if good is not None and bad is not None:
-        return None if bracket.is_closed(crossing) else _inside(good, bad, crossing, measured)
+        return None if bracket.is_closed(crossing if trusted else None) else _inside(good, bad, crossing, measured)
     if good is not None:
         return _above(good, top, crossing, measured)
     return _below(bad, bottom, crossing, measured) if bad is not None else None

@@ -74,6 +74,15 @@ class Forecast:
             at /= STEP
         return max(at, float(low))
 
+    def full(self, low: int, high: int, share: float) -> float | None:
+        """Return where throughput is expected to reach a share of a range's highest; None when nothing is known."""
+        if self.tok_s is None:
+            return None
+        at, most = float(low), max(self.tok_s(low), self.tok_s(high))
+        while at < high and self.tok_s(at) < share * most:
+            at *= STEP
+        return at
+
 
 def forecast(request: TrialRequest, levels: Sequence[LevelResult]) -> Forecast:
     """Bend the plan's curve through the valid levels."""

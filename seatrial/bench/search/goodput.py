@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from seatrial.bench.search.boundary import BESIDE, CLOSE, DOUBLE, FARTHEST
+from seatrial.bench.search.boundary import CLOSE, Bracket, between
 from seatrial.bench.search.step import NextLevel, Step, Stop
 
 if TYPE_CHECKING:
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from seatrial.bench.search.view import View
 
 GOLDEN = (3 - math.sqrt(5)) / 2  # the smaller part of a golden section
+CLIENT_AT_GATE = "the client was the limit at the gate: less load"
 FLAT = 0.02  # neighbours within this share of the best are as good: an assumption about a level's noise
 
 
 def toward_most_goodput(view: View) -> Step:
     """Choose the level that tells most about where goodput is highest."""
     if not view.valid:
-        return NextLevel(concurrency=max(view.bottom, view.top), because="the client was the limit at the gate")
+        return NextLevel(concurrency=view.top, because=CLIENT_AT_GATE)
     best = max(view.valid, key=_goodput)
     at = view.valid.index(best)
     lower = view.valid[at - 1] if at else None
@@ -35,15 +36,9 @@ def toward_most_goodput(view: View) -> Step:
 
 
 def _outside(view: View, best: LevelResult, *, up: bool) -> int:
-    crossing = view.crossing
-    if up:
-        wanted = best.concurrency * DOUBLE if crossing is None else crossing / BESIDE
-        wanted = min(max(wanted, best.concurrency * CLOSE), best.concurrency * FARTHEST)
-        return min(view.top, max(best.concurrency + 1, math.floor(wanted)))
-    lowest = view.valid[0].concurrency
-    wanted = lowest / DOUBLE if crossing is None else crossing / BESIDE
-    wanted = max(min(wanted, lowest / CLOSE), lowest / FARTHEST)
-    return max(view.bottom, min(lowest - 1, math.floor(wanted)))
+    bracket = Bracket(best.concurrency, None) if up else Bracket(None, view.valid[0].concurrency)
+    found = between(bracket, view.bottom, view.top, view.crossing, view.measured)
+    return (view.top if up else view.bottom) if found is None else found
 
 
 def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None, so_far: str) -> Step:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from seatrial.bench.result import LevelResult
 
-LEAST_GAIN = 0.1  # of the load's growth: ten times less throughput than load is added
+LEAST_GAIN = 0.2  # of the load's growth, logarithms: twice the load gives less than 15 % more throughput
+NEARLY_ALL = 0.93  # of the highest throughput: a level that gives as much is full
 APART = math.sqrt(2)  # nearer levels differ by noise as much as by load
-NEARLY_ALL = 0.93  # of the highest throughput: from there on the endpoint is saturated
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Saturation:
     def sentence(self) -> str:
         """The same in words."""
         load = self.above.concurrency / self.below.concurrency
-        gain = _tok_s(self.above) / _tok_s(self.below) - 1
+        gain = tok_s(self.above) / tok_s(self.below) - 1
         return (
             f"from {self.below.concurrency} to {self.above.concurrency} per copy, {load:.1f} times the load, "
             f"throughput changed by {gain * 100:+.0f} %: more load only queues"
@@ -39,7 +39,7 @@ class Saturation:
 
 def saturation(levels: Sequence[LevelResult]) -> Saturation | None:
     """Find the widest pair of levels, ascending, of which the upper one only queues."""
-    known = [level for level in levels if _tok_s(level) > 0]
+    known = [level for level in levels if tok_s(level) > 0]
     found = [
         Saturation(below, above)
         for below, above in combinations(known, 2)
@@ -48,17 +48,18 @@ def saturation(levels: Sequence[LevelResult]) -> Saturation | None:
     return max(found, key=lambda one: one.above.concurrency / one.below.concurrency, default=None)
 
 
-def onset(levels: Sequence[LevelResult]) -> Bracket:
-    """Bracket the lowest load that gives nearly all of the throughput, levels ascending."""
-    highest = max((_tok_s(level) for level in levels), default=0.0)
-    full = min(level.concurrency for level in levels if _tok_s(level) >= NEARLY_ALL * highest)
+def fullness(levels: Sequence[LevelResult]) -> Bracket:
+    """Bracket the lowest load that gives nearly all of the highest throughput, levels ascending."""
+    highest = max(tok_s(level) for level in levels)
+    full = min(level.concurrency for level in levels if tok_s(level) >= NEARLY_ALL * highest)
     return Bracket(max((level.concurrency for level in levels if level.concurrency < full), default=None), full)
 
 
 def _gain(below: LevelResult, above: LevelResult) -> float:
     """Return the growth of throughput over the growth of load, logarithm over logarithm."""
-    return math.log(_tok_s(above) / _tok_s(below)) / math.log(above.concurrency / below.concurrency)
+    return math.log(tok_s(above) / tok_s(below)) / math.log(above.concurrency / below.concurrency)
 
 
-def _tok_s(level: LevelResult) -> float:
+def tok_s(level: LevelResult) -> float:
+    """Return the throughput that levels are compared by: output tokens, or requests where tokens weren't told."""
     return level.requests_per_s or 0.0 if level.output_tok_s is None else level.output_tok_s

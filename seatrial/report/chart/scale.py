@@ -24,7 +24,7 @@ class Log2Scale:
     end: float
 
     @classmethod
-    def around(cls, values: Sequence[int], start: float, end: float) -> Log2Scale:
+    def around(cls, values: Sequence[float], start: float, end: float) -> Log2Scale:
         """Return the scale that holds all values; a single one stands in the middle."""
         low, high = min(values), max(values)
         return cls(low / 2, high * 2, start, end) if low == high else cls(low, high, start, end)
@@ -33,9 +33,9 @@ class Log2Scale:
         """Return the place of a value."""
         return self.start + (self.end - self.start) * math.log2(value / self.low) / math.log2(self.high / self.low)
 
-    def ticks(self, values: Iterable[int], distance: float) -> tuple[int, ...]:
+    def ticks(self, values: Iterable[float], distance: float) -> tuple[float, ...]:
         """Return the values that can be labelled at least this far apart, the highest always."""
-        kept: list[int] = []
+        kept: list[float] = []
         for value in sorted(set(values), reverse=True):
             if not kept or self.at(kept[-1]) - self.at(value) >= distance:
                 kept.append(value)
@@ -44,7 +44,7 @@ class Log2Scale:
 
 @dataclass(frozen=True, slots=True)
 class LinearScale:
-    """A quantity to y, from 0 up."""
+    """A quantity to its place, from 0 up."""
 
     top: float
     step: float

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement
 
+from seatrial.report.chart.element import written
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -16,10 +18,11 @@ _OUTLINES: Mapping[str, tuple[tuple[float, float], ...]] = {
 }
 
 
-def add_symbol(svg: Element, style: str, x: float, y: float) -> Element:
-    """Draw a circle, square, triangle or hollow diamond around a place, and return it."""
+def add_symbol(svg: Element, style: str, place: tuple[float, float], *, hollow: bool = False) -> Element:
+    """Draw a circle, square, triangle or diamond around a place, and return it; a void point's is hollow."""
+    x, y = place
+    kind = f"symbol {style}{' void' if hollow else ''}"
     if style not in _OUTLINES:
-        return SubElement(svg, "circle", {"class": f"symbol {style}", "cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": "3.6"})
+        return SubElement(svg, "circle", {"class": kind, "cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": f"{RADIUS}"})
     corners = ((x + RADIUS * right, y + RADIUS * down) for right, down in _OUTLINES[style])
-    points = " ".join(f"{corner_x:.1f},{corner_y:.1f}" for corner_x, corner_y in corners)
-    return SubElement(svg, "polygon", {"class": f"symbol {style}", "points": points})
+    return SubElement(svg, "polygon", {"class": kind, "points": written(corners)})

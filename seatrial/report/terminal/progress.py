@@ -98,6 +98,15 @@ def level_cells(level: LevelResult) -> tuple[str, ...]:
     )
 
 
+def level_line(level: LevelResult) -> str:
+    """Return a level as one line of words, where there is no table."""
+    load, speed, ttft, tpot, e2e, answered, remark = level_cells(level)
+    return (
+        f"concurrency {load}: {speed} tok/s, TTFT p95 {ttft} ms, TPOT p95 {tpot} ms, E2E p95 {e2e} ms, "
+        f"{answered}: {remark}"
+    )
+
+
 def minutes(seconds: float) -> str:
     """Write a time as minutes and seconds."""
     whole = round(seconds)

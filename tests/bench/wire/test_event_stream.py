@@ -108,3 +108,35 @@ def test_random_bytes_raise_nothing_but_a_protocol_error(headers: bytes, noise: 
             FrameDecoder().feed(data)
         except ProtocolError:
             continue
+
+
+def outcome(pieces: list[bytes]) -> tuple[list[bytes], bool]:
+    decoder, payloads = FrameDecoder(), []
+    try:
+        for piece in pieces:
+            payloads += [frame.payload for frame in decoder.feed(piece)]
+        decoder.finish()
+    except ProtocolError:
+        return [], False
+    return payloads, True
+
+
+@given(
+    st.lists(st.integers(min_value=0, max_value=len(STREAM))),
+    st.integers(min_value=0, max_value=len(STREAM) - 1),
+    st.integers(min_value=1, max_value=255),
+)
+def test_a_corrupted_stream_is_refused_in_every_split(cuts: list[int], position: int, flip: int) -> None:
+    damaged = bytearray(STREAM)
+    damaged[position] ^= flip
+    edges = [0, *sorted(cuts), len(damaged)]
+    assert outcome([bytes(damaged[a:b]) for a, b in itertools.pairwise(edges)]) == ([], False)
+
+
+@given(st.integers(min_value=1, max_value=len(STREAM)))
+def test_a_truncated_stream_is_whole_only_between_frames(missing: int) -> None:
+    payloads, whole = outcome([STREAM[:-missing]])
+    frame_ends = [0, *itertools.accumulate(len(encode_frame(*frame)) for frame in
+                                           [(EVENT, b"first"), (EVENT, b""), ({}, b"third")])]  # fmt: skip
+    assert whole == (len(STREAM) - missing in frame_ends)
+    assert payloads in ([], [b"first"], [b"first", b""])

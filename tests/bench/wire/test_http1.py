@@ -103,3 +103,58 @@ def test_random_bytes_raise_nothing_but_a_protocol_error(pieces: list[bytes]) ->
                 parser.feed(piece)
         except ProtocolError:
             continue
+
+
+@given(
+    st.lists(st.binary(min_size=1, max_size=30), max_size=8),
+    st.lists(st.integers(min_value=0, max_value=600)),
+    st.integers(min_value=0, max_value=2),
+    st.booleans(),
+)
+def test_any_chunks_in_any_split_after_any_preamble(
+    chunks: list[bytes],
+    cuts: list[int],
+    interim: int,
+    trailer: bool,  # noqa: FBT001 (drawn)
+) -> None:
+    body = b"".join(b"%X;ext=1\r\n%b\r\n" % (len(part), part) for part in chunks)
+    end = b"0\r\nX-Checksum: 1\r\n\r\n" if trailer else b"0\r\n\r\n"
+    head = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * interim
+    response = head + b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n" + body + end
+    edges = [0, *sorted(min(cut, len(response)) for cut in cuts), len(response)]
+    assert read([response[a:b] for a, b in itertools.pairwise(edges)]) == (200, b"".join(chunks))
+
+
+@given(st.sampled_from([BY_LENGTH, CHUNKED, CONTINUED]), st.data())
+def test_a_truncated_response_is_never_complete(response: bytes, data: st.DataObject) -> None:
+    parser = ResponseParser()
+    parser.feed(response[: data.draw(st.integers(min_value=0, max_value=len(response) - 1))])
+    assert not parser.complete
+    with pytest.raises(ProtocolError):
+        parser.close()
+
+
+def outcome(pieces: list[bytes]) -> tuple[bytes, bool, bool]:
+    parser = ResponseParser()
+    body = b""
+    try:
+        for piece in pieces:
+            body += b"".join(parser.feed(piece))
+    except ProtocolError:
+        return b"", False, True
+    return body, parser.complete, False
+
+
+@given(
+    st.sampled_from([BY_LENGTH, CHUNKED, CONTINUED]),
+    st.lists(st.integers(min_value=0, max_value=len(CHUNKED))),
+    st.integers(min_value=0, max_value=len(BY_LENGTH) - 1),
+    st.integers(min_value=0, max_value=255),
+)
+def test_a_corrupted_response_reads_alike_in_every_split(
+    response: bytes, cuts: list[int], position: int, value: int
+) -> None:
+    damaged = bytearray(response)
+    damaged[position] = value
+    edges = [0, *sorted(min(cut, len(damaged)) for cut in cuts), len(damaged)]
+    assert outcome([bytes(damaged[a:b]) for a, b in itertools.pairwise(edges)]) == outcome([bytes(damaged)])

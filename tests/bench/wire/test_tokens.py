@@ -174,3 +174,28 @@ def test_random_lines_raise_nothing_but_a_protocol_error(line: bytes) -> None:
     except ProtocolError:
         return
     assert said.reported_tokens is None or said.reported_tokens >= 0
+
+
+@given(st.sampled_from(sorted(STREAMS)), st.data())
+def test_a_corrupted_stream_reads_alike_in_every_split(name: str, data: st.DataObject) -> None:
+    damaged = bytearray(STREAMS[name][0].encode())
+    damaged[data.draw(st.integers(min_value=0, max_value=len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    cuts = data.draw(st.lists(st.integers(min_value=0, max_value=len(damaged))))
+    edges = [0, *sorted(cuts), len(damaged)]
+
+    def outcome(pieces: list[bytes]) -> tuple[list[str], bool] | None:
+        try:
+            said = read(pieces)
+        except ProtocolError:
+            return None
+        return texts(said), said.finished
+
+    assert outcome([bytes(damaged[a:b]) for a, b in itertools.pairwise(edges)]) == outcome([bytes(damaged)])
+
+
+def test_documents_are_counted_whatever_the_split() -> None:
+    reader = TokenReader()
+    for byte in TGI_CHAT.encode():
+        reader.feed(0.0, bytes([byte]))
+    reader.finish(0.0)
+    assert reader.documents == 5

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.knee import kneedle_knee, slo_knee
+from seatrial.bench.knee import kneedle_knee
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,26 +18,8 @@ def curve(level: MakeLevel, points: dict[int, float | None]) -> list[LevelResult
     return [level(concurrency, output_tok_s=tok_s) for concurrency, tok_s in points.items()]
 
 
-def test_slo_knee_is_the_last_level_before_the_first_miss(level: MakeLevel) -> None:
-    missed = level(4, meets_slo=False, misses=("ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 4 per copy",))
-    knee = slo_knee([level(1), level(2), missed, level(8)])
-    assert (knee.detector, knee.concurrency) == ("slo", 2)
-    assert knee.because == "ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 4 per copy"
-
-
-def test_slo_held_everywhere(level: MakeLevel) -> None:
-    knee = slo_knee([level(1), level(2)])
-    assert (knee.concurrency, knee.because) == (2, "every level meets the SLO up to 2 per copy, the highest measured")
-
-
-def test_slo_missed_from_the_start(level: MakeLevel) -> None:
-    knee = slo_knee([level(1, meets_slo=False, misses=("too slow",)), level(2)])
-    assert (knee.concurrency, knee.because) == (None, "the lowest level misses the SLO: too slow")
-
-
 def test_nothing_measured() -> None:
-    assert slo_knee([]).because == "no level was measured"
-    assert kneedle_knee([]).concurrency is None
+    assert kneedle_knee([]).because == "0 levels with a throughput are too few, 3 are needed"
 
 
 def test_kneedle_finds_the_corner_of_a_saturating_curve(level: MakeLevel) -> None:
@@ -77,3 +59,15 @@ def test_no_knee_inside_the_range(level: MakeLevel, points: dict[int, float | No
 def test_levels_without_throughput_do_not_count(level: MakeLevel) -> None:
     knee = kneedle_knee(curve(level, {1: 100.0, 2: None, 4: 110.0}))
     assert knee.because == "2 levels with a throughput are too few, 3 are needed"
+
+
+def test_a_level_that_the_client_limited_does_not_count(level: MakeLevel) -> None:
+    levels = curve(level, {1: 100.0, 2: 200.0, 4: 400.0, 8: 800.0, 16: 800.0, 32: 800.0})
+    void = level(4, output_tok_s=900.0, void_because="the client lagged")
+    assert kneedle_knee([*levels[:2], void, *levels[3:]]).concurrency == 8
+
+
+@pytest.mark.parametrize("highest", [64, 128, 512])
+def test_a_corner_stays_where_it_is_however_far_the_levels_go(level: MakeLevel, highest: int) -> None:
+    loads = [2**power for power in range(highest.bit_length())]
+    assert kneedle_knee([level(load, output_tok_s=30.0 * min(load, 16)) for load in loads]).concurrency == 16

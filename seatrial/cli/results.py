@@ -1,0 +1,35 @@
+"""Results of trials, read from where the command line says they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.errors import BenchError
+
+if TYPE_CHECKING:
+    from seatrial.bench.result import TrialResult
+
+
+def read_result(where: str) -> TrialResult:
+    """Read a result from a file or an `s3://` URI.
+
+    Raises:
+        BenchError: SEA501 when it can't be read or is no result of this release's; SEA503 and SEA504 when AWS can't be
+            asked.
+    """
+    from seatrial.bench.result import TrialResult
+    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.deployment.live_stack import fetch_result
+
+    if where.startswith("s3://"):
+        import boto3
+
+        with aws_failures(where):
+            s3 = boto3.client("s3")
+        return fetch_result(where, s3)
+    try:
+        return TrialResult.from_json(Path(where).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the result can't be read: {error}"
+        raise BenchError.of("SEA501", message, where=where, hint="name the file, or its s3:// URI") from error

@@ -1,0 +1,73 @@
+"""How a trial is named, and the command that makes the same trial again."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.bench.load import Load
+    from seatrial.bench.request import TrialRequest
+
+ARRIVALS = {
+    "closed": "closed loop",
+    "poisson": "Poisson arrivals",
+    "constant": "constant rate",
+    "ramp": "rising rate",
+    "replay": "replayed trace",
+}
+
+
+def trial_name(request: TrialRequest) -> str:
+    """Name what was tried: an endpoint in its environment, or a server by its address."""
+    if request.target.kind == "openai":
+        return f"{request.endpoint} at {request.target.endpoint_url}"
+    return f"{request.endpoint} in {request.environment}"
+
+
+def command_of(request: TrialRequest) -> str:
+    """Return the command that makes this trial again, with what a spec doesn't say; files are named by their kind."""
+    return shlex.join(("seatrial", "bench", *_target(request), *_load(request), "--output", "report"))
+
+
+def _target(request: TrialRequest) -> Iterator[str]:
+    target, work = request.target, request.workload
+    if target.kind == "sagemaker":
+        yield from ("SPEC", "--environment", request.environment)
+        return
+    yield from ("--url", str(target.endpoint_url))
+    for option, value in (("--model", target.model), ("--api-key-variable", target.api_key_variable)):
+        if value is not None:
+            yield from (option, value)
+    yield from ("--input-tokens", str(work.input_tokens), "--output-tokens", str(work.output_tokens))
+    for objective in request.objectives:
+        statistic = "" if objective.statistic == "value" else f".{objective.statistic}"
+        yield from ("--slo", f"{objective.metric}{statistic}={objective.bound:g}")
+    yield from ("--gate", str(request.gate_concurrency))
+    if request.usd_per_hour_per_copy is not None:
+        yield from ("--usd-per-hour", f"{request.usd_per_hour_per_copy:g}")
+
+
+def _load(request: TrialRequest) -> Iterator[str]:
+    load = request.load
+    if load.protocol != "seatrial":
+        yield from ("--protocol", load.protocol)
+        return
+    if request.workload.source == "jsonl":
+        yield from ("--prompts", "PROMPTS.jsonl")
+    yield from _timing(load)
+
+
+def _timing(load: Load) -> Iterator[str]:
+    match load.arrival:
+        case "closed":
+            yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
+        case "replay":
+            yield from ("--trace", "TRACE")
+        case _:
+            rates = ",".join(f"{rate:g}" for rate in load.rates_per_s)
+            yield from ("--rate", rates, "--arrival", load.arrival, "--level-seconds", f"{load.level_s:g}")
+    if load.search != "sweep":
+        yield from ("--search", load.search, "--goal", load.goal)

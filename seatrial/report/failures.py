@@ -1,0 +1,79 @@
+"""The failed requests by class, those that were repeated too, each class with a sample in the service's own words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.report.cell import Cell, count, missing, share
+from seatrial.report.level_values import level_name
+from seatrial.report.section import Section
+from seatrial.report.table import CONCURRENCY, Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.bench.result import LevelResult, TrialResult
+
+IN_THE_RAMP = "Failures in the ramp are of requests whose latency is not measured; they count for no error rate."
+REPEATED = (
+    "A repeated failure is one whose request was sent again; it counts as failed only if no repetition succeeded. The "
+    "time of every attempt is part of the request's latency."
+)
+
+
+def failures_section(result: TrialResult) -> Section:
+    """Return the failures and repetitions; a sentence when there are none."""
+    heading = "Failed requests"
+    if not has_failures(result):
+        total = sum(level.requests for level in result.levels)
+        calm = f"None of the {total:,} requests failed, and none was repeated." if total else "No request was measured."
+        return Section(anchor="failures", heading=heading, paragraphs=(calm,))
+    repeated = (REPEATED,) if any(level.retried for level in result.levels) else ()
+    ramp = (IN_THE_RAMP,) if _has_ramp_errors(result) else ()
+    return Section(anchor="failures", heading=heading, paragraphs=(*repeated, *ramp), tables=(failure_table(result),))
+
+
+def has_failures(result: TrialResult) -> bool:
+    """Return whether a request failed or was repeated."""
+    return any(level.errors or level.retried or level.ramp_errors for level in result.levels)
+
+
+def _has_ramp_errors(result: TrialResult) -> bool:
+    return any(level.ramp_errors for level in result.levels)
+
+
+def failure_table(result: TrialResult) -> Table:
+    """Return failures by level and class."""
+    columns = (
+        CONCURRENCY,
+        Column("class", kind="text"),
+        Column("failed"),
+        Column("of all"),
+        Column("repeated"),
+        *((Column("in the ramp"),) if _has_ramp_errors(result) else ()),
+        Column("the first, in the service's own words", kind="prose"),
+    )
+    return Table("Failures by level and class", columns, tuple(_rows(result)))
+
+
+def _rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
+    ramp = _has_ramp_errors(result)
+    for level in result.levels:
+        for error in dict.fromkeys((*level.errors, *level.retried, *level.ramp_errors)):
+            failed = level.errors.get(error, 0)
+            yield (
+                level_name(level),
+                Cell(error),
+                count(failed),
+                share(failed / level.requests),
+                count(level.retried.get(error, 0)),
+                *((count(level.ramp_errors.get(error, 0)),) if ramp else ()),
+                _sample(level, error),
+            )
+
+
+def _sample(level: LevelResult, error: str) -> Cell:
+    first = next((text for text in level.first_errors if text.startswith(f"{error}: ")), None)
+    if first is None:
+        return missing("no sample was kept")
+    return Cell(first.removeprefix(f"{error}: "), tone="code")

@@ -1,0 +1,89 @@
+"""The JSON schema of a trial's result, made from the dataclasses that hold it and from what their docstrings say."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+import types
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from seatrial.bench.result import SCHEMA_VERSION, TrialResult
+
+Schema: TypeAlias = dict[str, object]
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_SCALARS: Mapping[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+
+
+def result_schema_text() -> str:
+    """Return the schema of `TrialResult` as JSON text; its version is the result's `schema_version`."""
+    definitions: dict[str, Schema] = {}
+    root = _of_dataclass(TrialResult, definitions)
+    schema = {
+        "$schema": DRAFT,
+        "title": f"Trial result, schema {SCHEMA_VERSION}",
+        **root,
+        "$defs": dict(sorted(definitions.items())),
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _of_dataclass(kind: type, definitions: dict[str, Schema]) -> Schema:
+    """Return an object's schema: every key known, those without a default required."""
+    hints, told = get_type_hints(kind), _attributes(kind)
+    fields = dataclasses.fields(kind)
+    properties = {field.name: _described(_of(hints[field.name], definitions), told.get(field.name)) for field in fields}
+    required = [
+        field.name
+        for field in fields
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    return {
+        "type": "object",
+        "description": _summary(kind),
+        "additionalProperties": False,
+        "required": required,
+        "properties": properties,
+    }
+
+
+def _of(hint: object, definitions: dict[str, Schema]) -> Schema:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [_of(option, definitions) for option in arguments]}
+    if origin is tuple:
+        return {"type": "array", "items": _of(arguments[0], definitions)}
+    if origin is Mapping:
+        return {"type": "object", "additionalProperties": _of(arguments[1], definitions)}
+    if origin is Literal:
+        return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
+    return _reference(hint, definitions) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else _scalar(hint)
+
+
+def _reference(kind: type, definitions: dict[str, Schema]) -> Schema:
+    if kind.__name__ not in definitions:
+        definitions[kind.__name__] = {}
+        definitions[kind.__name__] = _of_dataclass(kind, definitions)
+    return {"$ref": f"#/$defs/{kind.__name__}"}
+
+
+def _scalar(hint: object) -> Schema:
+    return {"type": "null" if hint is types.NoneType else _SCALARS[hint]}
+
+
+def _described(schema: Schema, description: str | None) -> Schema:
+    return schema if description is None else {**schema, "description": description}
+
+
+def _summary(kind: type) -> str:
+    return " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
+
+
+def _attributes(kind: type) -> dict[str, str]:
+    """Return what the docstring's section `Attributes` says of each."""
+    _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
+    return {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seatrial.bench.prior import Prior
+from seatrial.bench.search import NextLevel, Stop, next_level
+from tests.bench.conftest import make_level
+from tests.bench.search.conftest import Line, searched
+
+if TYPE_CHECKING:
+    from seatrial.bench.load import Goal
+    from tests.bench.search.conftest import MakeLevel, MakeRequest
+
+LINE = Line()  # 1,000 ms + 10 ms for each request in flight: 2,000 ms are reached at 100
+
+
+def is_right(found: int | None, true: int) -> bool:
+    return found is not None and (abs(found - true) <= 1 or abs(found / true - 1) <= 0.1)
+
+
+def test_the_gate_comes_first(adaptive: MakeRequest) -> None:
+    assert next_level(adaptive(), [], left_s=600) == NextLevel(
+        concurrency=16, because="the verdict is about the gate, 16 per copy"
+    )
+
+
+def test_a_right_plan_leads_to_the_knee_at_once(adaptive: MakeRequest, level: MakeLevel) -> None:
+    found = searched(adaptive(prior=LINE.prior()), lambda load: LINE.measure(level, load))
+    assert found.loads == [16, 94, 103]
+    assert found.reasons[1] == "the SLO holds at 16 per copy; it is expected to be missed from 100 on"
+    assert found.stopped == "the SLO holds at 94 and is missed at 103 per copy: known within 10 %"
+
+
+@pytest.mark.parametrize("wrong", [0.1, 0.3, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("gate", [1, 16, 64, 256])
+def test_a_wrong_plan_costs_some_levels_but_not_the_knee(
+    adaptive: MakeRequest, level: MakeLevel, wrong: float, gate: int
+) -> None:
+    request = adaptive(prior=LINE.prior(wrong), gate_concurrency=gate)
+    found = searched(request, lambda load: LINE.measure(level, load))
+    assert is_right(found.held, 100)
+    assert len(found.loads) <= 7
+
+
+def test_without_a_plan_it_doubles_and_halves(adaptive: MakeRequest, level: MakeLevel) -> None:
+    found = searched(adaptive(), lambda load: LINE.measure(level, load))
+    assert found.loads[:2] == [16, 32]
+    assert is_right(found.held, 100)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    alone_ms=st.floats(100, 1_900),
+    each_ms=st.floats(0.5, 400),
+    batch=st.integers(1, 600),
+    gate=st.integers(1, 512),
+    wrong=st.sampled_from([None, 0.1, 0.3, 1.0, 3.0, 10.0]),
+    goal=st.sampled_from(["knee", "max_concurrency", "max_goodput"]),
+    noise=st.sampled_from([0.0, 0.05, 0.3]),
+    seed=st.integers(0, 1_000),
+)
+def test_every_search_ends_without_measuring_a_level_twice(
+    adaptive: MakeRequest,
+    alone_ms: float,
+    each_ms: float,
+    batch: int,
+    gate: int,
+    wrong: float | None,
+    goal: Goal,
+    noise: float,
+    seed: int,
+) -> None:
+    line, chance = Line(alone_ms, each_ms, batch), random.Random(seed)  # noqa: S311 (noise, no secret)
+    prior = Prior() if wrong is None else replace(line, each_ms=each_ms * wrong).prior()
+    request = adaptive(prior=prior, gate_concurrency=gate, goal=goal)
+    found = searched(request, lambda load: line.measure(make_level, load, slower=chance.lognormvariate(0, noise)))
+    assert found.loads[0] == gate
+    assert len(set(found.loads)) == len(found.loads)
+    assert all(1 <= load <= 512 for load in found.loads)
+    assert all(found.reasons)
+    if goal == "max_concurrency" and not noise:
+        assert is_right(found.held, min(512, line.knee)) or line.knee == 0
+
+
+def test_an_slo_missed_at_the_lowest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
+    found = searched(adaptive(), lambda load: Line(alone_ms=2_500).measure(level, load))
+    assert found.loads[-1] == 1
+    assert found.stopped == "the SLO is missed at 1 per copy, the lowest level"
+
+
+def test_an_slo_met_at_the_highest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
+    found = searched(adaptive(concurrency_levels=(1, 64)), lambda load: LINE.measure(level, load))
+    assert found.stopped == "the SLO holds at 64 per copy, the highest level"
+
+
+def test_over_saturation_ends_the_climb(adaptive: MakeRequest, level: MakeLevel) -> None:
+    # 24 requests are batched; an SLO that allows a minute of queueing is no reason to measure it
+    full = Line(batch=24, bound_ms=60_000)
+    found = searched(adaptive(objectives=()), lambda load: full.measure(level, load))
+    assert max(found.loads) <= 128
+    assert found.stopped.startswith("from ")
+    assert "more load only queues" in found.stopped
+    assert found.stopped.endswith("per copy are the least that give 93% of the highest throughput")
+
+
+def test_the_highest_concurrency_is_sought_through_saturation(adaptive: MakeRequest, level: MakeLevel) -> None:
+    full = Line(alone_ms=100, each_ms=5, batch=24)
+    found = searched(adaptive(goal="max_concurrency"), lambda load: full.measure(level, load))
+    assert full.knee == 218
+    assert is_right(found.held, full.knee)
+
+
+def test_no_success_at_the_gate_tries_less_and_then_stops(adaptive: MakeRequest, level: MakeLevel) -> None:
+    dead = {"succeeded": 0, "meets_slo": False, "misses": ("no",), "e2e_latency_ms": None, "output_tok_s": None}
+    found = searched(adaptive(), lambda load: level(load, ttft_ms=None, requests_per_s=None, **dead))
+    assert found.loads == [16, 8]
+    assert found.stopped == "no request succeeded at concurrency 8 and 16 per copy"
+
+
+def test_a_level_that_the_client_limited_lowers_the_range(adaptive: MakeRequest, level: MakeLevel) -> None:
+    def measure(load: int) -> object:
+        found = LINE.measure(level, load)
+        return replace(found, void_because="the client lagged by 80 ms") if load > 70 else found
+
+    found = searched(adaptive(prior=LINE.prior()), measure)  # type: ignore[arg-type]  # a level it is
+    assert found.loads == [16, 94, 75]
+    assert found.stopped == "the client was the limit at concurrency 75 and 94 per copy: the client lagged by 80 ms"
+
+
+def test_a_level_that_does_not_fit_into_the_time_left_is_replaced(adaptive: MakeRequest, level: MakeLevel) -> None:
+    request, gate = adaptive(prior=LINE.prior()), LINE.measure(level, 16)
+    # a level of 94 takes 4 x 1.94 s = 7.8 s; 7 s are enough for 4 x 1.75 s: about 75 requests in flight
+    step = next_level(request, [gate], left_s=7.0)
+    assert isinstance(step, NextLevel)
+    assert step.concurrency == pytest.approx(75, abs=2)
+    assert step.because == "94 per copy would take about 8 s, and 7 s are left: the highest level that fits"
+    assert next_level(request, [gate], left_s=4.0) == Stop(because="94 per copy would take about 8 s, and 4 s are left")
+
+
+def test_no_time_is_left(adaptive: MakeRequest) -> None:
+    assert next_level(adaptive(), [], left_s=0.0) == Stop(because="the budget of 600 s is over")
+
+
+def test_a_miss_below_a_level_that_holds_counts(adaptive: MakeRequest, level: MakeLevel) -> None:
+    # the detector wants every level below the knee to hold, so the search closes in on the lowest miss
+    levels = [LINE.measure(level, load) for load in (16, 32, 64)]
+    levels[1] = replace(levels[1], meets_slo=False, misses=("a bad moment",))
+    step = next_level(adaptive(), levels, left_s=600)
+    assert isinstance(step, NextLevel)
+    assert 16 < step.concurrency < 32
+    assert step.because.startswith("the SLO holds at 16 and is missed at 32 per copy")
+
+
+def test_the_most_goodput_is_found_where_the_slo_begins_to_be_missed(adaptive: MakeRequest, level: MakeLevel) -> None:
+    found = searched(adaptive(goal="max_goodput", prior=LINE.prior(2.0)), lambda load: LINE.measure(level, load))
+    best = max(found.levels, key=lambda one: one.goodput_requests_per_s or 0.0)
+    assert is_right(best.concurrency, 100)
+    assert found.stopped.startswith(f"the most goodput so far is {best.goodput_requests_per_s:.2f} requests/s at")

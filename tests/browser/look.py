@@ -1,0 +1,80 @@
+"""What real Chromium found in a page, read from the answer of `look.mjs`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from pydantic import BaseModel
+
+FOLDER = Path(__file__).parent
+TIMEOUT_S = 300.0
+
+
+class Shown(BaseModel):
+    """One cell of a table: what people read, the exact number behind it, and the ends of its interval."""
+
+    shown: str
+    exact: str
+    interval: list[str]
+
+
+class Figure(BaseModel):
+    """One picture: its size, how many points each curve has, and the names that reach beyond its edge."""
+
+    title: str
+    width: float
+    height: float
+    points: dict[str, int]
+    hollow: int
+    outside: list[str]
+
+
+class Look(BaseModel):
+    """One page, as the browser has it."""
+
+    version: str
+    console: list[str]
+    requests: list[str]
+    failed: list[str]
+    figures: list[Figure]
+    tables: dict[str, list[list[Shown]]]
+    headings: list[int]
+    landmarks: list[str]
+    overflow: dict[str, list[str]]
+    light: str
+    dark: str
+    pdf_pages: int
+    accessibility: dict[str, list[str]]
+
+
+class Unavailable(BaseModel):
+    """Why there is no browser."""
+
+    unavailable: str
+
+
+def look_at(page: Path) -> Look:
+    """Open a page in Chromium; skip the test where none can start, but fail it in CI."""
+    if not (FOLDER / "node_modules" / "playwright-core").is_dir():
+        _absent("the browser's packages are not installed: make test installs them")
+    node = shutil.which("node")
+    if node is None:
+        _absent("node is not on PATH")
+    done = subprocess.run(
+        [node, "look.mjs", str(page)], cwd=FOLDER, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    if done.stdout.startswith('{"unavailable"'):
+        _absent(Unavailable.model_validate_json(done.stdout).unavailable)
+    return Look.model_validate_json(done.stdout)
+
+
+def _absent(because: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(because)
+    pytest.skip(because)

@@ -1,0 +1,94 @@
+"""The command that makes a trial again, and how a trial is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.bench.request import Target
+from seatrial.report.caution import cautions
+from seatrial.report.command import command_of, trial_name
+from seatrial.report.markdown import render_markdown
+from seatrial.report.page import page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial.bench.load import Load
+    from seatrial.bench.result import TrialResult
+
+
+@pytest.fixture
+def served(real: TrialResult) -> TrialResult:
+    """Return a trial of an OpenAI-compatible server, which has no spec and no plan."""
+    target = Target(
+        endpoint_name="small chat",
+        inference_component=None,
+        region="none",
+        endpoint_url="http://localhost:8000/v1",
+        kind="openai",
+        model="small chat",
+        api_key_variable="KEY",
+    )
+    request = replace(real.request, endpoint="small chat", environment="none", plan_digest="", target=target)
+    return replace(real, request=request)
+
+
+def test_a_trial_of_a_spec(real: TrialResult) -> None:
+    assert command_of(real.request) == (
+        "seatrial bench SPEC --environment dev --levels 1,2,4,8,16,32,64 --output report"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "options"),
+    [
+        (
+            lambda load: replace(load, concurrency_levels=(1, 64), search="adaptive", goal="max_goodput"),
+            "--levels 1,64 --search adaptive --goal max_goodput",
+        ),
+        (
+            lambda load: replace(load, arrival="poisson", rates_per_s=(0.5, 2.0), level_s=20.0),
+            "--rate 0.5,2 --arrival poisson --level-seconds 20",
+        ),
+        (lambda load: replace(load, arrival="replay"), "--trace TRACE"),
+        (lambda load: replace(load, protocol="jumpstart-2024"), "--protocol jumpstart-2024"),
+    ],
+)
+def test_what_the_spec_does_not_say(real: TrialResult, changed: Callable[[Load], Load], options: str) -> None:
+    command = command_of(replace(real.request, load=changed(real.request.load)))
+    assert command == f"seatrial bench SPEC --environment dev {options} --output report"
+
+
+def test_prompts_of_a_file(real: TrialResult) -> None:
+    request = replace(real.request, workload=replace(real.request.workload, source="jsonl", source_digest="ab"))
+    assert "--prompts PROMPTS.jsonl" in command_of(request)
+
+
+def test_a_trial_of_a_server(served: TrialResult) -> None:
+    assert command_of(served.request) == (
+        "seatrial bench --url http://localhost:8000/v1 --model 'small chat' --api-key-variable KEY --input-tokens 256 "
+        "--output-tokens 256 --slo ttft_ms.p95=2000 --slo tpot_ms.p95=60 --slo error_rate=0.01 --gate 16 "
+        "--usd-per-hour 1.212 --levels 1,2,4,8,16,32,64 --output report"
+    )
+
+
+def test_a_server_is_named_by_its_address(served: TrialResult, real: TrialResult) -> None:
+    assert trial_name(served.request) == "small chat at http://localhost:8000/v1"
+    assert trial_name(real.request) == "sample-chat in dev"
+
+
+def test_a_server_needs_no_plan(served: TrialResult) -> None:
+    assert list(cautions(served, None)) == []
+    page = page_of(served, None)
+    assert (page.facts[0].value.text, page.facts[0].aside) == ("small chat", "http://localhost:8000/v1")
+    facts = {fact.name: fact.value for fact in page.sections[-1].facts}
+    assert facts["Plan digest"].missing_because == "no plan was deployed"
+    assert render_markdown(served, None).splitlines()[-1] == "Started 2026-11-02T14:05:00Z."
+
+
+def test_the_load_is_named(real: TrialResult) -> None:
+    facts = {fact.name: (fact.value.text, fact.aside) for fact in page_of(real, None).facts}
+    assert facts["Load"] == ("closed loop", "sweep, seatrial")

@@ -1,0 +1,193 @@
+"""What the report says of its own measurement: the client, the parser's check, SageMaker's share, the search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.bench.evidence import CrossCheck, ServiceOverhead
+from seatrial.report.between import between_section
+from seatrial.report.caution import cautions
+from seatrial.report.failures import failures_section
+from seatrial.report.levels import levels_section, protocol_table
+from seatrial.report.sentence import sentence
+from seatrial.report.validity import validity_section, validity_sentence, validity_table
+from tests.report.rich import VOID_BECAUSE
+
+if TYPE_CHECKING:
+    from seatrial.bench.result import TrialResult
+    from seatrial.report.table import Table
+
+
+def texts(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.cells]
+
+
+def test_a_void_level_is_named_with_its_reason(rich: TrialResult) -> None:
+    section = validity_section(rich)
+    assert section.paragraphs[0] == (
+        "1 of 8 levels are void (concurrency 64): there the client was the limit, so their numbers say nothing of the "
+        "endpoint."
+    )
+    assert section.remarks == (f"Void at 64: {VOID_BECAUSE}.",)
+
+
+def test_the_client_stands_beside_every_level(rich: TrialResult) -> None:
+    table = validity_table(rich)
+    assert [column.heading for column in table.columns] == [
+        "concurrency (per copy)",
+        "workers",
+        "streams",
+        "delivered (in flight)",
+        "lag p99 (ms)",
+        "busy",
+        "delayed",
+        "outcome",
+    ]
+    assert texts(table)[4] == ["16", "1", "32", "31.7", "0.9", "16.0 %", "2.0 %", "✓ valid"]
+    assert texts(table)[7] == ["○ 64", "1", "128", "101", "71.4", "99.0 %", "2.0 %", "○ void"]
+
+
+def test_what_only_an_open_loop_has_gets_its_column_there(rich: TrialResult) -> None:
+    first = rich.levels[0]
+    assert first.client
+    opened = replace(
+        first,
+        arrival="poisson",
+        offered_requests_per_s=0.4,
+        client=replace(first.client, send_lag_p99_ms=0.0, full_share=0.25),
+    )
+    result = replace(rich, levels=(opened, *rich.levels[1:]))
+    table = validity_table(result)
+    assert [column.label for column in table.columns][5:7] == ["sent late p99", "found all taken"]
+    assert texts(table)[0][5:7] == ["0", "25.0 %"]
+    assert table.cells[1][5].missing_because == "it was not measured"
+    assert texts(protocol_table(result))[0][1:3] == ["poisson", "0.4"]
+    assert protocol_table(result).cells[1][2].missing_because == "a closed loop offers no rate"
+
+
+def test_the_self_calibration_is_told(rich: TrialResult) -> None:
+    facts = {fact.name: (fact.value.text, fact.aside) for fact in validity_section(rich).facts}
+    assert facts == {
+        "Token events taken in": ("61,204 per s", "of 64,000 offered"),
+        "CPU for 1,000 token events": ("0.015 s", ""),
+        "Lag p99": ("3.20 ms", ""),
+        "Streams": ("128", ""),
+    }
+
+
+def test_without_evidence_nothing_is_claimed(real: TrialResult, empty: TrialResult) -> None:
+    assert validity_sentence(real) == (
+        "This result holds no evidence on its client, so a level at which the client was the limit looks valid."
+    )
+    assert validity_sentence(empty) == "No level was measured in full, so there is nothing to doubt."
+    assert validity_section(real).tables == ()
+
+
+def test_a_client_that_was_never_the_limit_is_said(rich: TrialResult) -> None:
+    assert validity_sentence(replace(rich, levels=rich.levels[:7])) == "No: at all 7 levels the endpoint was the limit."
+
+
+def test_what_sagemaker_adds_is_told_in_its_own_names(rich: TrialResult) -> None:
+    facts = {fact.name: fact.value.text for fact in between_section(rich).facts}
+    assert facts == {
+        "boto3 reads the same": "✓ yes",
+        "End to end at the client": "9,312 ms",
+        "ModelLatency": "9,288 ms",
+        "OverheadLatency": "11.2 ms",
+        "Service and network": "24.5 ms",
+    }
+
+
+def test_a_missing_datapoint_is_a_dash_with_its_reason(rich: TrialResult) -> None:
+    overhead = ServiceOverhead(
+        client_mean_ms=10.0,
+        model_latency_mean_ms=None,
+        overhead_latency_mean_ms=None,
+        overhead_ms=None,
+        because="CloudWatch had no datapoint after 2 minutes",
+    )
+    section = between_section(replace(rich, overhead=overhead))
+    assert section.paragraphs[1] == "SageMaker: CloudWatch had no datapoint after 2 minutes."
+    assert [fact.value.missing_because for fact in section.facts[2:]] == [
+        "CloudWatch had no datapoint",
+        "CloudWatch had no datapoint",
+        "both means are needed",
+    ]
+
+
+def test_what_was_not_asked_is_said(real: TrialResult) -> None:
+    section = between_section(real)
+    assert section.paragraphs == (
+        "No answer was read by boto3's parser as well.",
+        "CloudWatch was not asked what SageMaker adds.",
+    )
+    assert section.facts == ()
+
+
+@pytest.mark.parametrize(("agreed", "shown"), [(True, "✓ yes"), (False, "✗ no"), (None, "–")])
+def test_a_parser_that_disagrees_is_a_caution(rich: TrialResult, agreed: bool | None, shown: str) -> None:  # noqa: FBT001 (a table's column)
+    result = replace(rich, cross_check=CrossCheck(agreed=agreed, because="boto3 read 255 frames, this parser 256"))
+    assert between_section(result).facts[0].value.text == shown
+    said = "boto3 reads another answer than the trial's own parser: boto3 read 255 frames, this parser 256."
+    assert (said in list(cautions(result, None))) == (agreed is False)
+
+
+def test_repeated_failures_stand_beside_failed_ones(rich: TrialResult) -> None:
+    (table,) = failures_section(rich).tables
+    assert [column.label for column in table.columns] == [
+        "concurrency",
+        "class",
+        "failed",
+        "of all",
+        "repeated",
+        "the first, in the service's own words",
+    ]
+    assert texts(table) == [
+        ["32", "throttled", "0", "0 %", "3", "–"],
+        ["32", "not_ready", "0", "0 %", "1", "–"],
+        ["○ 64", "throttled", "24", "6.2 %", "3", "HTTP 429 ThrottlingException: Rate exceeded"],
+        ["○ 64", "not_ready", "0", "0 %", "1", "–"],
+    ]
+
+
+def test_failures_of_the_ramp_have_their_own_column(real: TrialResult) -> None:
+    first = replace(real.levels[0], ramp_errors={"timeout": 2})
+    section = failures_section(replace(real, levels=(first,)))
+    assert texts(section.tables[0]) == [["1", "timeout", "0", "0 %", "0", "2", "–"]]
+    assert section.paragraphs == (
+        "Failures in the ramp are of requests whose latency is not measured; they count for no error rate.",
+    )
+
+
+def test_a_calm_trial_says_so(trial_calm: TrialResult) -> None:
+    assert failures_section(trial_calm).paragraphs == ("None of the 18 requests failed, and none was repeated.",)
+
+
+@pytest.fixture
+def trial_calm(real: TrialResult) -> TrialResult:
+    return replace(real, levels=real.levels[:2])  # 3 requests for each of 2 × 1 and 2 × 2 in flight
+
+
+def test_why_each_level_was_measured_is_told_in_order(rich: TrialResult) -> None:
+    section = levels_section(rich)
+    assert section.paragraphs[2] == "The search chose each level from what it had measured, looking for the knee."
+    assert texts(section.tables[2])[:2] == [
+        ["1", "16", "28.7 s", "the gate is always measured"],
+        ["2", "64", "1 min 43 s", "the last level asked for"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("clause", "written"),
+    [
+        ("the live model is this one", "The live model is this one."),
+        ("it ended.", "It ended."),
+        ("ttft_ms p95 rose", "ttft_ms p95 rose."),
+        ("", ""),
+    ],
+)
+def test_a_clause_becomes_a_sentence(clause: str, written: str) -> None:
+    assert sentence(clause) == written

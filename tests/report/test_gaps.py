@@ -1,0 +1,73 @@
+"""Whatever a trial could not measure, its report is written, and says what is missing instead of a number."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seatrial.bench.result import TrialResult
+from seatrial.report.markdown import render_markdown
+from seatrial.report.page import render_html
+from tests.report.reading import Tables
+
+if TYPE_CHECKING:
+    from seatrial.plan.document import Plan
+
+OPTIONAL = (
+    "output_tok_s",
+    "requests_per_s",
+    "goodput_requests_per_s",
+    "ttft_ms",
+    "tpot_ms",
+    "itl_ms",
+    "ms_per_token",
+    "e2e_latency_ms",
+    "input_tokens_mean",
+    "output_tokens_mean",
+    "total_tok_s",
+    "output_tok_s_interval",
+    "error_rate_interval",
+    "parts_per_token",
+    "queue_share",
+    "duration_s",
+    "client",
+)
+
+
+@st.composite
+def gaps(draw: st.DrawFn) -> list[tuple[set[str], str, bool]]:
+    """Draw for each level what it lacks, why it is void, and whether its throughput is nothing at all."""
+    lacking = st.sets(st.sampled_from(OPTIONAL))
+    level = st.tuples(lacking, st.sampled_from(["", "the client lagged"]), st.booleans())
+    return draw(st.lists(level, max_size=3))
+
+
+def with_gaps(result: TrialResult, drawn: list[tuple[set[str], str, bool]]) -> TrialResult:
+    document = json.loads(result.to_json())
+    document["levels"] = [
+        {**level, **({"output_tok_s": 0.0} if still else {}), **dict.fromkeys(lacking), "void_because": void_because}
+        for level, (lacking, void_because, still) in zip(document["levels"], drawn, strict=False)
+    ]
+    return TrialResult.from_json(json.dumps(document))
+
+
+@settings(deadline=None, max_examples=30)
+@given(gaps(), st.booleans(), st.booleans())
+def test_every_trial_has_its_report(
+    rich: TrialResult,
+    plan: Plan,
+    drawn: list[tuple[set[str], str, bool]],
+    planned: bool,  # noqa: FBT001 (drawn)
+    bare: bool,  # noqa: FBT001 (drawn)
+) -> None:
+    result = with_gaps(rich, drawn)
+    if bare:
+        result = replace(result, knees=(), search=(), client=None, cross_check=None, overhead=None, comparison=None)
+    page = render_html(result, plan if planned else None)
+    assert "None" not in {text for rows in Tables(page).by_caption.values() for row in rows for text, _ in row}
+    assert "nan" not in page.lower().replace("nano", "")
+    assert render_markdown(result, plan if planned else None).endswith(".\n")
