@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from seatrial.bench.interval import (
-    ROUNDING,
     fewest_bounded_from_above,
-    normal,
     one_sided,
     one_sided_rate,
     share_interval,
@@ -62,9 +59,13 @@ def bounds_of(level: LevelResult, objective: Objective, confidence: float) -> In
     return None if interval is None else one_sided(values.mean, interval, count=values.count, tail=tail)
 
 
-def is_exempt(objective: Objective) -> bool:
-    """Tell whether no number of requests can prove an objective: that none fails at all. It is taken as measured."""
-    return objective.metric == "error_rate" and objective.bound <= 0
+def is_taken_as_measured(level: LevelResult, objective: Objective) -> bool:
+    """Tell whether an objective is held against the measured value, whatever the confidence.
+
+    That is an error rate of which nothing failed: to prove a bound of 1 % takes hundreds of requests, and one of 0 no
+    number of them does. One failure is enough to ask for proof.
+    """
+    return objective.metric == "error_rate" and (level.succeeded == level.requests or objective.bound <= 0)
 
 
 def requests_needed(objectives: Sequence[Objective], confidence: float) -> int:
@@ -80,12 +81,9 @@ def requests_needed(objectives: Sequence[Objective], confidence: float) -> int:
 def fewest_provable(objective: Objective, confidence: float) -> int:
     """Return the fewest requests with which an objective can be proven met.
 
-    A percentile must be bounded at all; a mean takes two; a bound on the error rate takes that many without one
-    failure: Wilson's upper bound of 0 of n is z² / (n + z²), so n >= z² (1 - bound) / bound. Throughput has its slices.
+    A percentile must be bounded at all; a mean takes two. Throughput has its slices, and an error rate without a
+    failure is taken as measured.
     """
-    if objective.metric == "error_rate" and not is_exempt(objective):
-        z = normal(confidence)
-        return max(math.ceil(z * z * (1 - objective.bound) / objective.bound - ROUNDING), 1)
     if objective.metric in PER_REQUEST_METRICS:
         return fewest_bounded(objective, tail=1 - confidence, above=objective.sense == "at_most")
     return 1

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.bound import bounds_of, fewest_bounded, fewest_provable, is_exempt, latency_of
+from seatrial.bench.bound import bounds_of, fewest_bounded, is_taken_as_measured, latency_of
 from seatrial.bench.judgement import Check
 from seatrial.bench.metrics import is_met
 
@@ -37,16 +37,28 @@ def _check(level: LevelResult, objective: Objective, confidence: float) -> Check
     if measured is None:
         sentence = f"{_name(objective)} was not measured {place}: no request gave one"
         return Check(objective=objective, measured=None, met=None, sentence=sentence)
-    if confidence > 0 and not is_exempt(objective):
+    if confidence > 0 and not is_taken_as_measured(level, objective):
         return _proven(level, objective, measured, confidence)
     met = is_met(measured, objective)
-    sentence = f"{_compared(objective, measured)} {place}"
+    sentence = f"{_compared(objective, measured)} {place}{_aside(level, objective, confidence)}"
     return Check(objective=objective, measured=measured, met=met, sentence=sentence)
+
+
+def _aside(level: LevelResult, objective: Objective, confidence: float) -> str:
+    """Say how high an error rate may truly be of which nothing was seen; empty where that was not asked."""
+    bounds = bounds_of(level, objective, confidence) if confidence > 0 and objective.bound > 0 else None
+    if bounds is None:
+        return ""
+    return f" ({_end(bounds, objective, worse=True)} {_sure(confidence)})"
+
+
+def _sure(confidence: float) -> str:
+    return f"with {confidence * 100:g} % confidence"
 
 
 def _proven(level: LevelResult, objective: Objective, measured: float, confidence: float) -> Check:
     """Hold an interval against the objective: met when its worse end is within the bound, missed when no end is."""
-    place, sure = f"at concurrency {level.concurrency} per copy", f"with {confidence * 100:g} % confidence"
+    place, sure = f"at concurrency {level.concurrency} per copy", _sure(confidence)
     bounds = bounds_of(level, objective, confidence)
     if bounds is None:
         sentence = f"{_unproven(objective, measured)} {place}: nothing tells how far it may be from the truth"
@@ -127,14 +139,12 @@ def _doubt(doubt: _Doubt, confidence: float, sure: str) -> str:
         return f"{objective.statistic} of {doubt.count} requests is bounded from {side} only from {needed} on"
     low = "nothing" if bounds.low is None else _written(bounds.low, objective)
     high = "no end" if bounds.high is None else _written(bounds.high, objective)
-    return f"it lies between {low} and {high} {sure}{_remedy(doubt, confidence)}"
+    return f"it lies between {low} and {high} {sure}{_remedy(doubt)}"
 
 
-def _remedy(doubt: _Doubt, confidence: float) -> str:
+def _remedy(doubt: _Doubt) -> str:
     """Say how many requests would decide: an interval shrinks with the square root of their number."""
     objective, end = doubt.objective, doubt.bounds.high if doubt.looks_up else doubt.bounds.low
-    if objective.metric == "error_rate" and not doubt.measured:
-        return f"; {fewest_provable(objective, confidence)} requests without a failure would tell"
     distance, reach = abs(objective.bound - doubt.measured), abs((end or 0.0) - doubt.measured)
     if reach * reach > MOST_TIMES * distance * distance:
         return ", too near the bound to tell with any number of requests that can be sent"

@@ -12,7 +12,7 @@ from seatrial.bench.baseline import compare, with_regression
 from seatrial.bench.conclusion import blended_cost_at, cost_at, fallback_target, scaling_target
 from seatrial.bench.knee import knees_of
 from seatrial.bench.level import with_queue_share
-from seatrial.bench.live import not_proven, prove_live
+from seatrial.bench.live import not_proven, prove_still_live
 from seatrial.bench.overhead import LATE_S, Measured, service_overhead
 from seatrial.bench.result import SCHEMA_VERSION, TrialResult
 from seatrial.bench.slo import inconclusive, verdict_at
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.bench.evidence import ServiceOverhead
+    from seatrial.bench.judgement import Verdict
     from seatrial.bench.progress import TrialProgress
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import LevelResult, LiveProof
@@ -53,7 +54,9 @@ def conclude(
         BenchError: SEA502, the live endpoint isn't this deployment's any more.
     """
     after = _proof(request, progress, tools)
-    judging = _Judging(request, with_queue_share(settled(progress.levels)), _changed(progress.live, after))
+    broken = f"the deployment broke: {after.because}" if progress.live.proven and not after.proven else ""
+    changed = "" if broken else _changed(progress.live, after)
+    judging = _Judging(request, with_queue_share(settled(progress.levels)), broken, changed)
     result = replace(
         judging.result(progress),
         live=_throughout(progress.live, after, request.copy_count),
@@ -79,13 +82,17 @@ def settled(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
 class _Judging:
     request: TrialRequest
     levels: tuple[LevelResult, ...]
+    broken: str
     changed: str
 
     def result(self, progress: TrialProgress) -> TrialResult:
         request, levels = self.request, self.levels
         knees = knees_of(levels, request.prior)
-        verdict = verdict_at(request.gate_concurrency, levels, request.objectives, confidence=request.gate.confidence)
-        because = self.changed or (progress.stopped_because if progress.stopped_because.startswith(AT_ZERO) else "")
+        because = (
+            self.broken
+            or self.changed
+            or (progress.stopped_because if progress.stopped_because.startswith(AT_ZERO) else "")
+        )
         target = fallback_target(request, because) if because else scaling_target(request, levels, knees)
         return TrialResult(
             schema_version=SCHEMA_VERSION,
@@ -96,7 +103,7 @@ class _Judging:
             live=progress.live,
             levels=levels,
             knees=knees,
-            verdict=inconclusive(verdict, because) if because else verdict,
+            verdict=self._verdict(because),
             target_concurrency_per_copy=target.concurrency_per_copy,
             target_detector=target.detector,
             target_because=target.because,
@@ -111,11 +118,20 @@ class _Judging:
             seatrial_version=__version__,
         )
 
+    def _verdict(self, because: str) -> Verdict:
+        request = self.request
+        verdict = verdict_at(
+            request.gate_concurrency, self.levels, request.objectives, confidence=request.gate.confidence
+        )
+        if self.broken:
+            return replace(verdict, status="fail", because=f"{self.broken}; {verdict.because}")
+        return inconclusive(verdict, because) if because else verdict
+
 
 def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> LiveProof:
     if request.expected is None or not progress.live.proven:
         return progress.live if progress.live.because else not_proven()
-    return prove_live(request.target, request.expected, sagemaker=tools.sagemaker)
+    return prove_still_live(request.target, request.expected, sagemaker=tools.sagemaker)
 
 
 def _throughout(before: LiveProof, after: LiveProof, copy_count: int) -> LiveProof:
@@ -146,13 +162,15 @@ def _overhead(
         return None
     answered = [level for level in progress.levels if level.e2e_latency_ms is not None]
     count = sum(level.e2e_latency_ms.count for level in answered if level.e2e_latency_ms)
+    if not count:
+        return None
     total_ms = math.fsum(level.e2e_latency_ms.mean * level.e2e_latency_ms.count for level in answered
                          if level.e2e_latency_ms)  # fmt: skip
     measured = Measured(
         start=datetime.fromtimestamp(start_s, UTC),
         end=datetime.fromtimestamp(end_s, UTC),
         requests=count,
-        mean_ms=total_ms / count if count else None,
+        mean_ms=total_ms / count,
         streamed=request.workload.stream,
     )
     return service_overhead(

@@ -15,7 +15,7 @@ from seatrial.bench.result import LiveProof
 from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_sagemaker.type_defs import (
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from seatrial.bench.request import Expected, Target
 
 SERVING = ("InService", "Updating")
+IDENTITY = ("EndpointConfigName", "EndpointName", "Specification.ModelName", "Image")
+"""The differences that tell another deployment from one that broke."""
 ROLLED_BACK_HINT = "the update was rolled back, or another deployment came between: read the endpoint's events"
 
 
@@ -41,6 +43,31 @@ def prove_live(target: Target, expected: Expected, *, sagemaker: SageMakerClient
     Raises:
         BenchError: SEA502, with every difference; SEA503 no credentials; SEA504 the control plane can't be reached.
     """
+    where, live, differences = _compared(target, expected, sagemaker)
+    if differences:
+        raise _refusal(where, differences)
+    return _proof(live, expected)
+
+
+def prove_still_live(target: Target, expected: Expected, *, sagemaker: SageMakerClient | None = None) -> LiveProof:
+    """Ask again after the measurement: a deployment that broke meanwhile is data, another one in its place is not.
+
+    Returns:
+        The proof; one that isn't proven, with what broke, when an endpoint or a component failed or lost its copies.
+
+    Raises:
+        BenchError: SEA502 another deployment is live; SEA503 no credentials; SEA504 the control plane can't be reached.
+    """
+    where, live, differences = _compared(target, expected, sagemaker)
+    if any(field in IDENTITY for field, _ in differences):
+        raise _refusal(where, differences)
+    proof = _proof(live, expected)
+    return replace(proof, proven=False, because="; ".join(text for _, text in differences)) if differences else proof
+
+
+def _compared(
+    target: Target, expected: Expected, sagemaker: SageMakerClient | None
+) -> tuple[str, _Live, list[tuple[str, str]]]:
     where = f"endpoint {target.endpoint_name}"
     with _asking(where):
         client = _client(target.region) if sagemaker is None else sagemaker
@@ -48,10 +75,11 @@ def prove_live(target: Target, expected: Expected, *, sagemaker: SageMakerClient
     differences = list(_endpoint_differences(live.endpoint, expected))
     if live.component is not None:
         differences += _component_differences(live.component, target, expected)
-    differences += _image_differences(live, expected)
-    if differences:
-        raise BenchError(Problem(where, field, "SEA502", text, ROLLED_BACK_HINT) for field, text in differences)
-    return _proof(live, expected)
+    return where, live, [*differences, *_image_differences(live, expected)]
+
+
+def _refusal(where: str, differences: Iterable[tuple[str, str]]) -> BenchError:
+    return BenchError(Problem(where, field, "SEA502", text, ROLLED_BACK_HINT) for field, text in differences)
 
 
 def not_proven() -> LiveProof:

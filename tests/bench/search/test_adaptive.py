@@ -33,7 +33,7 @@ def test_the_gate_comes_first(adaptive: MakeRequest) -> None:
 def test_a_right_plan_leads_to_the_knee_at_once(adaptive: MakeRequest, level: MakeLevel) -> None:
     found = searched(adaptive(prior=LINE.prior()), lambda load: LINE.measure(level, load))
     assert found.loads == [16, 94, 103]
-    assert found.reasons[1] == "the SLO holds at 16 per copy; it is expected to be missed from 100 on"
+    assert found.reasons[1] == "the SLO holds at 16 per copy; it is expected to be missed from 99 on"
     assert found.stopped == "the SLO holds at 94 and is missed at 103 per copy: known within 10 %"
 
 

@@ -1,0 +1,83 @@
+"""One request on its way through the fault proxy: what a fault may do with it and with its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from seatrial.local.loopback import exchange
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from seatrial.local.loopback import Request, Response
+    from tests.faults.order import Order
+
+HOP_BY_HOP = ("connection", "content-length", "host", "transfer-encoding")
+
+
+@dataclass(slots=True)
+class Passage:
+    """A request, the way to its upstream, and the way back to the client."""
+
+    request: Request
+    order: Order
+    upstream_port: int
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    by_bytes: bool = False
+
+    @asynccontextmanager
+    async def answer(self) -> AsyncIterator[Response]:
+        """Pass the request on; leaving the context frees its slot, whatever is unread."""
+        kept = {name: value for name, value in self.request.headers.items() if name not in HOP_BY_HOP}
+        asked = self.request
+        async with exchange(self.upstream_port, asked.method, asked.path, body=asked.body, headers=kept) as response:
+            yield response
+
+    async def begin(self, response: Response) -> None:
+        """Send the head of an answer that goes on in chunks."""
+        kept = {name: value for name, value in response.headers.items() if name not in HOP_BY_HOP}
+        await self.write(head(response.status, {**kept, "transfer-encoding": "chunked"}))
+
+    async def chunk(self, data: bytes) -> None:
+        await self.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    async def end(self) -> None:
+        await self.write(b"0\r\n\r\n")
+
+    async def refuse(self, status: int, error_type: str, message: str, **headers: str) -> None:
+        """Answer as the service does when it refuses."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        typed = {"x-amzn-errortype": error_type, "content-type": "application/json", **named}
+        await self.send(status, json.dumps({"message": message}).encode(), typed)
+
+    async def send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        await self.write(head(status, {**headers, "content-length": str(len(body))}) + body)
+
+    async def write(self, data: bytes) -> None:
+        for piece in (data[at : at + 1] for at in range(len(data))) if self.by_bytes else (data,):
+            self.writer.write(piece)
+            await self.writer.drain()
+            await asyncio.sleep(0)
+
+    async def hold(self) -> None:
+        """Send nothing more until the client goes away."""
+        await self.reader.read()
+
+    def reset(self) -> None:
+        """Break the connection with a TCP reset instead of a farewell."""
+        plug: socket.socket = self.writer.get_extra_info("socket")
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+
+def head(status: int, headers: Mapping[str, str]) -> bytes:
+    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", *(f"{name}: {text}" for name, text in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
