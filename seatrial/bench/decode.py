@@ -68,7 +68,7 @@ def record_of(exchange: Exchange, *, stream: bool) -> RequestRecord:
 def failure_of(exchange: Exchange) -> Failure | None:
     """Tell why a request failed, while the clock runs: a 200 is only read where it is as short as an error's."""
     head = exchange.inbox.head
-    if head is None or (head.status == HTTPStatus.OK and sum(map(len, exchange.inbox.received)) > MAX_EARLY_BYTES):
+    if head is None or (head.status == HTTPStatus.OK and exchange.inbox.received_bytes > MAX_EARLY_BYTES):
         return exchange.failure
     return _outranking(exchange, _read(exchange.inbox, stream=True).failure)
 
@@ -97,17 +97,9 @@ def _detail(failure: Failure | None, tokens: int) -> str:
 
 def _read(inbox: Inbox, *, stream: bool) -> _Said:
     """Read what arrived, however little; a protocol failure is returned, not raised."""
-    broken: Failure | None = None
-    try:
-        inbox.parse()
-    except ProtocolError as malformed:
-        broken = _malformed(malformed)
     if inbox.head is None:
-        return _Said(failure=broken or Failure("protocol", "no response arrived"))
-    said = _read_body(inbox, inbox.head, stream=stream)
-    return (
-        said._replace(failure=broken) if broken and (said.failure is None or said.failure.error == "protocol") else said
-    )
+        return _Said(failure=Failure("protocol", "no response arrived"))
+    return _read_body(inbox, inbox.head, stream=stream)
 
 
 def _read_body(inbox: Inbox, head: ResponseHead, *, stream: bool) -> _Said:

@@ -11,25 +11,22 @@ if TYPE_CHECKING:
     from seatrial.bench.failure import ErrorClass, Failure
     from seatrial.bench.wire.http1 import ResponseHead
 
-_BLANK_LINE = b"\r\n\r\n"
-
 
 class Inbox:
     """The arrivals of one response: while the clock runs it learns no more than whether the response is over.
 
-    A chunked response is over only after its empty chunk, which ends with a blank line; so arrivals are only kept
-    until one ends that way, and the framing is parsed then.
+    The framing of HTTP is parsed as it comes, some 4 µs for each arrival. Put off until an answer ends, it would cost
+    no less, and all at once: answers that end together would hold up the first tokens of the next ones. What the body
+    says is read after the wave.
     """
 
-    __slots__ = ("_chunked", "_parsed", "arrival_times_s", "body", "parser", "received")
+    __slots__ = ("arrival_times_s", "body", "parser", "received_bytes")
 
     def __init__(self) -> None:
         self.arrival_times_s: list[float] = []
-        self.received: list[bytes] = []
         self.body: list[tuple[float, bytes]] = []
         self.parser = ResponseParser()
-        self._parsed = 0
-        self._chunked = False
+        self.received_bytes = 0
 
     @property
     def head(self) -> ResponseHead | None:
@@ -39,7 +36,7 @@ class Inbox:
     @property
     def answering(self) -> bool:
         """Whether a part of the answer's body has arrived: silence before that is a queue, after it a stall."""
-        return bool(self.body) or (self._chunked and len(self.received) > self._parsed)
+        return bool(self.body)
 
     def add(self, at_s: float, data: bytes) -> bool:
         """Keep what arrived; return whether the response is complete.
@@ -48,25 +45,10 @@ class Inbox:
             ProtocolError: The bytes aren't an HTTP/1.1 response.
         """
         self.arrival_times_s.append(at_s)
-        self.received.append(data)
-        if self._chunked:
-            tail = data if len(data) >= len(_BLANK_LINE) else b"".join(self.received[-len(_BLANK_LINE) :])
-            if not tail.endswith(_BLANK_LINE):
-                return False
-        self.parse()
+        self.received_bytes += len(data)
+        for part in self.parser.feed(data):
+            self.body.append((at_s, part))
         return self.parser.complete
-
-    def parse(self) -> None:
-        """Parse the framing of all that arrived so far.
-
-        Raises:
-            ProtocolError: The bytes aren't an HTTP/1.1 response.
-        """
-        while self._parsed < len(self.received):
-            at_s, data = self.arrival_times_s[self._parsed], self.received[self._parsed]
-            self._parsed += 1
-            self.body.extend((at_s, part) for part in self.parser.feed(data))
-        self._chunked = self.parser.head is not None and self.parser.head.chunked
 
     def close(self) -> None:
         """Tell that the server closed the connection.
@@ -74,7 +56,6 @@ class Inbox:
         Raises:
             ProtocolError: The response wasn't over.
         """
-        self.parse()
         self.parser.close()
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 10.0
 SWEEP_INTERVAL_S = 0.1
+SENDS_PER_TURN = 16
+"""A burst of requests is sent in pieces, so that answers which arrive meanwhile aren't read late."""
 MAX_AHEAD_BYTES = 67_108_864
 ENOUGH_SHARE = 0.02
 _REPEATED: tuple[ErrorClass, ...] = ("throttled", "not_ready")
@@ -140,7 +142,9 @@ class Loop:
             _, index, stream = heappop(self._pausing)
             if stream.errand is not None:
                 self._start(stream, stream.errand, self._write_request(index))
-        while self._idle and self._taken < self._wanted and self._next_due_s() <= self._clock():
+        for _ in range(SENDS_PER_TURN):
+            if not self._idle or self._taken >= self._wanted or self._next_due_s() > self._clock():
+                return
             self._start_next()
 
     def _next_due_s(self) -> float:
@@ -171,7 +175,7 @@ class Loop:
 
     def _listen(self, patience_s: float) -> None:
         ready = self._watch.poll(0.0)
-        waited = not ready and not self._write_ahead()
+        waited = not ready and not (patience_s > 0 and self._write_ahead())
         if not ready:
             ready = self._watch.poll(patience_s if waited else 0.0)
         told_s = self._clock()

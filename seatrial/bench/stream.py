@@ -195,7 +195,7 @@ class Stream:
         The server may have closed it while it was idle, or taken the request and dropped it: nobody can tell, so it
         counts as repeated.
         """
-        silent, give_up_s = not self._inbox.received, self.give_up_s
+        silent, give_up_s = not self._inbox.received_bytes, self.give_up_s
         was_reused = self._reused
         self.hang_up()
         if self._request is not None and self.errand is not None and was_reused and silent:

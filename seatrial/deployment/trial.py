@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from seatrial.bench.load import Load
+from seatrial.bench.prior import PredictedLevel, Prior
 from seatrial.bench.request import Expected, Gate, Objective, Target, TrialRequest, Workload
 from seatrial.units import S_PER_MINUTE
 
@@ -60,6 +61,7 @@ def trial_request(
         fallback_target_concurrency=plan.target_concurrency_per_copy.value,
         target_utilization=endpoint.scaling.target_utilization,
         gate=_gate(endpoint.trial),
+        prior=_prior(plan),
     )
 
 
@@ -113,6 +115,20 @@ def _load(loaded: LoadedSpec, plan: Plan) -> Load:
     )
 
 
+def _prior(plan: Plan) -> Prior:
+    """Return what the plan predicts of one copy; its batch limit is the lesser of the engine's and of the KV room."""
+    levels = tuple(
+        PredictedLevel(
+            concurrency=point.concurrency,
+            output_tok_s=point.output_tok_s,
+            ttft_p95_ms=point.ttft_p95_ms,
+            e2e_mean_ms=point.e2e_latency_ms,
+        )
+        for point in plan.curve
+    )
+    return Prior(levels=levels, batch_limit=min(plan.max_num_seqs.value, plan.memory.kv_limited_batch))
+
+
 def _gate(trial: TrialSpec) -> Gate:
     return Gate(
         confidence=trial.confidence,
@@ -133,6 +149,10 @@ def complete_request(deployment: Deployment, stack: LiveStack) -> TrialRequest:
         inference_component=stack.output("InferenceComponentName"),
         region=deployment.environment.region,
     )
-    expected = Expected(endpoint_config_name=stack.output("EndpointConfigName"), model_name=stack.output("ModelName"))
+    expected = Expected(
+        endpoint_config_name=stack.output("EndpointConfigName"),
+        model_name=stack.output("ModelName"),
+        image=deployment.serving.image,
+    )
     fields = json.loads(deployment.trial_request) | {"target": asdict(target), "expected": asdict(expected)}
     return TrialRequest.from_json(json.dumps(fields))

@@ -227,12 +227,12 @@ def test_the_slo_decides_how_many_copies(ask: Ask) -> None:
 
 
 def test_each_percentile_counts_against_its_own_bound(ask: Ask) -> None:
-    levels = make_plan(ask(workload=workload(28))).curve
-    point = next(point for point in levels if point.concurrency == 28)
+    levels = make_plan(ask(workload=workload(12))).curve
+    point = next(point for point in levels if point.concurrency == 12)
     between = (point.ttft_ms + point.ttft_p95_ms) / 2
 
     lax, strict = (
-        make_plan(ask(slo={"ttft_ms": {name: between}}, workload=workload(28), scaling={"max_copies": 4}))
+        make_plan(ask(slo={"ttft_ms": {name: between}}, workload=workload(12), scaling={"max_copies": 4}))
         for name in ("p50", "p95")
     )
     assert point.ttft_ms < point.ttft_p95_ms
@@ -240,12 +240,12 @@ def test_each_percentile_counts_against_its_own_bound(ask: Ask) -> None:
 
 
 def test_an_output_rate_adds_copies_until_it_is_met(ask: Ask) -> None:
-    plan = make_plan(ask(slo={"output_tok_s": 500}, workload=workload(32), scaling={"max_copies": 4}))
+    plan = make_plan(ask(slo={"output_tok_s": 600}, workload=workload(32), scaling={"max_copies": 4}))
 
     gate = plan.gate_concurrency_per_copy.value
     point = next(point for point in plan.curve if point.concurrency == gate)
     assert plan.copy_count.value == 2
-    assert plan.copy_count.value * point.output_tok_s >= 500
+    assert plan.copy_count.value * point.output_tok_s >= 600
 
 
 def test_a_fitted_engine_states_its_measured_error(ask: Ask) -> None:

@@ -107,7 +107,7 @@ def test_the_highest_throughput_is_not_below_that_of_the_planned_load(concurrenc
 
 def test_more_prompt_tokens_are_tried_where_a_prefill_stops_decoding(ask: Ask) -> None:
     slo = {"ttft_ms": {"p95": 3000}, "tpot_ms": {"p95": 100}}
-    tgi = {"engine": "tgi", "engine_version": "1.1.0", "instance_types": ["ml.g5.12xlarge"]}
+    tgi = {"engine": "tgi", "engine_version": "1.1.0", "instance_types": ["ml.p4d.24xlarge"]}
     loaded = ask(serving=tgi, slo=slo, objective="throughput")
     plan = make_plan(loaded)
 

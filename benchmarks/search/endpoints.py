@@ -1,0 +1,240 @@
+"""Simulated endpoints: the catalog's copies through the planner's simulation, with noise. Nothing here is measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.bench.distribution import Distribution
+from seatrial.bench.metrics import is_met
+from seatrial.bench.prior import PredictedLevel, Prior
+from seatrial.bench.result import LevelResult
+from seatrial.catalog import engines, instances, models
+from seatrial.predict.memory import fit_memory
+from seatrial.predict.outcome import outcome
+from seatrial.predict.place import hardware_of, place
+from seatrial.predict.protocol import TRIAL
+from seatrial.predict.simulation import simulate
+from seatrial.units import MS_PER_S
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Sequence
+
+    from seatrial.bench.request import Objective
+    from seatrial.predict.copy import Calibration, Copy
+    from seatrial.predict.outcome import Outcome
+    from seatrial.predict.simulation import Request
+
+MOST = 512
+FINE_STEP = 1.03
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A model on an instance type with an engine, and the workload's lengths."""
+
+    hub_id: str
+    instance_type: str
+    degree: int
+    engine: Literal["lmi", "tgi"]
+    engine_version: str
+    input_tokens: int
+    output_tokens: int
+    max_num_seqs: int
+
+    def __str__(self) -> str:
+        """Name the place in a table."""
+        model = self.hub_id.split("/")[-1]
+        lengths = f"{self.input_tokens}+{self.output_tokens}"
+        return f"{model} {self.instance_type.removeprefix('ml.')} {self.engine} {lengths} max {self.max_num_seqs}"
+
+
+@cache
+def copy_at(at: Place) -> Copy:
+    """Place a copy as the planner does."""
+    architecture, instance = models.find(at.hub_id), instances.find(at.instance_type)
+    engine = engines.find(at.engine, at.engine_version)
+    hardware = None if instance is None else hardware_of(instance)
+    if architecture is None or instance is None or hardware is None:
+        raise ValueError(f"the catalog lacks {at}")
+    batched = max(engine.default_batched_tokens, at.input_tokens)
+    memory = fit_memory(
+        architecture,
+        instance,
+        engine,
+        degree=at.degree,
+        quantization=None,
+        tokens=at.input_tokens + at.output_tokens,
+        batched_tokens=batched,
+    )
+    return place(
+        architecture,
+        hardware,
+        engine,
+        memory,
+        degree=at.degree,
+        quantization=None,
+        input_tokens=at.input_tokens,
+        output_tokens=at.output_tokens,
+        batched_tokens=batched,
+        max_num_seqs=at.max_num_seqs,
+    )
+
+
+@cache
+def _requests(copy: Copy, concurrency: int) -> tuple[Request, ...]:
+    return tuple(sorted(simulate(copy, concurrency, TRIAL), key=attrgetter("sent_s")))
+
+
+@cache
+def _outcome(copy: Copy, concurrency: int) -> Outcome:
+    return outcome(copy, concurrency, TRIAL)
+
+
+def duration_s(copy: Copy, concurrency: int) -> float:
+    """Return how long a level takes, its ramp included."""
+    return max(request.last_token_s for request in _requests(copy, concurrency))
+
+
+def prior_of(copy: Copy) -> Prior:
+    """Return what a plan of this copy predicts: doubling levels, up to twice the batch limit."""
+    levels = [2**power for power in range(10) if 2**power < 2 * copy.most_running * 2 and 2**power <= MOST]
+    found = [_outcome(copy, level) for level in levels]
+    predicted = tuple(
+        PredictedLevel(
+            concurrency=one.concurrency,
+            output_tok_s=one.output_tok_s,
+            ttft_p95_ms=one.ttft_ms.p95,
+            e2e_mean_ms=one.e2e_latency_ms.mean,
+        )
+        for one in found
+    )
+    return Prior(levels=predicted, batch_limit=copy.most_running)
+
+
+@dataclass(slots=True)
+class Endpoint:
+    """A simulated endpoint under trial.
+
+    Attributes:
+        copy: What answers.
+        noise: Standard deviation of the logarithm of each level's speed.
+        chance: Where the noise comes from.
+        spent_s: Simulated time of all levels so far.
+    """
+
+    copy: Copy
+    noise: float
+    chance: random.Random
+    spent_s: float = 0.0
+    levels: list[LevelResult] = field(default_factory=list)
+
+    def measure(self, concurrency: int, objectives: Sequence[Objective]) -> LevelResult:
+        """Simulate one level, slower or faster by a factor of its own."""
+        slower = self.chance.lognormvariate(0, self.noise)
+        level = level_of(self.copy, concurrency, objectives, slower=slower)
+        self.spent_s += level.duration_s or 0.0
+        self.levels.append(level)
+        return level
+
+
+@cache
+def _latencies(copy: Copy, concurrency: int) -> tuple[dict[str, list[float]], dict[str, Distribution]]:
+    """Return the latencies of the measured requests in ms, by metric, and their distributions; without noise."""
+    measured, later = _requests(copy, concurrency)[TRIAL.ramp(concurrency) :], copy.output_tokens - 1 or 1
+    every = {
+        "ttft_ms": [(one.first_token_s - one.sent_s) * MS_PER_S for one in measured],
+        "tpot_ms": [(one.last_token_s - one.first_token_s) / later * MS_PER_S for one in measured],
+        "e2e_latency_ms": [(one.last_token_s - one.sent_s) * MS_PER_S for one in measured],
+    }
+    return every, {name: _spread(values) for name, values in every.items()}
+
+
+def level_of(copy: Copy, concurrency: int, objectives: Sequence[Objective], *, slower: float = 1.0) -> LevelResult:
+    """Return a simulated level as the trial reports one."""
+    every, spreads = _latencies(copy, concurrency)
+    found = {name: _scaled(values, slower) for name, values in spreads.items()}
+    tok_s, requests = _outcome(copy, concurrency).output_tok_s / slower, TRIAL.measured(concurrency)
+    bounds = [(every[one.metric], one.bound / slower) for one in objectives if one.metric in every]
+    good = sum(all(values[at] <= bound for values, bound in bounds) for at in range(requests))
+    level = LevelResult(
+        concurrency=concurrency,
+        requests=requests,
+        succeeded=requests,
+        errors={},
+        first_errors=(),
+        window_s=duration_s(copy, concurrency) * slower,
+        output_tok_s=tok_s,
+        requests_per_s=tok_s / copy.output_tokens,
+        goodput_requests_per_s=tok_s / copy.output_tokens * good / requests,
+        ttft_ms=found["ttft_ms"],
+        tpot_ms=found["tpot_ms"],
+        itl_ms=None,
+        ms_per_token=None,
+        e2e_latency_ms=found["e2e_latency_ms"],
+        input_tokens_mean=None,
+        output_tokens_mean=float(copy.output_tokens),
+        meets_slo=True,
+        misses=(),
+        duration_s=duration_s(copy, concurrency) * slower,
+    )
+    misses = tuple(f"{one.metric} {one.statistic}" for one in objectives if not _holds(level, one))
+    return replace(level, meets_slo=not misses, misses=misses)
+
+
+def _spread(values: Sequence[float]) -> Distribution:
+    ordered = sorted(values)
+    p50, p90, p95, p99 = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.9, 0.95, 0.99))
+    mean = math.fsum(ordered) / len(ordered)
+    return Distribution(count=len(ordered), mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=ordered[-1])
+
+
+def _scaled(values: Distribution, factor: float) -> Distribution:
+    return replace(
+        values,
+        mean=values.mean * factor,
+        p50=values.p50 * factor,
+        p90=values.p90 * factor,
+        p95=values.p95 * factor,
+        p99=values.p99 * factor,
+        max=values.max * factor,
+    )
+
+
+def _holds(level: LevelResult, objective: Objective) -> bool:
+    value = value_of(level, objective)
+    return value is None or is_met(value, objective)
+
+
+def value_of(level: LevelResult, objective: Objective) -> float | None:
+    """Return what a level says of an objective on latency."""
+    found: dict[str, Distribution | None] = {
+        "ttft_ms": level.ttft_ms,
+        "tpot_ms": level.tpot_ms,
+        "e2e_latency_ms": level.e2e_latency_ms,
+    }
+    values = found.get(objective.metric)
+    return None if values is None else {"p50": values.p50, "p95": values.p95, "p99": values.p99}[objective.statistic]
+
+
+def fine_grid() -> list[int]:
+    """Return the loads of the full sweep that the search is held against: 3 % apart."""
+    grid, at = [1], 1.0
+    while at < MOST:
+        at = max(at * FINE_STEP, grid[-1] + 1)
+        grid.append(min(MOST, int(at)))
+    return grid
+
+
+def doubling_s(copy: Copy) -> float:
+    """Return the time of the full doubling sweep, 1, 2, …, 512."""
+    return sum(duration_s(copy, 2**power) for power in range(10))
+
+
+def calibrated(copy: Copy, calibration: Calibration) -> Copy:
+    """Return a copy that is faster or slower than the plan says."""
+    return replace(copy, calibration=calibration)

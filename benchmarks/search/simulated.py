@@ -1,0 +1,210 @@
+"""How the adaptive search fares on simulated endpoints: the error of its knee, and its share of the sweep's time.
+
+    python -m benchmarks.search.simulated [--goal knee] [--verbose]
+
+Every number is simulated: endpoints are the catalog's copies in the planner's simulation, each level slower or faster
+by 2 % (standard deviation, fixed seed). What is found is held against the same detector on a sweep of 3 % steps from 1
+to 512 without noise, and its time against the doubling sweep 1, 2, …, 512. The plan is wrong by x0.3 to x3, or absent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+from typing import TYPE_CHECKING
+
+from benchmarks.search.cases import GATES, PLACES, WRONG, Case, cases
+from benchmarks.search.endpoints import (
+    MOST,
+    Endpoint,
+    copy_at,
+    doubling_s,
+    duration_s,
+    fine_grid,
+    level_of,
+    prior_of,
+)
+from seatrial.bench.knee import slo_knee
+from seatrial.bench.load import Load
+from seatrial.bench.prior import Prior
+from seatrial.bench.request import Objective, Target, TrialRequest, Workload
+from seatrial.bench.search import NextLevel, next_level
+from seatrial.bench.search.saturation import NEARLY_ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.bench.load import Goal
+    from seatrial.bench.result import LevelResult
+    from seatrial.predict.copy import Copy
+
+NOISE = 0.02
+SEED = 20261121
+MOST_LEVELS = 40
+WITHIN = 0.10
+A_THIRD = 1 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one search came to.
+
+    Attributes:
+        error: Of the knee's concurrency, as a share; for goodput, which may be flat, of the lesser of load and goodput.
+        time_share: Time of the search over that of the doubling sweep.
+        steps: What was measured, and why.
+        least_share: Time of the gate, the true knee and the miss above it, over that of the doubling sweep.
+    """
+
+    case: Case
+    detector: str
+    found: int | None
+    true: int | None
+    error: float
+    time_share: float
+    steps: tuple[str, ...]
+    least_share: float
+
+    @property
+    def feasible(self) -> bool:
+        """Whether a search that guesses right at once needs at most a third of the time."""
+        return self.least_share <= A_THIRD
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the knee is right and came in time."""
+        return self.error <= WITHIN and self.time_share <= A_THIRD
+
+
+@cache
+def _fine(copy: Copy, objectives: tuple[Objective, ...]) -> tuple[LevelResult, ...]:
+    return tuple(level_of(copy, concurrency, objectives) for concurrency in fine_grid())
+
+
+def run(case: Case, goal: Goal) -> Found:
+    """Search one simulated endpoint."""
+    endpoint = Endpoint(case.real, NOISE, random.Random(f"{SEED} {case}"))  # noqa: S311 (noise, no secret)
+    request, steps = _request(case, goal), []
+    for _ in range(MOST_LEVELS):
+        step = next_level(request, endpoint.levels, left_s=1e9)
+        steps.append(f"{getattr(step, 'concurrency', 'stop')}: {step.because}")
+        if not isinstance(step, NextLevel):
+            break
+        endpoint.measure(step.concurrency, case.objectives)
+    detector, found, true, error = _judge(case, endpoint.levels, goal)
+    whole_s = doubling_s(case.real)
+    return Found(
+        case, detector, found, true, error, endpoint.spent_s / whole_s, tuple(steps), _least_s(case, true) / whole_s
+    )
+
+
+def _least_s(case: Case, true: int | None) -> float:
+    """Return the time of the gate, the true knee, and 10 % above it: what proves a knee that is known beforehand."""
+    proof = {true or 1, min(MOST, math.ceil((true or 1) * (1 + WITHIN)))}
+    return sum(duration_s(case.real, concurrency) for concurrency in {case.gate, *proof})
+
+
+def _request(case: Case, goal: Goal) -> TrialRequest:
+    return TrialRequest(
+        endpoint="simulated",
+        environment="none",
+        plan_digest="",
+        target=Target(endpoint_name="simulated", inference_component=None, region="none"),
+        expected=None,
+        workload=Workload(
+            input_tokens=case.place.input_tokens, output_tokens=case.place.output_tokens, schema="openai_chat"
+        ),
+        load=Load(
+            concurrency_levels=(1, MOST),
+            requests_per_concurrency=3,
+            ramp_per_concurrency=1,
+            warmup_requests=0,
+            budget_s=1e9,
+            request_timeout_s=480,
+            search="adaptive",
+            goal=goal,
+        ),
+        objectives=case.objectives,
+        gate_concurrency=case.gate,
+        copy_count=1,
+        mode="report",
+        usd_per_hour_per_copy=None,
+        fallback_target_concurrency=1.0,
+        target_utilization=1.0,
+        prior=Prior() if case.wrong is None else prior_of(copy_at(case.place)),
+    )
+
+
+def _judge(case: Case, levels: Sequence[LevelResult], goal: Goal) -> tuple[str, int | None, int | None, float]:
+    fine = _fine(case.real, case.objectives)
+    found: int | None
+    true: int | None
+    if goal == "max_goodput":
+        best = max(levels, key=lambda level: level.goodput_requests_per_s or 0.0)
+        top = max(fine, key=lambda level: level.goodput_requests_per_s or 0.0)
+        here = level_of(case.real, best.concurrency, case.objectives).goodput_requests_per_s or 0.0
+        most = top.goodput_requests_per_s or 0.0
+        beside = abs(best.concurrency / top.concurrency - 1)
+        return "goodput", best.concurrency, top.concurrency, min(beside, 1 - here / most) if most else 0.0
+    if goal == "knee" and all(level.meets_slo for level in levels):
+        name, found, true = "full", _full(levels), _full(fine)
+    else:
+        name, found, true = "slo", slo_knee(levels).concurrency, slo_knee(fine).concurrency
+    if found is None or true is None:
+        return name, found, true, 0.0 if found is true else 1.0
+    return name, found, true, 0.0 if abs(found - true) <= 1 else abs(found / true - 1)
+
+
+def _full(levels: Sequence[LevelResult]) -> int:
+    """Return the lowest load that gives nearly all of the highest throughput: what is sought where no SLO binds."""
+    highest = max(level.output_tok_s or 0.0 for level in levels)
+    return min(level.concurrency for level in levels if (level.output_tok_s or 0.0) >= NEARLY_ALL * highest)
+
+
+def main() -> None:
+    """Run every case, print the table and the summary."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--goal", choices=("knee", "max_concurrency", "max_goodput"), default="knee")
+    parser.add_argument("--verbose", action="store_true", help="print the failures step by step")
+    given = parser.parse_args()
+    results = [run(case, given.goal) for case in cases()]
+    for place in PLACES:
+        _row(str(place), [found for found in results if found.case.place == place])
+    for wrong in (*WRONG, None):
+        _row(f"plan wrong by {wrong}" if wrong else "no plan", [one for one in results if one.case.wrong == wrong])
+    for slo in dict.fromkeys(found.case.slo for found in results):
+        _row(f"SLO {slo}", [found for found in results if found.case.slo == slo])
+    for gate in GATES:
+        _row(f"gate {gate}", [found for found in results if found.case.gate == gate])
+    for detector in dict.fromkeys(found.detector for found in results):
+        _row(f"detector {detector}", [found for found in results if found.detector == detector])
+    if given.verbose:
+        for found in (found for found in results if not found.succeeded):
+            case = found.case
+            print(
+                f"\n{case.place}, {case.slo}, gate {case.gate}, wrong {case.wrong}: {found.detector} {found.found} for"
+            )
+            print(f"  {found.true}, error {found.error:.2f}, time {found.time_share:.2f}")
+            print("  " + "\n  ".join(found.steps))
+    feasible = [found for found in results if found.feasible]
+    _row("where a third is enough at all", feasible)
+    _row(f"simulated, goal {given.goal}, all", results)
+
+
+def _row(name: str, results: Sequence[Found]) -> None:
+    errors, times = [found.error for found in results], [found.time_share for found in results]
+    right, quick = sum(error <= WITHIN for error in errors), sum(time <= A_THIRD for time in times)
+    print(
+        f"{name:58} {len(results):4} cases  both {sum(one.succeeded for one in results) / len(results):6.1%}  "
+        f"within 10 % {right / len(results):6.1%}  error median {median(errors):5.1%} worst {max(errors):5.0%}  "
+        f"time <= 1/3 {quick / len(results):6.1%} median {median(times):5.1%} worst {max(times):5.0%}  "
+        f"levels {median(len(one.steps) - 1 for one in results):.0f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.bench.prior import PredictedLevel
+from seatrial.bench.request import Target, TrialRequest
+from seatrial.deployment.trial import trial_request
+from seatrial.plan.planner import make_plan
+from seatrial.serving.render import render
+from seatrial.spec.load import load_spec
+
+if TYPE_CHECKING:
+    from seatrial.plan.document import Plan
+
+ROOT = Path(__file__).parents[2]
+NOWHERE = Target(endpoint_name="", inference_component=None, region="us-east-1")
+
+
+@pytest.fixture(scope="module")
+def planned() -> tuple[Plan, TrialRequest]:
+    loaded = load_spec(ROOT / "endpoints" / "llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
+    plan = make_plan(loaded)
+    return plan, trial_request(loaded, plan, render(loaded, plan), NOWHERE, None)
+
+
+def test_the_prior_is_the_plans_curve_of_one_copy(planned: tuple[Plan, TrialRequest]) -> None:
+    plan, request = planned
+    assert [level.concurrency for level in request.prior.levels] == list(plan.concurrency_levels.value)
+    first = plan.curve[0]
+    assert request.prior.levels[0] == PredictedLevel(
+        concurrency=1,
+        output_tok_s=first.output_tok_s,
+        ttft_p95_ms=first.ttft_p95_ms,
+        e2e_mean_ms=first.e2e_latency_ms,
+    )
+
+
+def test_the_batch_limit_is_the_lesser_of_engine_and_kv_room(planned: tuple[Plan, TrialRequest]) -> None:
+    plan, request = planned
+    assert request.prior.batch_limit == min(plan.max_num_seqs.value, plan.memory.kv_limited_batch)
+
+
+def test_a_request_with_a_prior_is_read_as_it_was_written(planned: tuple[Plan, TrialRequest]) -> None:
+    request = planned[1]
+    assert TrialRequest.from_json(request.to_json()) == request
