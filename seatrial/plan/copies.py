@@ -125,7 +125,7 @@ def copies_needed(copy: Copy, workload: WorkloadSpec, highest: int) -> int:
     """Return how many copies, each loaded to `highest` at most, take the workload's traffic."""
     if workload.concurrency is not None:
         return math.ceil(workload.concurrency / highest)
-    return math.ceil(_tokens_per_second(workload) / predict(copy, highest).output_tok_s)
+    return math.ceil(_tokens_per_second(workload) / _steady_tok_s(copy, workload, highest))
 
 
 def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
@@ -159,13 +159,18 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
     each = asked / copy_count
 
     def serves(concurrency: int) -> bool:
-        latency_s = predict(copy, concurrency).e2e_latency_ms / MS_PER_S + TRIAL.round_trip_s
-        return concurrency / latency_s * workload.output_tokens >= each * (1 - 1e-9)
+        return _steady_tok_s(copy, workload, concurrency) >= each * (1 - 1e-9)
 
     least = 1 + last_without(serves, most=MOST_IN_FLIGHT)
     # A level of the trial ends emptier than it ran: what is asked must be reached over the whole of it.
     enough = (level for level in range(least, 2 * least + _FEW) if tok_s(level) >= each)
     return Load(copy_count, next(enough, least), asked)
+
+
+def _steady_tok_s(copy: Copy, workload: WorkloadSpec, concurrency: int) -> float:
+    """Return the output tokens per second that so many clients without a pause get, by Little's law."""
+    latency_s = predict(copy, concurrency).e2e_latency_ms / MS_PER_S + TRIAL.round_trip_s
+    return concurrency / latency_s * workload.output_tokens
 
 
 def _tokens_per_second(workload: WorkloadSpec) -> float:
