@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, Environment, Stack, Tags, Token
 
+from seatrial.units import S_PER_MINUTE
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.llm_endpoint import LlmEndpoint
+from seatrial_cdk.smoke_benchmark.runtime.fleet_size import workers_of_property
 from seatrial_cdk.smoke_benchmark.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.smoke_benchmark.trial_results import TrialResults
+from seatrial_cdk.trial_fleet.trial_fleet import TrialFleet
 
 if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
+
+TRIAL_OUTPUTS = (
+    "TargetConcurrencyPerCopy",
+    "KneeConcurrencyPerCopy",
+    "OutputTokensPerSecond",
+    "TtftP95Ms",
+    "TpotP95Ms",
+    "E2eP95Ms",
+    "UsdPerMillionOutputTokens",
+    "BlendedUsdPerMillionTokens",
+    "TrialUsd",
+    "Comparison",
+    "Verdict",
+    "Verified",
+)
+"""The attributes of the trial that are outputs of the stack."""
 
 
 class EndpointStack(Stack):
@@ -75,9 +95,18 @@ class EndpointStack(Stack):
             trial_request=deployment.trial_request,
             plan_digest=plan.digest,
             mode=trial.mode,
+            image=deployment.serving.image,
             budget_minutes=trial.budget_minutes,
             fallback_target=plan.target_concurrency_per_copy.value,
+            fleet=self._fleet(deployment),
         )
+
+    def _fleet(self, deployment: Deployment) -> TrialFleet | None:
+        """Define what makes the trial where its greatest level needs more than one function."""
+        if workers_of_property(deployment.trial_request) == 1:
+            return None
+        budget_s = math.ceil(deployment.endpoint.trial.budget_minutes * S_PER_MINUTE)
+        return TrialFleet(self, "TrialFleet", endpoint=self.endpoint, results=self.results, budget_s=budget_s)
 
     def _outputs(self, deployment: Deployment, trial: SmokeBenchmark | None) -> None:
         values = {
@@ -90,7 +119,7 @@ class EndpointStack(Stack):
         if trial:
             values["ResultsBucket"] = self.results.bucket.bucket_name
             values["TrialResultUri"] = trial.attribute("ResultUri")
-            for name in ("TargetConcurrencyPerCopy", "KneeConcurrencyPerCopy", "Verdict", "Verified"):
-                values[name] = trial.attribute(name)
+            values["TrialReportUri"] = trial.attribute("ReportUri")
+            values |= {name: trial.attribute(name) for name in TRIAL_OUTPUTS}
         for name, value in values.items():
             CfnOutput(self, name, value=value)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
     {
         "application-autoscaling:DescribeScalableTargets": "describe actions of this service have no resource level",
+        "cloudwatch:GetMetricData": "has no resource level: numbers alone, of any metric of the account",
         "cloudwatch:PutMetricData": "has no resource level; bound by its namespace instead",
         "ec2:DescribeDhcpOptions": "describe actions of EC2 have no resource level",
         "ec2:DescribeNetworkInterfaces": "describe actions of EC2 have no resource level",

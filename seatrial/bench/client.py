@@ -2,8 +2,8 @@
 
 A wave sends a number of requests over a number of streams. In a closed loop a stream sends its next request when the
 last is over; in an open loop each request has a time at which it must leave. All connections are open, and the first
-requests written, before the first leaves. Hot path: take the time, append the bytes; decoding comes after the wave, so
-that it can't delay another stream's timestamp. Memory: some 300 bytes per token of the wave.
+requests written, before the first leaves. Hot path: take the time, keep the bytes, see whether the answer is over; what
+they say is decoded after the wave, so that it can't delay another stream's timestamp. Memory: some 500 bytes per token.
 """
 
 from __future__ import annotations

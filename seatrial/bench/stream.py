@@ -112,14 +112,7 @@ class Stream:
             self.fail(Failure("timeout", "no complete answer in time"))
 
     def fail(self, failure: Failure) -> None:
-        """End the request, if there is one, with a failure, and its connection with it.
-
-        Bytes that make no sense outrank it: a client that waits for the end of such an answer waits in vain.
-        """
-        try:
-            self._inbox.parse()
-        except ProtocolError as malformed:
-            failure = Failure("protocol", shorten(str(malformed)))
+        """End the request, if there is one, with a failure, and its connection with it."""
         self.hang_up()
         if self._request is not None:
             self._end(failure)
@@ -180,7 +173,6 @@ class Stream:
         self._end(None, at_s)
 
     def _closed_by_server(self) -> None:
-        self._inbox.parse()
         try:
             self._inbox.close()
         except ProtocolError as early:

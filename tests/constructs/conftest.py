@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent
 
 OBJECTIVE = Objective(metric="ttft_ms", statistic="p95", bound=2000.0, sense="at_most")
+IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu129"
 TTFT_MISSED = "ttft_ms p95 2400.0 ms exceeds 2000.0 ms at concurrency 16 per copy"
 
 
@@ -34,6 +35,11 @@ class DictStore:
 
     def write(self, key: str, text: str) -> None:
         self.texts[key] = text
+
+    def create(self, key: str, text: str) -> bool:
+        new = key not in self.texts
+        self.texts.setdefault(key, text)
+        return new
 
     def uri(self, key: str) -> str:
         return f"s3://results/{key}"
@@ -48,7 +54,7 @@ def request_of_dev() -> TrialRequest:
         environment="dev",
         plan_digest="b",
         target=Target(endpoint_name="dev-chat", inference_component="dev-chat-model", region="us-east-1"),
-        expected=Expected(endpoint_config_name="config-2", model_name="model-2"),
+        expected=Expected(endpoint_config_name="config-2", model_name="model-2", image=IMAGE),
         workload=Workload(input_tokens=256, output_tokens=256, schema="lmi"),
         load=Load(
             concurrency_levels=(8, 16),
@@ -113,6 +119,7 @@ def passing_result() -> TrialResult:
         target_because="slo knee 16 per copy x target utilization 0.8",
         usd_per_million_output_tokens=1.0251725,
         stopped_because="every level was measured",
+        blended_usd_per_million_tokens=0.26,
     )
 
 
@@ -164,6 +171,7 @@ def properties() -> dict[str, str]:
         "InferenceComponentName": "dev-chat-model",
         "EndpointConfigName": "config-2",
         "ModelName": "model-2",
+        "Image": IMAGE,
         "PlanDigest": "b",
         "Request": json.dumps(template),
         "Mode": "rollback",
@@ -198,9 +206,15 @@ def unverified() -> dict[str, str]:
         "TargetConcurrencyPerCopy": "9.6",
         "KneeConcurrencyPerCopy": "unknown",
         "OutputTokensPerSecond": "unknown",
+        "TtftP50Ms": "unknown",
         "TtftP95Ms": "unknown",
         "TpotP95Ms": "unknown",
+        "E2eP95Ms": "unknown",
         "UsdPerMillionOutputTokens": "unknown",
+        "BlendedUsdPerMillionTokens": "unknown",
+        "TrialUsd": "unknown",
+        "Comparison": "unknown",
+        "ReportUri": "unknown",
         "Verdict": "unknown",
         "Verified": "false",
         "ResultUri": "unknown",
@@ -213,9 +227,14 @@ def verified() -> dict[str, str]:
         "TargetConcurrencyPerCopy": "12.8",
         "KneeConcurrencyPerCopy": "16",
         "OutputTokensPerSecond": "410.5",
+        "TtftP50Ms": "40",
         "TtftP95Ms": "812.25",
         "TpotP95Ms": "45.5",
+        "E2eP95Ms": "45.5",
         "UsdPerMillionOutputTokens": "1.02517",
+        "BlendedUsdPerMillionTokens": "0.26",
+        "TrialUsd": "0.0256708",
+        "Comparison": "unknown",
         "Verdict": "pass",
         "Verified": "true",
     }

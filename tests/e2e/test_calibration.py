@@ -89,8 +89,8 @@ def test_the_calibration_is_stored_for_this_environment_alone(told: Told) -> Non
 
 def test_the_report_shows_every_level_measured_beside_predicted(told: Told) -> None:
     assert told.measured.exit_code == 0, told.measured.output
-    assert "### Predicted beside measured, one copy" in told.report
-    table = told.report.partition("### Predicted beside measured, one copy")[2]
+    assert "<summary>Predicted beside measured, one copy</summary>" in told.report
+    table = told.report.partition("<summary>Predicted beside measured, one copy</summary>")[2]
     rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")]
     assert [row for row in rows if row.isdigit()][: len(LEVELS)] == [str(level) for level in LEVELS]
     assert "Calibrated by 2 points" in table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from seatrial.serving.rendered import RenderedConfig
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
 from stacks.endpoint_stack import EndpointStack
+from tests.constructs.conftest import request_of_dev
 from tests.sample_plan import LMI_IMAGE as IMAGE
 from tests.sample_plan import decided, sample_plan
 
@@ -26,6 +28,18 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 KEY_ARN = "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 PROPERTIES = "engine=Python\noption.model_id=meta-llama/Llama-2-7b-chat-hf\n"
+
+
+def request_text(*levels: int) -> str:
+    """Return a trial's request without target and expected, with other levels where some are given."""
+    request = request_of_dev()
+    if levels:
+        request = replace(request, load=replace(request.load, concurrency_levels=levels))
+    fields = json.loads(request.to_json())
+    return json.dumps({key: value for key, value in fields.items() if key not in {"target", "expected"}})
+
+
+TRIAL_REQUEST = request_text()
 
 
 def plan(environment: str, *, instance_type: str = "ml.g5.2xlarge") -> Plan:
@@ -74,6 +88,7 @@ def deployment(
     serving: RenderedConfig,
     instance_type: str = "ml.g5.2xlarge",
     has_local_nvme: bool = True,
+    trial_request: str = TRIAL_REQUEST,
 ) -> Deployment:
     read = EnvironmentSpec.model_validate(environment)
     return Deployment(
@@ -81,7 +96,7 @@ def deployment(
         environment=read,
         plan=plan(read.name, instance_type=instance_type),
         serving=serving,
-        trial_request='{"endpoint":"chat"}',
+        trial_request=trial_request,
         has_local_nvme=has_local_nvme,
     )
 

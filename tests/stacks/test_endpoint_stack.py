@@ -223,8 +223,10 @@ def test_tags_of_the_environment_are_on_the_resources(prod_template: Template) -
 def test_outputs_name_what_people_look_for(dev_template: Template, weights_template: Template) -> None:
     always = {"EndpointName", "InferenceComponentName", "EndpointConfigName", "ModelName", "PlanDigest"}
     tried = {
-        *("ResultsBucket", "TrialResultUri", "TargetConcurrencyPerCopy"),
-        *("KneeConcurrencyPerCopy", "Verdict", "Verified"),
+        *("ResultsBucket", "TrialResultUri", "TrialReportUri", "TargetConcurrencyPerCopy"),
+        *("KneeConcurrencyPerCopy", "OutputTokensPerSecond", "TtftP95Ms", "TpotP95Ms", "E2eP95Ms"),
+        *("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd", "Comparison"),
+        *("Verdict", "Verified"),
     }
     assert set(dev_template.find_outputs("*")) == always | tried
     assert set(weights_template.find_outputs("*")) == always

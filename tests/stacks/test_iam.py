@@ -145,12 +145,64 @@ def test_copies_are_scaled_by_hand_on_the_own_component_only(dev_template: Templ
     assert [each.resources for each in scale] == [(json.dumps({"Ref": component}),)] * 2
 
 
-def test_only_on_event_removes_results_and_only_in_their_folders(dev_template: Template) -> None:
-    (remove,) = (
+def test_only_those_who_answer_a_deletion_remove_results_and_only_in_their_folders(dev_template: Template) -> None:
+    remove = [
         each for each in statements(dev_template) if "s3:DeleteObject" in each.actions and "SmokeBenchmark" in each.role
+    ]
+    assert sorted(re.sub(r"SmokeBenchmark|Role.*", "", each.role) for each in remove) == ["IsComplete", "OnEvent"]
+    folders = [["latest"], ["passed"], ["released"], ["runs"], ["trials"]]
+    for each in remove:
+        assert [re.findall(r"/(\w+)/\*", resource) for resource in each.resources] == folders
+
+
+@pytest.mark.parametrize(
+    ("function", "folders"),
+    [
+        ("Runner", {"trials", "runs", "latest", "passed", "released"}),
+        ("OnEvent", {"runs", "released"}),
+        ("IsComplete", {"runs"}),
+    ],
+)
+def test_each_function_writes_its_own_folders_only(dev_template: Template, function: str, folders: set[str]) -> None:
+    (write,) = (
+        each
+        for each in statements(dev_template)
+        if "s3:PutObject" in each.actions and f"SmokeBenchmark{function}" in each.role
     )
-    assert "OnEventRole" in remove.role
-    assert [re.findall(r"/(\w+)/\*", resource) for resource in remove.resources] == [["latest"], ["passed"], ["trials"]]
+    assert {folder for resource in write.resources for folder in re.findall(r"/(\w+)/\*", resource)} == folders
+
+
+def test_the_runner_describes_the_deployments_own_model_only(dev_template: Template) -> None:
+    (describe,) = (each for each in statements(dev_template) if "sagemaker:DescribeModel" in each.actions)
+    (model,) = dev_template.find_resources("AWS::SageMaker::Model")
+    assert "RunnerRole" in describe.role
+    assert describe.resources == (json.dumps({"Ref": model}),)
+
+
+def test_the_runner_puts_our_one_kind_of_event_on_the_default_bus_only(prod_template: Template) -> None:
+    (put,) = (each for each in statements(prod_template) if "events:PutEvents" in each.actions)
+    assert "RunnerRole" in put.role
+    assert put.resources == ("arn:aws:events:eu-west-1:123456789012:event-bus/default",)
+    assert json.loads(put.conditions) == {
+        "StringEquals": {"events:source": "seatrial", "events:detail-type": "Sea trial finished"}
+    }
+
+
+def test_those_who_start_runs_invoke_the_runner_only(dev_template: Template) -> None:
+    (runner,) = (
+        name for name in dev_template.find_resources("AWS::Lambda::Function") if "SmokeBenchmarkRunner" in name
+    )
+    ours = [
+        each
+        for each in statements(dev_template)
+        if "lambda:InvokeFunction" in each.actions
+        and "framework" not in each.role
+        and "Waiter" not in each.role
+        and "Provider" not in each.role
+    ]
+    assert sorted(re.sub(r"SmokeBenchmark|Role.*", "", each.role) for each in ours) == ["IsComplete", "OnEvent"]
+    for each in ours:
+        assert all(runner in resource for resource in each.resources)
 
 
 def execution_trust(template: Template) -> object:

@@ -10,12 +10,14 @@ from aws_cdk.assertions import Match, Template
 
 from seatrial.errors import RenderError, SpecError
 from stacks.endpoint_stack import EndpointStack
+from tests.sample_plan import LMI_IMAGE as IMAGE
+from tests.stacks.conftest import request_text
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
 
 
-def test_the_trial_knows_what_must_be_live(dev_template: Template) -> None:
+def test_the_trial_knows_what_must_be_live(dev_template: Template, dev_deployment: Deployment) -> None:
     (config,) = dev_template.find_resources("AWS::SageMaker::EndpointConfig")
     (model,) = dev_template.find_resources("AWS::SageMaker::Model")
     dev_template.has_resource_properties(
@@ -25,7 +27,8 @@ def test_the_trial_knows_what_must_be_live(dev_template: Template) -> None:
             "InferenceComponentName": "dev-chat-model",
             "EndpointConfigName": {"Fn::GetAtt": [config, "EndpointConfigName"]},
             "ModelName": {"Fn::GetAtt": [model, "ModelName"]},
-            "Request": '{"endpoint":"chat"}',
+            "Image": IMAGE,
+            "Request": dev_deployment.trial_request,
             "Mode": "rollback",
             "BudgetSeconds": "600",
             "FallbackTarget": "12.8",
@@ -49,6 +52,41 @@ def test_no_wait_is_longer_than_cloudformations_hour(prod_template: Template) ->
     assert r"\"IntervalSeconds\":14,\"MaxAttempts\":82" in definition.replace("\\\\", "\\")
 
 
+def test_the_longest_trial_stays_within_cloudformations_hour(dev_deployment: Deployment) -> None:
+    template = Template.from_stack(EndpointStack(App(), "long", deployment=with_budget(dev_deployment, 50.0)))
+    template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "3000", "ServiceTimeout": "3600"})
+    runner = {"Handler": "seatrial_cdk.smoke_benchmark.runtime.runner.handler", "Timeout": 900}
+    template.has_resource_properties("AWS::Lambda::Function", runner)
+    (waiter,) = template.find_resources("AWS::StepFunctions::StateMachine").values()
+    definition = json.dumps(waiter["Properties"]["DefinitionString"]).replace("\\\\", "\\")
+    # a look every 20 s at most, since a paused trial waits for one; 165 x 20 s = 3300 s
+    assert r"\"IntervalSeconds\":20,\"MaxAttempts\":165" in definition
+
+
+def test_who_starts_runs_knows_the_runner(dev_template: Template) -> None:
+    for module in ("on_event", "is_complete"):
+        (function,) = dev_template.find_resources(
+            "AWS::Lambda::Function",
+            {"Properties": {"Handler": f"seatrial_cdk.smoke_benchmark.runtime.{module}.handler"}},
+        ).values()
+        assert set(function["Properties"]["Environment"]["Variables"]) == {"RESULTS_BUCKET", "RUNNER_FUNCTION"}
+
+
+def test_a_trial_of_more_streams_than_one_function_has_sockets_for_gets_a_fleet(
+    dev_template: Template, dev_deployment: Deployment
+) -> None:
+    many = replace(dev_deployment, trial_request=request_text(16, 1024))
+    template = Template.from_stack(EndpointStack(App(), "many", deployment=many))
+    template.resource_count_is("AWS::StepFunctions::StateMachine", 2)
+    dev_template.resource_count_is("AWS::StepFunctions::StateMachine", 1)
+    starters = template.find_resources(
+        "AWS::Lambda::Function",
+        {"Properties": {"Environment": {"Variables": Match.object_like({"TRIAL_FLEET": Match.any_value()})}}},
+    )
+    handlers = {function["Properties"]["Handler"].split(".")[-2] for function in starters.values()}
+    assert handlers == {"on_event", "is_complete"}
+
+
 def test_a_runner_that_fails_is_not_started_twice(dev_template: Template) -> None:
     dev_template.resource_count_is("AWS::Lambda::EventInvokeConfig", 1)
     dev_template.has_resource_properties("AWS::Lambda::EventInvokeConfig", {"MaximumRetryAttempts": 0})
@@ -59,9 +97,7 @@ def test_a_runner_that_starts_late_is_not_started(dev_template: Template) -> Non
 
 
 def test_a_budget_is_rounded_up_to_whole_seconds(dev_deployment: Deployment) -> None:
-    odd = dev_deployment.endpoint.trial.model_copy(update={"budget_minutes": 1.001})
-    spec = dev_deployment.endpoint.model_copy(update={"trial": odd})
-    template = Template.from_stack(EndpointStack(App(), "odd", deployment=replace(dev_deployment, endpoint=spec)))
+    template = Template.from_stack(EndpointStack(App(), "odd", deployment=with_budget(dev_deployment, 1.001)))
     template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "61", "ServiceTimeout": "661"})
 
 
@@ -103,7 +139,7 @@ def test_results_are_private_encrypted_and_go_over_tls_only(dev_template: Templa
 
 
 def test_only_the_history_of_trials_expires(dev_template: Template) -> None:
-    rules = [{"Prefix": "trials/", "ExpirationInDays": 365, "Status": "Enabled"}]
+    rules = [{"Prefix": f"{name}/", "ExpirationInDays": 365, "Status": "Enabled"} for name in ("trials", "runs")]
     dev_template.has_resource_properties("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": rules}})
 
 
@@ -153,15 +189,18 @@ def test_without_a_trial_scaling_holds_the_predicted_target(dev_deployment: Depl
     )
 
 
-def test_a_budget_beyond_one_lambda_function_is_refused(dev_deployment: Deployment) -> None:
-    long = dev_deployment.endpoint.trial.model_copy(update={"budget_minutes": 14.5})
-    spec = dev_deployment.endpoint.model_copy(update={"trial": long})
+def test_a_budget_beyond_cloudformations_hour_is_refused(dev_deployment: Deployment) -> None:
     with pytest.raises(SpecError) as refused:
-        EndpointStack(App(), "long", deployment=replace(dev_deployment, endpoint=spec))
+        EndpointStack(App(), "long", deployment=with_budget(dev_deployment, 50.5))
     assert str(refused.value) == (
-        "trial.budget_minutes: SEA505: budget 14.5 minutes exceeds 14 minutes\n"
+        "trial.budget_minutes: SEA505: budget 50.5 minutes exceeds 50 minutes\n"
         "  hint: measure fewer concurrency levels, or fewer requests per level"
     )
+
+
+def with_budget(deployment: Deployment, budget_minutes: float) -> Deployment:
+    trial = deployment.endpoint.trial.model_copy(update={"budget_minutes": budget_minutes})
+    return replace(deployment, endpoint=deployment.endpoint.model_copy(update={"trial": trial}))
 
 
 def test_files_and_mounted_weights_exclude_each_other(dev_deployment: Deployment) -> None:

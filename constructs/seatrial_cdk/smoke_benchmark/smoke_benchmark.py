@@ -12,31 +12,41 @@ from aws_cdk import custom_resources as cr
 from constructs import Construct
 
 from seatrial.errors import SpecError
+from seatrial.spec.trial import LONGEST_BUDGET_MINUTES
 from seatrial.units import S_PER_MINUTE
 from seatrial_cdk.archive_file import archive_file
-from seatrial_cdk.smoke_benchmark.runtime.trial_store import LATEST, PASSED, TRIALS
+from seatrial_cdk.smoke_benchmark.announce_permission import grant_announce
+from seatrial_cdk.smoke_benchmark.model_permission import grant_describe_model
+from seatrial_cdk.smoke_benchmark.runtime.trial_store import FOLDERS, LATEST, PASSED, RELEASED, RUNS, TRIALS
 from seatrial_cdk.smoke_benchmark.runtime_code import runtime_archive
 from seatrial_cdk.smoke_benchmark.scaling_permission import grant_describe_scaling, grant_suspend_scaling
 from seatrial_cdk.smoke_benchmark.trial_function import TrialFunction, log_group_of
+from seatrial_cdk.unnamed_resources import allow_unnamed
 
 if TYPE_CHECKING:
     from seatrial_cdk.llm_endpoint import LlmEndpoint
     from seatrial_cdk.smoke_benchmark.trial_results import TrialResults
+    from seatrial_cdk.trial_fleet.trial_fleet import TrialFleet
 
-MAX_BUDGET_MINUTES = 14.0
 RUNNER_MARGIN_S = 60.0
+LONGEST_RUN_S = 900.0  # Lambda lets no function run longer; a longer trial goes on in the next run
 FRAMEWORK_MARGIN_S = 300.0
 LOOKS = 60  # for the result within the budget; each is one call of a short function
+LONGEST_PAUSE_S = 20  # between two looks: a trial that has paused waits for one
 ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size; one process of ours uses no more
 
 
 class SmokeBenchmark(Construct):
     """Trial of the live endpoint whenever what is deployed changes; a failed one rolls the deployment back.
 
-    While it measures, nothing scales the copies: the policy of before would act on the trial's load.
+    While it measures, nothing scales the copies: the policy of before would act on the trial's load. A trial that is
+    longer than a function may run goes on in the next run, from its checkpoint; `is_complete` orders that one, also
+    where a function died. The metrics of each trial are in namespace `Seatrial`, its end is an event of source
+    `seatrial` on the default bus.
 
     Request properties (CloudFormation sends each as a string):
         EndpointName, InferenceComponentName, EndpointConfigName, ModelName: What must be live.
+        Image: The container image that must be live.
         PlanDigest: The trial runs again exactly when it, EndpointConfigName or ModelName changes.
         Request: The trial request as JSON without `target` and `expected`.
         Mode: `rollback` fails the deployment when the trial is not passed, `report` only reports.
@@ -46,10 +56,14 @@ class SmokeBenchmark(Construct):
     Response attributes (strings; `unknown` where there is no value):
         TargetConcurrencyPerCopy: Requests in flight per copy to scale at; always a number.
         KneeConcurrencyPerCopy: Where throughput no longer pays for latency.
-        OutputTokensPerSecond, TtftP95Ms, TpotP95Ms, UsdPerMillionOutputTokens: Measured at the knee, else at the gate.
+        OutputTokensPerSecond, TtftP50Ms, TtftP95Ms, TpotP95Ms, E2eP95Ms: Measured at the knee, else at the gate.
+        UsdPerMillionOutputTokens, BlendedUsdPerMillionTokens: At the level that the target comes from.
+        TrialUsd: What the copies cost while the trial ran.
+        Comparison: With the last release: `same`, `better`, `worse` or `incomparable`.
         Verdict: `pass`, `fail`, `inconclusive` or `error`.
         Verified: `true` when a trial of this plan was passed.
         ResultUri: S3 URI of the result document.
+        ReportUri: S3 URI of the short report beside it.
 
     Args:
         endpoint: What is tried.
@@ -57,12 +71,14 @@ class SmokeBenchmark(Construct):
         trial_request: The `Request` property.
         plan_digest: The `PlanDigest` property.
         mode: The `Mode` property.
-        budget_minutes: The trial measures no longer than this, 14 at most: the runner is one Lambda function.
+        image: The `Image` property.
+        budget_minutes: The trial measures no longer than this, 50 at most: CloudFormation waits an hour.
         fallback_target: The `FallbackTarget` property.
-        query_interval: Pause between two looks for the result; default: a sixtieth of the budget.
+        query_interval: Pause between two looks for the result; default: a sixtieth of the budget, 20 s at most.
+        fleet: Makes the trial where its levels need more than one function; default: one function makes it.
 
     Raises:
-        SpecError: SEA505 when the budget exceeds 14 minutes.
+        SpecError: SEA505 when the budget exceeds 50 minutes.
     """
 
     def __init__(
@@ -75,12 +91,15 @@ class SmokeBenchmark(Construct):
         trial_request: str,
         plan_digest: str,
         mode: Literal["rollback", "report"],
+        image: str,
         budget_minutes: float,
         fallback_target: float,
         query_interval: Duration | None = None,
+        fleet: TrialFleet | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         budget_s = _budget_s(budget_minutes)
+        pause_s = query_interval.to_seconds() if query_interval else min(math.ceil(budget_s / LOOKS), LONGEST_PAUSE_S)
         with archive_file("runtime.zip", runtime_archive()) as path:
             code = lambda_.Code.from_asset(path)
             self.runner = _runner(self, code, endpoint, results, budget_s)
@@ -90,15 +109,14 @@ class SmokeBenchmark(Construct):
             self,
             "Resource",
             resource_type="Custom::SmokeBenchmark",
-            service_token=_provider(
-                self, budget_s, query_interval or Duration.seconds(math.ceil(budget_s / LOOKS))
-            ).service_token,
+            service_token=_provider(self, budget_s, pause_s).service_token,
             service_timeout=Duration.seconds(budget_s + 2 * FRAMEWORK_MARGIN_S),
             properties={
                 "EndpointName": endpoint.endpoint_name,
                 "InferenceComponentName": endpoint.inference_component_name,
                 "EndpointConfigName": endpoint.config.attr_endpoint_config_name,
                 "ModelName": endpoint.model.attr_model_name,
+                "Image": image,
                 "PlanDigest": plan_digest,
                 "Request": trial_request,
                 "Mode": mode,
@@ -107,6 +125,13 @@ class SmokeBenchmark(Construct):
             },
         )
         self.resource.node.add_dependency(endpoint.component)
+        if fleet:
+            self._hand_over_to(fleet)
+
+    def _hand_over_to(self, fleet: TrialFleet) -> None:
+        for starter in (self.on_event, self.is_complete):
+            fleet.start_from(starter)
+        self.resource.node.add_dependency(fleet)
 
     def attribute(self, name: str) -> str:
         """Return a response attribute as a token."""
@@ -115,8 +140,8 @@ class SmokeBenchmark(Construct):
 
 def _budget_s(budget_minutes: float) -> int:
     """Return the budget in seconds, rounded up: CloudFormation and Lambda count whole ones."""
-    if budget_minutes > MAX_BUDGET_MINUTES:
-        message = f"budget {budget_minutes:g} minutes exceeds {MAX_BUDGET_MINUTES:g} minutes"
+    if budget_minutes > LONGEST_BUDGET_MINUTES:
+        message = f"budget {budget_minutes:g} minutes exceeds {LONGEST_BUDGET_MINUTES:g} minutes"
         hint = "measure fewer concurrency levels, or fewer requests per level"
         raise SpecError.of("SEA505", message, field="trial.budget_minutes", hint=hint)
     return math.ceil(budget_minutes * S_PER_MINUTE)
@@ -127,16 +152,15 @@ def _runner(
 ) -> TrialFunction:
     """Define the function that measures.
 
-    A second load beside the first would spoil both, so a failed run is not repeated and a late start is dropped.
-    Lambda may still deliver an order twice: it is ignored once its document is written, but two runs at the same time
-    are not excluded.
+    A second load beside the first would spoil both: each run has one lease, and a late start is dropped. Lambda itself
+    repeats no failed run, `is_complete` does, from the checkpoint.
     """
     runner = TrialFunction(
         scope,
         "Runner",
         module="runner",
         code=code,
-        timeout=Duration.seconds(budget_s + RUNNER_MARGIN_S),
+        timeout=Duration.seconds(min(budget_s + RUNNER_MARGIN_S, LONGEST_RUN_S)),
         environment={"RESULTS_BUCKET": results.bucket.bucket_name},
         memory_mb=ONE_VCPU_MEMORY_MB,
         async_retries=0,
@@ -145,26 +169,29 @@ def _runner(
     )
     endpoint.grant_invoke(runner.role)
     endpoint.grant_describe(runner.role)
+    grant_describe_model(endpoint, runner.role)
     grant_describe_scaling(runner.role)
     grant_suspend_scaling(endpoint, runner.role)
-    results.grant_read(runner.role, (TRIALS,))
-    results.grant_write(runner.role, (TRIALS, LATEST, PASSED))
+    grant_announce(runner.role)
+    runner.role.add_to_principal_policy(allow_unnamed("cloudwatch:GetMetricData"))
+    results.grant_read(runner.role, (TRIALS, RUNS, RELEASED))
+    results.grant_write(runner.role, (TRIALS, RUNS, LATEST, PASSED, RELEASED))
     return runner
 
 
 def _on_event(scope: SmokeBenchmark, code: lambda_.Code, results: TrialResults) -> TrialFunction:
-    runner = scope.runner.function
     on_event = TrialFunction(
         scope,
         "OnEvent",
         module="on_event",
         code=code,
         timeout=Duration.minutes(1),
-        environment={"RESULTS_BUCKET": results.bucket.bucket_name, "RUNNER_FUNCTION": runner.function_name},
+        environment=_environment(scope, results),
     )
-    runner.grant_invoke(on_event.role)
-    results.grant_read(on_event.role, (LATEST, PASSED))
-    results.grant_empty(on_event.role, (TRIALS, LATEST, PASSED))
+    scope.runner.function.grant_invoke(on_event.role)
+    results.grant_read(on_event.role, (TRIALS, RUNS, LATEST, PASSED))
+    results.grant_write(on_event.role, (RUNS, RELEASED))
+    results.grant_empty(on_event.role, FOLDERS)
     iam.Grant.add_to_principal(
         grantee=on_event.role,
         actions=["cloudformation:DescribeStacks"],
@@ -182,15 +209,25 @@ def _is_complete(
         module="is_complete",
         code=code,
         timeout=Duration.minutes(1),
-        environment={"RESULTS_BUCKET": results.bucket.bucket_name},
+        environment=_environment(scope, results),
     )
-    results.grant_read(is_complete.role, (TRIALS,))
+    scope.runner.function.grant_invoke(is_complete.role)
+    results.grant_read(is_complete.role, (TRIALS, RUNS))
+    results.grant_write(is_complete.role, (RUNS,))
+    results.grant_empty(is_complete.role, FOLDERS)
     grant_suspend_scaling(endpoint, is_complete.role)
     return is_complete
 
 
-def _provider(scope: SmokeBenchmark, budget_s: int, query_interval: Duration | None) -> cr.Provider:
-    pause_s = query_interval.to_seconds() if query_interval else math.ceil(budget_s / LOOKS)
+def _environment(scope: SmokeBenchmark, results: TrialResults) -> dict[str, str]:
+    """Return the variables of the functions that start runs."""
+    return {
+        "RESULTS_BUCKET": results.bucket.bucket_name,
+        "RUNNER_FUNCTION": scope.runner.function.function_name,
+    }
+
+
+def _provider(scope: SmokeBenchmark, budget_s: int, pause_s: float) -> cr.Provider:
     looks = math.ceil((budget_s + FRAMEWORK_MARGIN_S) / pause_s)  # the framework wants a whole number of them
     return cr.Provider(
         scope,

@@ -35,7 +35,7 @@ class TrialFunction(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        module: Literal["on_event", "is_complete", "runner"],
+        module: Literal["on_event", "is_complete", "runner", "fleet_steps", "fleet_worker"],
         code: lambda_.Code,
         timeout: Duration,
         environment: Mapping[str, str],

@@ -10,7 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from seatrial_cdk.smoke_benchmark.runtime.trial_store import TRIALS
+from seatrial_cdk.smoke_benchmark.runtime.trial_store import RUNS, TRIALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class TrialResults(Construct):
     """An encrypted, private bucket of trial results; its layout is in `runtime.trial_store`.
 
-    Only the history of trials expires. What later deployments are answered from (the latest and the passing result
-    of each plan) stays.
+    Only the history of trials and of their runs expires. What later deployments are answered from (the latest and the
+    passing result of each plan) or compared with (what is released) stays.
 
     Args:
         kms_key_arn: Key to encrypt with; default: a key of its own that rotates every year.
@@ -56,7 +56,10 @@ class TrialResults(Construct):
             enforce_ssl=True,
             removal_policy=policy,
             auto_delete_objects=removal == "destroy",
-            lifecycle_rules=[s3.LifecycleRule(prefix=f"{TRIALS}/", expiration=expiry or Duration.days(365))],
+            lifecycle_rules=[
+                s3.LifecycleRule(prefix=f"{folder}/", expiration=expiry or Duration.days(365))
+                for folder in (TRIALS, RUNS)
+            ],
         )
 
     def grant_read(self, grantee: iam.IGrantable, folders: Iterable[str]) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from seatrial.bench.judgement import Comparison
 from seatrial.bench.result import Knee
-from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes
+from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes, trial_usd, unmeasured_attributes
 
 if TYPE_CHECKING:
     from seatrial.bench.result import TrialResult
@@ -42,11 +44,22 @@ def test_throughput_is_that_of_the_knee_that_scaling_uses(
 
 
 def test_what_was_not_measured_is_unknown_and_never_zero(passed: TrialResult) -> None:
-    silent = tuple(replace(level, output_tok_s=None, ttft_ms=None, tpot_ms=None) for level in passed.levels)
-    result = replace(passed, levels=silent, usd_per_million_output_tokens=None)
+    silent = tuple(
+        replace(level, output_tok_s=None, ttft_ms=None, tpot_ms=None, e2e_latency_ms=None) for level in passed.levels
+    )
+    free = replace(passed.request, usd_per_hour_per_copy=None)
+    result = replace(
+        passed,
+        request=free,
+        levels=silent,
+        usd_per_million_output_tokens=None,
+        blended_usd_per_million_tokens=None,
+    )
     attributes = measured_attributes(result, "s3://results/x.json")
-    measured = ("OutputTokensPerSecond", "TtftP95Ms", "TpotP95Ms", "UsdPerMillionOutputTokens")
-    assert [attributes[name] for name in measured] == ["unknown"] * 4
+    assert {name for name, value in attributes.items() if value == "unknown"} == {
+        *("OutputTokensPerSecond", "TtftP50Ms", "TtftP95Ms", "TpotP95Ms", "E2eP95Ms"),
+        *("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd", "Comparison"),
+    }
 
 
 def test_nothing_measured_at_all_still_has_a_target(passed: TrialResult) -> None:
@@ -55,6 +68,22 @@ def test_nothing_measured_at_all_still_has_a_target(passed: TrialResult) -> None
     assert attributes["TtftP95Ms"] == "unknown"
 
 
+def test_measured_or_not_the_attributes_have_the_same_names(passed: TrialResult) -> None:
+    """CloudFormation fails a stack whose `Fn::GetAtt` names an attribute that an answer lacks."""
+    assert measured_attributes(passed, "s3://x.json").keys() == unmeasured_attributes(9.6).keys()
+
+
+def test_a_trial_costs_what_its_copies_cost_while_it_runs(passed: TrialResult) -> None:
+    result = replace(passed, duration_s=1800.0, request=replace(passed.request, copy_count=3))
+    assert trial_usd(result) == pytest.approx(3 * 1.515 * 0.5)
+    assert measured_attributes(result, "s3://x.json")["TrialUsd"] == "2.2725"
+
+
+def test_the_comparison_with_the_last_release_is_told(passed: TrialResult) -> None:
+    compared = replace(passed, comparison=Comparison(status="worse", because="slower"))
+    assert measured_attributes(compared, "s3://x.json")["Comparison"] == "worse"
+
+
 def test_the_answer_fits_into_cloudformations_4096_bytes(passed: TrialResult) -> None:
     attributes = measured_attributes(passed, f"s3://{'b' * 63}/trials/{'e' * 57}/{'d' * 16}/{'r' * 36}.json")
-    assert len(str(attributes).encode()) < 4096
+    assert len(json.dumps(attributes).encode()) < 2048

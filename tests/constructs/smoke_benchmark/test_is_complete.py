@@ -5,7 +5,23 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime.is_complete import MAX_REASON_CHARACTERS, TrialNotPassedError, respond
+from seatrial_cdk.smoke_benchmark.runtime.is_complete import (
+    MAX_REASON_CHARACTERS,
+    TrialNotPassedError,
+    respond,
+)
+from tests.constructs.smoke_benchmark.waiting import (
+    BEFORE,
+    DUE_S,
+    KEY,
+    MISSED,
+    NOTE,
+    PAUSE,
+    REPORT,
+    STARTED_S,
+    URI,
+    beside,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,30 +31,19 @@ if TYPE_CHECKING:
     from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
     from tests.constructs.conftest import DictScaling
 
-STARTED_S = 1000.0
-DUE_S = STARTED_S + 600.0 + 120.0  # the budget and its margin
-KEY = "trials/dev-chat/b/request-1.json"
-URI = f"s3://results/{KEY}"
-MISSED = "ttft_ms p95 2400.0 ms exceeds 2000.0 ms at concurrency 16 per copy"
-
-
-@pytest.fixture
-def started(create: CustomResourceEvent) -> CustomResourceEvent:
-    return {**create, "PhysicalResourceId": "smoke-benchmark-dev-chat", "StartedAt": STARTED_S}
-
 
 @pytest.mark.parametrize("now_s", [STARTED_S, DUE_S])
 def test_no_document_yet_is_not_complete(
     started: CustomResourceEvent, store: TrialStore, scaling: DictScaling, now_s: float
 ) -> None:
-    assert respond(started, store, scaling, now_s=now_s) == {"IsComplete": False}
+    assert respond(started, beside(store, scaling), now_s=now_s) == {"IsComplete": False}
 
 
 def test_an_overdue_trial_rolls_back(started: CustomResourceEvent, store: TrialStore, scaling: DictScaling) -> None:
     with pytest.raises(TrialNotPassedError) as raised:
-        respond(started, store, scaling, now_s=DUE_S + 1)
+        respond(started, beside(store, scaling), now_s=DUE_S + 1)
     assert str(raised.value) == (
-        "The sea trial of dev-chat could not be made: no answer after 721 s, the budget was 600 s (result: unknown)"
+        "The sea trial of dev-chat could not be made: no answer after 841 s, the budget was 600 s (result: unknown)"
     )
 
 
@@ -46,9 +51,9 @@ def test_a_passed_trial_returns_its_attributes(
     started: CustomResourceEvent, store: TrialStore, scaling: DictScaling, passed: TrialResult, verified: dict[str, str]
 ) -> None:
     store.write(KEY, passed.to_json())
-    assert respond(started, store, scaling, now_s=STARTED_S) == {
+    assert respond(started, beside(store, scaling), now_s=STARTED_S) == {
         "IsComplete": True,
-        "Data": {**verified, "ResultUri": URI},
+        "Data": {**verified, "ResultUri": URI, "ReportUri": REPORT},
     }
 
 
@@ -56,7 +61,7 @@ def test_a_late_document_still_counts(
     started: CustomResourceEvent, store: TrialStore, scaling: DictScaling, passed: TrialResult
 ) -> None:
     store.write(KEY, passed.to_json())
-    assert respond(started, store, scaling, now_s=DUE_S + 1)["IsComplete"]
+    assert respond(started, beside(store, scaling), now_s=DUE_S + 1)["IsComplete"]
 
 
 @pytest.mark.parametrize(("status", "heading"), [("fail", "failed"), ("inconclusive", "was inconclusive")])
@@ -70,7 +75,7 @@ def test_a_trial_not_passed_rolls_back_with_every_reason(
 ) -> None:
     store.write(KEY, missed(status).to_json())
     with pytest.raises(TrialNotPassedError) as raised:
-        respond(started, store, scaling, now_s=STARTED_S)
+        respond(started, beside(store, scaling), now_s=STARTED_S)
     assert str(raised.value) == f"The sea trial of dev-chat {heading}: {MISSED} (result: {URI})"
 
 
@@ -85,16 +90,16 @@ def test_mode_report_completes_whatever_the_verdict(
 ) -> None:
     started["ResourceProperties"]["Mode"] = "report"
     store.write(KEY, missed(status).to_json())
-    assert respond(started, store, scaling, now_s=STARTED_S) == {
+    assert respond(started, beside(store, scaling), now_s=STARTED_S) == {
         "IsComplete": True,
-        "Data": {**verified, "Verdict": status, "Verified": "false", "ResultUri": URI},
+        "Data": {**verified, "Verdict": status, "Verified": "false", "ResultUri": URI, "ReportUri": REPORT},
     }
 
 
 def test_an_error_document_rolls_back(started: CustomResourceEvent, store: TrialStore, scaling: DictScaling) -> None:
     store.write(KEY, json.dumps({"error": "SEA502: the live endpoint config is config-1"}))
     with pytest.raises(TrialNotPassedError) as raised:
-        respond(started, store, scaling, now_s=STARTED_S)
+        respond(started, beside(store, scaling), now_s=STARTED_S)
     assert str(raised.value) == (
         f"The sea trial of dev-chat could not be made: SEA502: the live endpoint config is config-1 (result: {URI})"
     )
@@ -112,7 +117,7 @@ def test_mode_report_completes_without_a_measurement(
     started["ResourceProperties"]["Mode"] = "report"
     if document is not None:
         store.write(KEY, document)
-    assert respond(started, store, scaling, now_s=DUE_S + 1) == {
+    assert respond(started, beside(store, scaling), now_s=DUE_S + 1) == {
         "IsComplete": True,
         "Data": {**unverified, "Verdict": "error", "ResultUri": uri},
     }
@@ -121,12 +126,12 @@ def test_mode_report_completes_without_a_measurement(
 def test_stored_attributes_need_no_waiting(
     create: CustomResourceEvent, store: TrialStore, scaling: DictScaling, unverified: dict[str, str]
 ) -> None:
-    assert respond({**create, "Data": unverified}, store, scaling, now_s=STARTED_S) == {"IsComplete": True}
+    assert respond({**create, "Data": unverified}, beside(store, scaling), now_s=STARTED_S) == {"IsComplete": True}
 
 
 def test_a_deletion_is_complete_at_once(create: CustomResourceEvent, store: TrialStore, scaling: DictScaling) -> None:
     deletion: CustomResourceEvent = {**create, "RequestType": "Delete", "ResourceProperties": {}}
-    assert respond(deletion, store, scaling, now_s=STARTED_S) == {"IsComplete": True}
+    assert respond(deletion, beside(store, scaling), now_s=STARTED_S) == {"IsComplete": True}
 
 
 @pytest.mark.parametrize(
@@ -140,46 +145,49 @@ def test_a_long_reason_is_cut_and_never_the_result_behind_it(length: int, shown:
     assert str(TrialNotPassedError("x" * length, URI)) == f"{shown} (result: {URI})"
 
 
-PAUSE = "trials/dev-chat/b/request-1.scaling.json"
-BEFORE = {"DynamicScalingInSuspended": False}
-
-
 @pytest.mark.parametrize("document", ["passed", "error", "overdue"])
 def test_whatever_the_answer_scaling_that_a_killed_runner_left_suspended_is_restored(
     started: CustomResourceEvent, store: TrialStore, scaling: DictScaling, passed: TrialResult, document: str
 ) -> None:
     started["ResourceProperties"]["Mode"] = "report"
-    store.write(PAUSE, json.dumps(BEFORE))
+    store.write(PAUSE, NOTE)
     if document != "overdue":
         store.write(KEY, passed.to_json() if document == "passed" else '{"error": "killed"}')
     for _ in range(2):
-        assert respond(started, store, scaling, now_s=DUE_S + 1)["IsComplete"]
+        assert respond(started, beside(store, scaling), now_s=DUE_S + 1)["IsComplete"]
     assert scaling.states == {"dev-chat-model": BEFORE}
 
 
 def test_scaling_is_restored_before_a_failed_trial_rolls_back(
     started: CustomResourceEvent, store: TrialStore, scaling: DictScaling
 ) -> None:
-    store.write(PAUSE, json.dumps(BEFORE))
+    store.write(PAUSE, NOTE)
     with pytest.raises(TrialNotPassedError):
-        respond(started, store, scaling, now_s=DUE_S + 1)
+        respond(started, beside(store, scaling), now_s=DUE_S + 1)
     assert scaling.states == {"dev-chat-model": BEFORE}
 
 
 def test_scaling_rests_while_the_trial_runs(
     started: CustomResourceEvent, store: TrialStore, scaling: DictScaling
 ) -> None:
-    store.write(PAUSE, json.dumps(BEFORE))
-    assert respond(started, store, scaling, now_s=DUE_S) == {"IsComplete": False}
+    store.write(PAUSE, NOTE)
+    assert respond(started, beside(store, scaling), now_s=DUE_S) == {"IsComplete": False}
     assert scaling.calls == []
 
 
-@pytest.mark.parametrize("pause", ["null", None])
+@pytest.mark.parametrize(
+    "pause",
+    [
+        pytest.param('{"request_id": "request-1", "before": null}', id="restored"),
+        pytest.param(None, id="never suspended"),
+        pytest.param(json.dumps({"request_id": "request-2", "before": BEFORE}), id="suspended by another trial"),
+    ],
+)
 def test_scaling_that_the_runner_restored_or_never_suspended_is_left_alone(
     started: CustomResourceEvent, store: TrialStore, scaling: DictScaling, passed: TrialResult, pause: str | None
 ) -> None:
     store.write(KEY, passed.to_json())
     if pause is not None:
         store.write(PAUSE, pause)
-    assert respond(started, store, scaling, now_s=STARTED_S)["IsComplete"]
+    assert respond(started, beside(store, scaling), now_s=STARTED_S)["IsComplete"]
     assert scaling.calls == []

@@ -1,45 +1,33 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from seatrial_cdk.smoke_benchmark.runtime.on_event import DirectionUnknownError, respond
 from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
+from tests.constructs.smoke_benchmark.stacks_beside import NOW_S, ROLLBACKS, UNREADABLE, Stack, UnreadableStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.bench.result import TrialResult
-    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent, TrialOrder
+    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
 
-NOW_S = 1_763_690_000.0
-UNREADABLE = "unreadable"
-ROLLBACKS = ["UPDATE_ROLLBACK_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"]
 
-
-@dataclass
-class Stack:
-    status: str
-    orders: list[TrialOrder] = field(default_factory=list)
-
-    def stack_status(self, stack_id: str) -> str:
-        assert stack_id.startswith("arn:aws:cloudformation:")
-        if self.status == UNREADABLE:
-            raise UnavailableError("reading the stack's status: throttled")
-        return self.status
-
-    def start_runner(self, order: TrialOrder) -> None:
-        self.orders.append(order)
+def uris(folder: str) -> dict[str, str]:
+    key = f"s3://results/{folder}/dev-chat/b/config-2/model-2"
+    return {"ResultUri": f"{key}.json", "ReportUri": f"{key}.md"}
 
 
 def test_create_starts_a_trial_and_returns(create: CustomResourceEvent, store: TrialStore) -> None:
     stack = Stack("CREATE_IN_PROGRESS")
     answer = respond(create, store, stack, now_s=NOW_S)
     assert answer == {"PhysicalResourceId": "smoke-benchmark-dev-chat", "StartedAt": NOW_S}
-    assert stack.orders == [{"RequestId": "request-1", "ResourceProperties": create["ResourceProperties"]}]
+    assert stack.orders == [
+        {"RequestId": "request-1", "ResourceProperties": create["ResourceProperties"], "StartedAt": NOW_S, "Run": 1}
+    ]
 
 
 def test_a_changed_plan_starts_a_trial(update: CustomResourceEvent, store: TrialStore) -> None:
@@ -80,10 +68,9 @@ def test_an_unchanged_plan_is_answered_from_its_last_result(
     update["OldResourceProperties"] = update["ResourceProperties"]
     store.write("latest/dev-chat/b/config-2/model-2.json", missed("fail").to_json())
     stack = Stack(status)
-    uri = "s3://results/latest/dev-chat/b/config-2/model-2.json"
     assert respond(update, store, stack, now_s=NOW_S) == {
         "PhysicalResourceId": "smoke-benchmark-dev-chat",
-        "Data": {**verified, "Verdict": "fail", "Verified": "false", "ResultUri": uri},
+        "Data": {**verified, "Verdict": "fail", "Verified": "false", **uris("latest")},
     }
     assert stack.orders == []
 
@@ -96,7 +83,7 @@ def test_a_rollback_goes_back_to_the_passing_result(
     stack = Stack(status)
     assert respond(update, store, stack, now_s=NOW_S) == {
         "PhysicalResourceId": "smoke-benchmark-dev-chat",
-        "Data": {**verified, "ResultUri": "s3://results/passed/dev-chat/b/config-2/model-2.json"},
+        "Data": {**verified, **uris("passed")},
     }
     assert stack.orders == []
 
@@ -143,22 +130,6 @@ def test_a_missing_property_fails_the_creation_by_its_name(create: CustomResourc
         respond(create, store, Stack("CREATE_IN_PROGRESS"), now_s=NOW_S)
 
 
-class UnreadableStore:
-    """A store that is throttled."""
-
-    def read(self, key: str) -> str | None:
-        raise UnavailableError(f"reading s3://results/{key}: SlowDown")
-
-    def write(self, key: str, text: str) -> None:
-        raise AssertionError(f"on_event writes nothing, but {text} as {key}")
-
-    def uri(self, key: str) -> str:
-        return f"s3://results/{key}"
-
-    def clear(self, endpoint_name: str) -> None:
-        raise UnavailableError(f"emptying s3://results of {endpoint_name}: SlowDown")
-
-
 @pytest.mark.parametrize("status", ROLLBACKS)
 @pytest.mark.parametrize(("digest", "folder"), [("a", "passed"), ("b", "latest")])
 def test_an_unreadable_store_never_blocks_a_rollback(
@@ -183,7 +154,7 @@ def test_without_a_status_a_configuration_that_has_passed_is_answered_without_a_
     store.write(key, passed.to_json())
     stack = Stack(UNREADABLE)
     answer = respond(update, store, stack, now_s=NOW_S)
-    assert (answer["Data"], stack.orders) == ({**verified, "ResultUri": f"s3://results/{key}"}, [])
+    assert (answer["Data"], stack.orders) == ({**verified, **uris("passed")}, [])
 
 
 @pytest.mark.parametrize("readable", [True, False])

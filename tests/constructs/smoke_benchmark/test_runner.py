@@ -1,177 +1,158 @@
+"""A trial that ends in one run."""
+
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from seatrial.bench.request import Expected, Target
 from seatrial.errors import BenchError
-from seatrial_cdk.smoke_benchmark.runtime.runner import perform
-from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import ALL_SUSPENDED
+from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
+from tests.constructs.conftest import IMAGE
+from tests.constructs.smoke_benchmark.conftest import LATEST, PASSED, RELEASED, TRIAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
-
-    from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import TrialResult
+    from seatrial_cdk.smoke_benchmark.runtime.announcement import Detail
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialOrder
-    from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
-    from tests.constructs.conftest import DictScaling
-
-TRIAL, LATEST, PASSED = (
-    "trials/dev-chat/b/request-1.json",
-    "latest/dev-chat/b/config-2/model-2.json",
-    "passed/dev-chat/b/config-2/model-2.json",
-)
+    from tests.constructs.conftest import DictStore
+    from tests.constructs.smoke_benchmark.conftest import Asked, Events, ScriptedTrial
 
 
-@pytest.fixture
-def order(properties: dict[str, str]) -> TrialOrder:
-    return {"RequestId": "request-1", "ResourceProperties": properties}
+class TestATrialThatEndsInOneRun:
+    def test_is_told_what_must_be_live_and_how_long_it_may_go_on(
+        self, order: TrialOrder, run: Callable[..., ScriptedTrial], passed: TrialResult
+    ) -> None:
+        (asked,) = run(order, lambda _: passed, left_s=660.0).asked
+        target = Target(endpoint_name="dev-chat", inference_component="dev-chat-model", region="us-east-1")
+        expected = Expected(endpoint_config_name="config-2", model_name="model-2", image=IMAGE)
+        assert asked.request == passed.request
+        assert (asked.request.target, asked.request.expected) == (target, expected)
+        assert (asked.resume, asked.pause_after_s) == (None, 645.0)
+        assert (asked.baseline, asked.baseline_uri) == (None, "")
+
+    def test_leaves_a_pass_as_trial_latest_passed_and_released_each_with_its_report(
+        self, order: TrialOrder, run: Callable[..., ScriptedTrial], store: DictStore, passed: TrialResult
+    ) -> None:
+        run(order, lambda _: passed)
+        assert [store.read(key) for key in (TRIAL, LATEST, PASSED, RELEASED)] == [passed.to_json()] * 4
+        reports = {store.read(key.replace(".json", ".md")) for key in (TRIAL, LATEST, PASSED, RELEASED)}
+        assert len(reports) == 1
+
+    @pytest.mark.parametrize("status", ["fail", "inconclusive"])
+    def test_leaves_anything_else_as_trial_and_latest(
+        self,
+        order: TrialOrder,
+        run: Callable[..., ScriptedTrial],
+        store: DictStore,
+        missed: Callable[[Literal["fail", "inconclusive"]], TrialResult],
+        status: Literal["fail", "inconclusive"],
+    ) -> None:
+        result = missed(status)
+        run(order, lambda _: result)
+        documents = [store.read(key) for key in (TRIAL, LATEST, PASSED, RELEASED)]
+        assert documents == [result.to_json(), result.to_json(), None, None]
+
+    def test_is_compared_with_what_is_released(
+        self, order: TrialOrder, run: Callable[..., ScriptedTrial], store: DictStore, passed: TrialResult
+    ) -> None:
+        before = replace(passed, request=replace(passed.request, plan_digest="a"))
+        store.write(RELEASED, before.to_json())
+        (asked,) = run(order, lambda _: passed).asked
+        uri = "s3://results/passed/dev-chat/a/config-2/model-2.json"
+        assert (asked.baseline, asked.baseline_uri) == (before, uri)
+
+    def test_says_so_on_the_event_bus(
+        self, order: TrialOrder, run: Callable[..., ScriptedTrial], events: Events, passed: TrialResult
+    ) -> None:
+        run(order, lambda _: passed)
+        assert events.details == [
+            {
+                "endpoint": "chat",
+                "environment": "dev",
+                "endpointName": "dev-chat",
+                "planDigest": "b",
+                "verdict": "pass",
+                "because": "all 1 objectives are met",
+                "kneeConcurrencyPerCopy": 16,
+                "resultUri": f"s3://results/{TRIAL}",
+                "reportUri": "s3://results/trials/dev-chat/b/request-1.md",
+            }
+        ]
+
+    def test_leaves_its_evidence_and_its_metrics_in_the_log(
+        self,
+        order: TrialOrder,
+        run: Callable[..., ScriptedTrial],
+        passed: TrialResult,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        run(order, lambda _: passed)
+        *lines, metrics = capsys.readouterr().out.splitlines()
+        assert lines == [
+            "verdict pass: all 1 objectives are met",
+            "objective: ttft_ms p95 is within its bound",
+            "level 8 per copy: 48 of 48 requests succeeded, 250.0 tok/s, TTFT p95 812.2 ms, TPOT p95 45.5 ms",
+            "level 16 per copy: 48 of 48 requests succeeded, 410.5 tok/s, TTFT p95 812.2 ms, TPOT p95 45.5 ms",
+            "cost of the trial: 0.0257 USD (1 copies x 1.515 USD/h x 61 s)",
+            "stopped: every level was measured; live: asked",
+        ]
+        assert json.loads(metrics)["Passed"] == 1
 
 
-def test_the_trial_is_told_what_must_be_live(
-    order: TrialOrder, store: TrialStore, scaling: DictScaling, passed: TrialResult
-) -> None:
-    asked: list[TrialRequest] = []
-
-    def trial(request: TrialRequest) -> TrialResult:
-        asked.append(request)
-        return passed
-
-    perform(order, store, scaling, trial, region="us-east-1")
-    (request,) = asked
-    assert request == passed.request
-    assert request.target == Target(endpoint_name="dev-chat", inference_component="dev-chat-model", region="us-east-1")
-    assert request.expected == Expected(endpoint_config_name="config-2", model_name="model-2")
-
-
-def test_a_pass_is_kept_as_trial_latest_and_passed(
-    order: TrialOrder, store: TrialStore, scaling: DictScaling, passed: TrialResult
-) -> None:
-    perform(order, store, scaling, lambda _: passed, region="us-east-1")
-    assert [store.read(key) for key in (TRIAL, LATEST, PASSED)] == [passed.to_json()] * 3
-
-
-@pytest.mark.parametrize("status", ["fail", "inconclusive"])
-def test_anything_else_is_kept_as_trial_and_latest(
-    order: TrialOrder,
-    store: TrialStore,
-    scaling: DictScaling,
-    missed: Callable[[Literal["fail", "inconclusive"]], TrialResult],
-    status: Literal["fail", "inconclusive"],
-) -> None:
-    result = missed(status)
-    perform(order, store, scaling, lambda _: result, region="us-east-1")
-    assert [store.read(key) for key in (TRIAL, LATEST, PASSED)] == [result.to_json(), result.to_json(), None]
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (BenchError.of("SEA504", "the endpoint can't be reached"), "SEA504: the endpoint can't be reached"),
-        (ZeroDivisionError("division by zero"), "division by zero"),
-        (RuntimeError(), "RuntimeError()"),
-    ],
-)
-def test_whatever_goes_wrong_is_written_down(
-    order: TrialOrder, store: TrialStore, scaling: DictScaling, error: Exception, message: str
-) -> None:
-    def trial(_: TrialRequest) -> TrialResult:
-        raise error
-
-    perform(order, store, scaling, trial, region="us-east-1")
-    documents = [store.read(key) for key in (TRIAL, LATEST, PASSED)]
-    assert documents == [json.dumps({"error": message}), None, None]
-
-
-def test_a_malformed_request_is_written_down(
-    order: TrialOrder, store: TrialStore, scaling: DictScaling, passed: TrialResult
-) -> None:
-    order["ResourceProperties"]["Request"] = "{}"
-    perform(order, store, scaling, lambda _: passed, region="us-east-1")
-    assert "trial request: endpoint: SEA501: missing" in json.loads(store.read(TRIAL) or "")["error"].splitlines()
-
-
-PAUSE, COMPONENT = "trials/dev-chat/b/request-1.scaling.json", "dev-chat-model"
-BEFORE: SuspendedStateTypeDef = {
-    "DynamicScalingInSuspended": True,
-    "DynamicScalingOutSuspended": False,
-    "ScheduledScalingSuspended": False,
-}
-
-
-def test_an_order_that_comes_twice_is_carried_out_once(
-    order: TrialOrder, store: TrialStore, scaling: DictScaling, passed: TrialResult
-) -> None:
-    asked: list[TrialRequest] = []
-
-    def trial(request: TrialRequest) -> TrialResult:
-        asked.append(request)
-        return passed
-
-    for _ in range(2):
-        perform(order, store, scaling, trial, region="us-east-1")
-    assert len(asked) == 1
-
-
-@pytest.mark.parametrize("error", [None, BenchError.of("SEA502", "another deployment came between")])
-def test_scaling_rests_while_the_trial_measures_and_is_then_as_before(
-    order: TrialOrder, store: TrialStore, scaling: DictScaling, passed: TrialResult, error: Exception | None
-) -> None:
-    scaling.states[COMPONENT] = BEFORE
-    seen: list[tuple[SuspendedStateTypeDef, str | None]] = []
-
-    def trial(_: TrialRequest) -> TrialResult:
-        seen.append((scaling.states[COMPONENT], store.read(PAUSE)))
-        if error:
+class TestWhateverGoesWrong:
+    @pytest.mark.parametrize(
+        ("error", "message"),
+        [
+            (BenchError.of("SEA504", "the endpoint can't be reached"), "SEA504: the endpoint can't be reached"),
+            (ZeroDivisionError("division by zero"), "division by zero"),
+            (RuntimeError(), "RuntimeError()"),
+        ],
+    )
+    def test_is_written_down_and_announced(
+        self,
+        order: TrialOrder,
+        run: Callable[..., ScriptedTrial],
+        store: DictStore,
+        events: Events,
+        error: Exception,
+        message: str,
+    ) -> None:
+        def act(_: Asked) -> TrialResult:
             raise error
-        return passed
 
-    perform(order, store, scaling, trial, region="us-east-1")
-    assert seen == [(ALL_SUSPENDED, json.dumps(BEFORE))]
-    assert scaling.states == {COMPONENT: BEFORE}
-    assert store.read(PAUSE) == "null"
+        run(order, act)
+        documents = [store.read(key) for key in (TRIAL, LATEST, PASSED)]
+        assert documents == [json.dumps({"error": message}), None, None]
+        (detail,) = events.details
+        assert (detail["endpoint"], detail["verdict"], detail["because"]) == ("chat", "error", message)
 
+    def test_a_malformed_request_is_written_down(
+        self, order: TrialOrder, run: Callable[..., ScriptedTrial], store: DictStore, passed: TrialResult
+    ) -> None:
+        order["ResourceProperties"]["Request"] = "{}"
+        run(order, lambda _: passed)
+        assert "trial request: endpoint: SEA501: missing" in json.loads(store.read(TRIAL) or "")["error"].splitlines()
 
-def test_a_component_that_nothing_scales_is_left_alone(
-    order: TrialOrder, store: TrialStore, scaling: DictScaling, passed: TrialResult
-) -> None:
-    perform(order, store, scaling, lambda _: passed, region="us-east-1")
-    assert (scaling.calls, store.read(PAUSE)) == ([], None)
+    def test_an_event_that_is_not_taken_is_a_line_of_the_log(
+        self,
+        order: TrialOrder,
+        run: Callable[..., ScriptedTrial],
+        store: DictStore,
+        events: Events,
+        passed: TrialResult,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        def refuse(detail: Detail) -> None:
+            raise UnavailableError(f"putting {detail['verdict']}: throttled")
 
-
-def test_scaling_that_cannot_be_restored_is_an_error_and_stays_written_down(
-    order: TrialOrder, store: TrialStore, scaling: DictScaling, passed: TrialResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scaling.states[COMPONENT] = BEFORE
-    suspend = scaling.suspend
-
-    def refuse(component: str, state: SuspendedStateTypeDef) -> None:
-        if state == BEFORE:
-            raise RuntimeError("throttled")
-        suspend(component, state)
-
-    monkeypatch.setattr(scaling, "suspend", refuse)
-    perform(order, store, scaling, lambda _: passed, region="us-east-1")
-    assert [store.read(key) for key in (TRIAL, PAUSE)] == ['{"error": "throttled"}', json.dumps(BEFORE)]
-
-
-def test_the_log_keeps_the_evidence(
-    order: TrialOrder,
-    store: TrialStore,
-    scaling: DictScaling,
-    passed: TrialResult,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    perform(order, store, scaling, lambda _: passed, region="us-east-1")
-    assert capsys.readouterr().out.splitlines() == [
-        "verdict pass: all 1 objectives are met",
-        "objective: ttft_ms p95 is within its bound",
-        "level 8 per copy: 48 of 48 requests succeeded, 250.0 tok/s, TTFT p95 812.2 ms, TPOT p95 45.5 ms",
-        "level 16 per copy: 48 of 48 requests succeeded, 410.5 tok/s, TTFT p95 812.2 ms, TPOT p95 45.5 ms",
-        "stopped: every level was measured; live: asked",
-    ]
+        monkeypatch.setattr(events, "put", refuse)
+        run(order, lambda _: passed)
+        assert store.read(TRIAL) == passed.to_json()
+        assert capsys.readouterr().out.splitlines()[-1] == "no event: putting pass: throttled"

@@ -6,10 +6,13 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import AwsCopyScaling
+from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
+from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import ALL_SUSPENDED, AwsCopyScaling, rest, restore, resume
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
+
+    from tests.constructs.conftest import DictScaling, DictStore
 
 PLACE = {
     "ServiceNamespace": "sagemaker",
@@ -31,7 +34,7 @@ TARGET: dict[str, object] = {
 
 
 @pytest.fixture
-def scaling() -> AwsCopyScaling:
+def aws() -> AwsCopyScaling:
     client = boto3.client(
         "application-autoscaling",
         region_name="us-east-1",
@@ -46,18 +49,63 @@ def scaling() -> AwsCopyScaling:
     [([], None), ([{**TARGET, "SuspendedState": STATE}], STATE), ([TARGET], {})],
 )
 def test_what_is_suspended_is_asked_of_the_component_alone(
-    scaling: AwsCopyScaling, targets: list[dict[str, object]], state: SuspendedStateTypeDef | None
+    aws: AwsCopyScaling, targets: list[dict[str, object]], state: SuspendedStateTypeDef | None
 ) -> None:
-    with Stubber(scaling.client) as stub:
+    with Stubber(aws.client) as stub:
         asked = {**PLACE, "ResourceIds": ["inference-component/dev-chat-model"]}
         stub.add_response("describe_scalable_targets", {"ScalableTargets": targets}, asked)
-        assert scaling.suspended("dev-chat-model") == state
+        assert aws.suspended("dev-chat-model") == state
 
 
 @pytest.mark.parametrize("state", [STATE, {"DynamicScalingInSuspended": True}])
-def test_suspending_says_each_kind_and_leaves_the_bounds(scaling: AwsCopyScaling, state: SuspendedStateTypeDef) -> None:
-    with Stubber(scaling.client) as stub:
+def test_suspending_says_each_kind_and_leaves_the_bounds(aws: AwsCopyScaling, state: SuspendedStateTypeDef) -> None:
+    with Stubber(aws.client) as stub:
         sent = {**PLACE, "ResourceId": "inference-component/dev-chat-model", "SuspendedState": STATE}
         stub.add_response("register_scalable_target", {"ScalableTargetARN": "arn:target"}, sent)
-        scaling.suspend("dev-chat-model", state)
+        aws.suspend("dev-chat-model", state)
         stub.assert_no_pending_responses()
+
+
+COMPONENT = "dev-chat-model"
+
+
+@pytest.fixture
+def trial(properties: dict[str, str]) -> TrialProperties:
+    return TrialProperties.of(properties)
+
+
+@pytest.mark.parametrize("before", [STATE, {}])
+def test_what_was_before_is_restored_after_any_number_of_runs(
+    trial: TrialProperties, store: DictStore, scaling: DictScaling, before: SuspendedStateTypeDef
+) -> None:
+    scaling.states[COMPONENT] = before
+    for _ in range(2):
+        rest(scaling, store, trial, "request-1")
+        assert scaling.states == {COMPONENT: ALL_SUSPENDED}
+    resume(scaling, store, trial, "request-1")
+    assert scaling.states == {COMPONENT: before}
+    resume(scaling, store, trial, "request-1")
+    assert len(scaling.calls) == 3
+
+
+def test_a_trial_after_one_whose_function_died_restores_what_was_before_that_one(
+    trial: TrialProperties, store: DictStore, scaling: DictScaling
+) -> None:
+    scaling.states[COMPONENT] = STATE
+    rest(scaling, store, trial, "died")
+    rest(scaling, store, trial, "next")
+    resume(scaling, store, trial, "died")
+    assert scaling.states == {COMPONENT: ALL_SUSPENDED}, "the pause is the next one's now"
+    resume(scaling, store, trial, "next")
+    assert scaling.states == {COMPONENT: STATE}
+
+
+def test_a_deletion_restores_whatever_trial_suspended(
+    trial: TrialProperties, store: DictStore, scaling: DictScaling
+) -> None:
+    scaling.states[COMPONENT] = STATE
+    rest(scaling, store, trial, "request-1")
+    for _ in range(2):
+        restore(scaling, store, "dev-chat", COMPONENT)
+    assert scaling.states == {COMPONENT: STATE}
+    assert len(scaling.calls) == 2

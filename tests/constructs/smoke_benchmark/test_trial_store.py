@@ -12,6 +12,14 @@ from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
 
 KEY = "trials/dev-chat/b/request-1.json"
 
+CONTENTS: dict[str, list[str]] = {
+    "trials": ["1", "2"],
+    "latest": [],
+    "passed": ["3"],
+    "released": [],
+    "runs": ["4"],
+}
+
 
 @pytest.fixture
 def store() -> S3TrialStore:
@@ -45,7 +53,7 @@ def test_a_forbidden_text_is_not_a_missing_one(store: S3TrialStore) -> None:
 
 def test_the_texts_of_an_endpoint_are_removed_folder_by_folder(store: S3TrialStore) -> None:
     with Stubber(store.client) as stub:
-        for folder, keys in (("trials", ["1", "2"]), ("latest", []), ("passed", ["3"])):
+        for folder, keys in CONTENTS.items():
             prefix = f"{folder}/dev-chat/"
             found = {"Contents": [{"Key": f"{prefix}{key}"} for key in keys]} if keys else {}
             stub.add_response("list_objects_v2", found, {"Bucket": "results", "Prefix": prefix})
@@ -62,6 +70,66 @@ def test_a_text_is_written_as_json(store: S3TrialStore) -> None:
         stub.add_response("put_object", {}, sent)
         store.write(KEY, "{}")
         stub.assert_no_pending_responses()
+
+
+def test_a_report_is_written_as_markdown(store: S3TrialStore) -> None:
+    with Stubber(store.client) as stub:
+        sent = {"Bucket": "results", "Key": "x.md", "Body": b"#", "ContentType": "text/markdown; charset=utf-8"}
+        stub.add_response("put_object", {}, sent)
+        store.write("x.md", "#")
+        stub.assert_no_pending_responses()
+
+
+def test_a_text_that_cannot_be_written_is_told(store: S3TrialStore) -> None:
+    with Stubber(store.client) as stub:
+        stub.add_client_error("put_object", "SlowDown", http_status_code=503)
+        with pytest.raises(UnavailableError) as raised:
+            store.write(KEY, "{}")
+    assert str(raised.value) == (
+        f"writing s3://results/{KEY}: An error occurred (SlowDown) when calling the PutObject operation: "
+    )
+
+
+CREATED = {"Bucket": "results", "Key": KEY, "Body": b"{}", "ContentType": "application/json", "IfNoneMatch": "*"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "created"),
+    [
+        pytest.param([None], True, id="nothing was there"),
+        pytest.param([412], False, id="something was there"),
+        pytest.param([409, None], True, id="another write at the same time failed"),
+        pytest.param([409, 412], False, id="another write at the same time won"),
+    ],
+)
+def test_a_text_is_created_by_one_of_many(store: S3TrialStore, answers: list[int | None], *, created: bool) -> None:
+    with Stubber(store.client) as stub:
+        for status in answers:
+            if status is None:
+                stub.add_response("put_object", {}, CREATED)
+            else:
+                stub.add_client_error("put_object", "Refused", http_status_code=status, expected_params=CREATED)
+        assert store.create(KEY, "{}") is created
+        stub.assert_no_pending_responses()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "message"),
+    [
+        ([409, 409, 409], f"creating s3://results/{KEY}: another write of it came 3 times at the same time"),
+        (
+            [403],
+            f"creating s3://results/{KEY}: An error occurred (Refused) when calling the PutObject operation: ",
+        ),
+    ],
+)
+def test_where_it_cannot_be_told_who_created_nobody_did(store: S3TrialStore, statuses: list[int], message: str) -> None:
+    with Stubber(store.client) as stub:
+        for status in statuses:
+            stub.add_client_error("put_object", "Refused", http_status_code=status)
+        with pytest.raises(UnavailableError) as raised:
+            store.create(KEY, "{}")
+    assert str(raised.value) == message
 
 
 def test_people_find_a_text_by_its_uri(store: S3TrialStore) -> None:

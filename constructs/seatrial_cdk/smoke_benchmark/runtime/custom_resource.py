@@ -21,8 +21,11 @@ class CustomResourceEvent(TypedDict):
         PhysicalResourceId: The resource's identity; absent on Create.
         ResourceProperties: The properties as strings (documented at `SmokeBenchmark`).
         OldResourceProperties: On Update, the properties before it.
-        StartedAt: From `on_event`: when the runner was started, in seconds since the epoch.
+        StartedAt: From `on_event`: when the trial was ordered, in seconds since the epoch.
         Data: From `on_event`: attributes of a trial that need not run again.
+        Stopping: From `on_event` of a deletion: the key of the document of the trial that it stopped.
+        StoppedAt: When it stopped that trial, in seconds since the epoch.
+        Clear: The endpoint's documents go too once that trial has ended.
     """
 
     RequestType: Literal["Create", "Update", "Delete"]
@@ -33,14 +36,20 @@ class CustomResourceEvent(TypedDict):
     OldResourceProperties: NotRequired[dict[str, str]]
     StartedAt: NotRequired[float]
     Data: NotRequired[Attributes]
+    Stopping: NotRequired[str]
+    StoppedAt: NotRequired[float]
+    Clear: NotRequired[bool]
 
 
 class Started(TypedDict):
-    """Answer of `on_event`: who the resource is, and either when the runner started or the attributes at once."""
+    """Answer of `on_event`: who the resource is, and what `is_complete` must know (documented at the request)."""
 
     PhysicalResourceId: str
     StartedAt: NotRequired[float]
     Data: NotRequired[Attributes]
+    Stopping: NotRequired[str]
+    StoppedAt: NotRequired[float]
+    Clear: NotRequired[bool]
 
 
 class Completion(TypedDict):
@@ -51,15 +60,27 @@ class Completion(TypedDict):
 
 
 class TrialOrder(TypedDict):
-    """What `on_event` sends to the runner."""
+    """What starts one run of a trial: `on_event` orders the first, `is_complete` each further one.
+
+    Attributes:
+        RequestId: Of the request that the trial is made for.
+        ResourceProperties: Of that request.
+        StartedAt: When the trial was ordered, in seconds since the epoch; the budget counts from here.
+        Run: The run's number, from 1.
+    """
 
     RequestId: str
     ResourceProperties: dict[str, str]
+    StartedAt: float
+    Run: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialProperties:
-    """The properties, read: names of what must be live, the plan's digest, the trial and what hangs on it."""
+    """The properties, read: names of what must be live, the plan's digest, the trial and what hangs on it.
+
+    `image` is None where an older release, to which a deployment is rolled back, did not name it.
+    """
 
     endpoint_name: str
     inference_component_name: str
@@ -70,6 +91,7 @@ class TrialProperties:
     mode: str
     budget_s: float
     fallback_target: float
+    image: str | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self:
@@ -84,4 +106,5 @@ class TrialProperties:
             mode=properties["Mode"],
             budget_s=float(properties["BudgetSeconds"]),
             fallback_target=float(properties["FallbackTarget"]),
+            image=properties.get("Image"),
         )

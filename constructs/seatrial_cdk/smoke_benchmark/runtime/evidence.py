@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial_cdk.smoke_benchmark.runtime.attributes import trial_usd
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -12,18 +14,33 @@ if TYPE_CHECKING:
 
 
 def evidence(result: TrialResult) -> Iterator[str]:
-    """Write the verdict, each objective and each level, one line each."""
+    """Write the verdict, each objective, each level, the comparison and the cost, one line each."""
     yield f"verdict {result.verdict.status}: {result.verdict.because}"
     yield from (f"objective: {check.sentence}" for check in result.verdict.checks)
     yield from (_line(level) for level in result.levels)
+    if result.comparison is not None:
+        yield f"compared with the last release: {result.comparison.status}: {result.comparison.because}"
+    yield cost_sentence(result)
     yield f"stopped: {result.stopped_because}; live: {result.live.because}"
+
+
+def cost_sentence(result: TrialResult) -> str:
+    """Say what the trial's copies cost while it ran."""
+    usd, request = trial_usd(result), result.request
+    if usd is None:
+        return f"cost of the trial: unknown ({request.copy_count} copies for {result.duration_s:.0f} s)"
+    return (
+        f"cost of the trial: {usd:.4f} USD ({request.copy_count} copies x {request.usd_per_hour_per_copy:g} USD/h "
+        f"x {result.duration_s:.0f} s)"
+    )
 
 
 def _line(level: LevelResult) -> str:
     speed = "unknown" if level.output_tok_s is None else f"{level.output_tok_s:.1f}"
+    void = f"; void: {level.void_because}" if level.void_because else ""
     return (
         f"level {level.concurrency} per copy: {level.succeeded} of {level.requests} requests succeeded, "
-        f"{speed} tok/s, TTFT p95 {_p95(level.ttft_ms)}, TPOT p95 {_p95(level.tpot_ms)}"
+        f"{speed} tok/s, TTFT p95 {_p95(level.ttft_ms)}, TPOT p95 {_p95(level.tpot_ms)}{void}"
     )
 
 

@@ -1,23 +1,29 @@
-"""Looks for the trial's document and tells CloudFormation what it says."""
+"""Looks for the trial's document, keeps the trial going until there is one, and tells CloudFormation what it says."""
 
 from __future__ import annotations
 
 import json
+import sys
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from seatrial.bench.result import TrialResult
+from seatrial.errors import BenchError
 from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes, unmeasured_attributes
 from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
+from seatrial_cdk.smoke_benchmark.runtime.deletion import end_deletion
+from seatrial_cdk.smoke_benchmark.runtime.fleet_start import trial_start
+from seatrial_cdk.smoke_benchmark.runtime.next_run import keep_going
 from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import aws_copy_scaling, resume
 from seatrial_cdk.smoke_benchmark.runtime.trial_store import results_bucket, trial_key
 
 if TYPE_CHECKING:
-    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import Completion, CustomResourceEvent
+    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import Completion, CustomResourceEvent, TrialOrder
     from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import CopyScaling
     from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
 
-OVERDUE_MARGIN_S = 120.0
+OVERDUE_MARGIN_S = 240.0  # proof, pauses between runs, and one run that died
 MAX_REASON_CHARACTERS = 700  # with an S3 URI behind it, less than the 1 KB that consoles show of a reason
 
 
@@ -29,45 +35,86 @@ class TrialNotPassedError(Exception):
         super().__init__(f"{why if whole else f'{why[: MAX_REASON_CHARACTERS - 1]}…'} (result: {uri})")
 
 
+class Starter(Protocol):
+    """Starts a run of a trial and returns at once."""
+
+    def start(self, order: TrialOrder) -> None:
+        """Start it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is beside this function: the documents, the scaling of copies, and what starts runs."""
+
+    store: TrialStore
+    scaling: CopyScaling
+    starter: Starter
+
+
 def handler(event: CustomResourceEvent, _context: object) -> Completion:
     """Answer the provider framework."""
-    return respond(event, results_bucket(), aws_copy_scaling(), now_s=time.time())
+    surroundings = Surroundings(store=results_bucket(), scaling=aws_copy_scaling(), starter=trial_start())
+    return respond(event, surroundings, now_s=time.time())
 
 
-def respond(event: CustomResourceEvent, store: TrialStore, scaling: CopyScaling, *, now_s: float) -> Completion:
+def respond(event: CustomResourceEvent, surroundings: Surroundings, *, now_s: float) -> Completion:
     """Complete when there is nothing to wait for, or when the trial's document is there and lets the stack go on.
 
-    Whatever the final answer is, scaling is as it was before the trial: a runner that was killed has left it suspended.
+    Until then a run that has paused, or whose function died, is followed by the next one. Whatever the final answer
+    is, scaling is as it was before the trial: a function that died has left it suspended.
 
     Raises:
         TrialNotPassedError: In mode `rollback`, when the trial was not passed, could not run, or is overdue.
     """
-    if event["RequestType"] == "Delete" or "StartedAt" not in event:
+    store = surroundings.store
+    if event["RequestType"] == "Delete":
+        return end_deletion(event, store, surroundings.scaling, now_s=now_s)
+    if "StartedAt" not in event:
         return {"IsComplete": True}
     properties = TrialProperties.of(event["ResourceProperties"])
     key = trial_key(properties, event["RequestId"])
     text = store.read(key)
-    waited_s = now_s - event["StartedAt"]
-    if text is None and waited_s <= properties.budget_s + OVERDUE_MARGIN_S:
+    why_not = "" if text is not None else _why_no_more(event, properties, surroundings, now_s)
+    if text is None and not why_not:
         return {"IsComplete": False}
-    resume(scaling, store, properties, event["RequestId"])
-    if text is not None:
-        return _concluded(properties, text, store.uri(key))
-    return _failed(
-        properties, f"no answer after {waited_s:.0f} s, the budget was {properties.budget_s:.0f} s", "unknown"
-    )
+    resume(surroundings.scaling, store, properties, event["RequestId"])
+    return _failed(properties, why_not, "unknown") if text is None else _concluded(properties, text, store.uri(key))
+
+
+def _why_no_more(
+    event: CustomResourceEvent, properties: TrialProperties, surroundings: Surroundings, now_s: float
+) -> str:
+    """Say why there will be no document; empty while there may be one."""
+    waited_s = now_s - event["StartedAt"]
+    if waited_s > properties.budget_s + OVERDUE_MARGIN_S:
+        return f"no answer after {waited_s:.0f} s, the budget was {properties.budget_s:.0f} s"
+    step = keep_going(event, properties, surroundings.store, now_s=now_s)
+    if step.order is not None:
+        sys.stdout.write(f"run {step.order['Run']}: {step.because}\n")
+        surroundings.starter.start(step.order)
+        return ""
+    return step.because
 
 
 def _concluded(properties: TrialProperties, text: str, uri: str) -> Completion:
     document = json.loads(text)
     if "error" in document:
         return _failed(properties, f"{document['error']}", uri)
-    result = TrialResult.from_json(text)
-    verdict = result.verdict
-    if verdict.status != "pass" and properties.mode == "rollback":
-        outcome = "failed" if verdict.status == "fail" else "was inconclusive"
-        raise TrialNotPassedError(f"The sea trial of {properties.endpoint_name} {outcome}: {verdict.because}", uri)
+    try:
+        result = TrialResult.from_json(text)
+    except BenchError as unreadable:
+        return _failed(properties, f"another release wrote its result: {unreadable}", uri)
+    if properties.mode == "rollback" and not _may_stay(result):
+        outcome = "failed" if result.verdict.status == "fail" else "was inconclusive"
+        message = f"The sea trial of {properties.endpoint_name} {outcome}: {result.verdict.because}"
+        raise TrialNotPassedError(message, uri)
     return {"IsComplete": True, "Data": measured_attributes(result, uri)}
+
+
+def _may_stay(result: TrialResult) -> bool:
+    """Tell whether mode `rollback` lets this verdict stay: a pass, or one that proves nothing where that is allowed."""
+    status = result.verdict.status
+    return status == "pass" or (status == "inconclusive" and result.request.gate.on_inconclusive == "pass")
 
 
 def _failed(properties: TrialProperties, message: str, uri: str) -> Completion:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,12 +11,20 @@ from seatrial.bench.result import TrialResult
 from seatrial.errors import BenchError
 from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes, unmeasured_attributes
 from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
-from seatrial_cdk.smoke_benchmark.runtime.trial_store import latest_key, passed_key, results_bucket
+from seatrial_cdk.smoke_benchmark.runtime.deletion import begin_deletion
+from seatrial_cdk.smoke_benchmark.runtime.fleet_start import trial_start
+from seatrial_cdk.smoke_benchmark.runtime.trial_store import (
+    latest_key,
+    passed_key,
+    released_key,
+    results_bucket,
+    trial_key,
+)
+from seatrial_cdk.smoke_benchmark.runtime.turn import take_turn
 from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError, calling
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
-    from mypy_boto3_lambda import LambdaClient
 
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import (
         Attributes,
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
         Started,
         TrialOrder,
     )
+    from seatrial_cdk.smoke_benchmark.runtime.fleet_start import TrialStart
     from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
 
 
@@ -56,8 +63,7 @@ class AwsSurroundings:
     """The stack and the runner on AWS."""
 
     cloudformation: CloudFormationClient
-    lambda_: LambdaClient
-    runner: str
+    starter: TrialStart
 
     def stack_status(self, stack_id: str) -> str:
         """Return what the stack is doing.
@@ -70,51 +76,67 @@ class AwsSurroundings:
 
     def start_runner(self, order: TrialOrder) -> None:
         """Start a trial and return at once."""
-        self.lambda_.invoke(FunctionName=self.runner, InvocationType="Event", Payload=json.dumps(order).encode())
+        self.starter.start(order)
 
 
 def handler(event: CustomResourceEvent, _context: object) -> Started:
     """Answer the provider framework."""
     import boto3  # noqa: PLC0415 (a second of start that tests need not wait for)
 
-    runner = os.environ["RUNNER_FUNCTION"]
-    surroundings = AwsSurroundings(boto3.client("cloudformation"), boto3.client("lambda"), runner)
+    surroundings = AwsSurroundings(boto3.client("cloudformation"), trial_start())
     return respond(event, results_bucket(), surroundings, now_s=time.time())
 
 
 def respond(event: CustomResourceEvent, store: TrialStore, surroundings: Surroundings, *, now_s: float) -> Started:
-    """Start a trial on Create and on an Update that deploys something else; a deletion never fails and never waits.
+    """Start a trial on Create and on an Update that deploys something else; a deletion never fails.
 
     The same plan may be deployed anew, by a release that renders it otherwise: plan, endpoint config and model must all
     be the same to be what was tried.
 
     CloudFormation's own rollback is no reason for a trial: it goes back to what was deployed before, whose result is
     known or was never asked for, and a trial that failed there would leave the stack stuck. Nor may an unreadable
-    result leave it stuck there.
+    result leave it stuck there. Every request takes the turn: a trial that still runs for the one before stops.
 
     Raises:
-        UnavailableError: Going forward, the stored result can't be read, and with it the target of scaling.
+        UnavailableError: Going forward, the stored result can't be read, and with it the target of scaling; or a trial
+            can't be started.
         DirectionUnknownError: The stack's status can't be read, and no stored pass answers in both directions.
     """
     if event["RequestType"] == "Delete":
-        return _deleted(event, store, surroundings)
+        return begin_deletion(event, store, surroundings, now_s=now_s)
     properties = TrialProperties.of(event["ResourceProperties"])
     identity = f"smoke-benchmark-{properties.endpoint_name}"
     data = _known(event, properties, store, surroundings) if event["RequestType"] == "Update" else None
     if data is not None:
+        with suppress(UnavailableError):
+            take_turn(store, properties.endpoint_name, event["RequestId"], document="", now_s=now_s)
         return {"PhysicalResourceId": identity, "Data": data}
-    order: TrialOrder = {"RequestId": event["RequestId"], "ResourceProperties": event["ResourceProperties"]}
-    surroundings.start_runner(order)
-    return {"PhysicalResourceId": identity, "StartedAt": now_s}
+    started_at_s = _start(event, properties, store, surroundings, now_s)
+    return {"PhysicalResourceId": identity, "StartedAt": started_at_s}
 
 
-def _deleted(event: CustomResourceEvent, store: TrialStore, surroundings: Surroundings) -> Started:
-    """Let go; when it is the creation that is rolled back, empty the bucket, which can't be deleted otherwise."""
-    endpoint_name = event["ResourceProperties"].get("EndpointName")
-    with suppress(UnavailableError):
-        if endpoint_name and "ROLLBACK" in surroundings.stack_status(event["StackId"]):
-            store.clear(endpoint_name)
-    return {"PhysicalResourceId": event.get("PhysicalResourceId", event["RequestId"])}
+def _start(
+    event: CustomResourceEvent, properties: TrialProperties, store: TrialStore, surroundings: Surroundings, now_s: float
+) -> float:
+    """Order the trial's first run, and return when the trial was ordered.
+
+    A repeated delivery of the request orders the same run again, which only one function can begin; one that comes
+    after a later request orders nothing.
+    """
+    request_id = event["RequestId"]
+    document = trial_key(properties, request_id)
+    turn = take_turn(store, properties.endpoint_name, request_id, document=document, now_s=now_s)
+    if turn.request_id != request_id:
+        return now_s
+    if turn.run == 1:
+        order: TrialOrder = {
+            "RequestId": request_id,
+            "ResourceProperties": event["ResourceProperties"],
+            "StartedAt": turn.seen_at_s,
+            "Run": 1,
+        }
+        surroundings.start_runner(order)
+    return turn.seen_at_s
 
 
 def _known(
@@ -128,7 +150,16 @@ def _known(
     if _unchanged(event):
         read = _readable if going_back else _stored
         return read(store, latest_key(properties), properties)
-    return _readable(store, passed_key(properties), properties) if going_back else None
+    return _gone_back(store, properties) if going_back else None
+
+
+def _gone_back(store: TrialStore, properties: TrialProperties) -> Attributes:
+    """Answer a rollback from the passing result of what it goes back to, which is what is released again."""
+    key = passed_key(properties)
+    with suppress(UnavailableError):
+        if text := store.read(key):
+            store.write(released_key(properties.endpoint_name), text)
+    return _readable(store, key, properties)
 
 
 def _known_either_way(

@@ -1,20 +1,17 @@
 """The scaling of copies rests while a trial measures: the policy of before must not change the copies under its load.
 
-What was before is written down first, so that it is restored by `is_complete` when the runner is killed.
+What was before is written down first, so that the trial's next run and `is_complete` can restore it when a runner dies.
 """
 
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from seatrial_cdk.smoke_benchmark.runtime.trial_store import pause_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
@@ -76,28 +73,53 @@ def aws_copy_scaling() -> AwsCopyScaling:
     return AwsCopyScaling(boto3.client("application-autoscaling"))
 
 
-@contextmanager
-def paused(scaling: CopyScaling, store: TrialStore, properties: TrialProperties, request_id: str) -> Iterator[None]:
-    """Suspend the scaling of copies inside the block; a component that nothing scales, as on Create, needs none."""
-    component, key = properties.inference_component_name, pause_key(properties, request_id)
-    before = scaling.suspended(component)
+def rest(scaling: CopyScaling, store: TrialStore, properties: TrialProperties, request_id: str) -> None:
+    """Suspend the scaling of copies for a trial; a component that nothing scales, as on Create, needs none.
+
+    Where a trial has suspended it already, an earlier run of this one or one whose function died, what was before that
+    trial stays what is to be restored.
+    """
+    component = properties.inference_component_name
+    before = _noted(store, properties.endpoint_name).before
     if before is None:
-        yield
+        before = scaling.suspended(component)
+    if before is None:
         return
-    store.write(key, json.dumps(before))
-    try:
-        scaling.suspend(component, ALL_SUSPENDED)
-        yield
-    finally:
-        scaling.suspend(component, before)
-        store.write(key, json.dumps(None))
+    _note(store, properties.endpoint_name, _Note(request_id, before))
+    scaling.suspend(component, ALL_SUSPENDED)
 
 
 def resume(scaling: CopyScaling, store: TrialStore, properties: TrialProperties, request_id: str) -> None:
-    """Restore what was before the trial, unless the runner has done so or had nothing to suspend."""
-    before = json.loads(store.read(pause_key(properties, request_id)) or "null")
-    if before is not None:
-        scaling.suspend(properties.inference_component_name, before)
+    """Restore what was before the trial, unless that is done, was not needed, or is another trial's to do."""
+    noted = _noted(store, properties.endpoint_name)
+    if noted.before is not None and noted.request_id == request_id:
+        scaling.suspend(properties.inference_component_name, noted.before)
+        _note(store, properties.endpoint_name, _Note(request_id, None))
+
+
+def restore(scaling: CopyScaling, store: TrialStore, endpoint_name: str, component: str) -> None:
+    """Restore what was before whichever trial suspended it: the endpoint's last trial was stopped."""
+    noted = _noted(store, endpoint_name)
+    if noted.before is not None:
+        scaling.suspend(component, noted.before)
+        _note(store, endpoint_name, _Note(noted.request_id, None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What scaling was before a trial suspended it; `None` when it is not suspended by a trial."""
+
+    request_id: str
+    before: SuspendedStateTypeDef | None
+
+
+def _noted(store: TrialStore, endpoint_name: str) -> _Note:
+    text = store.read(pause_key(endpoint_name))
+    return _Note("", None) if text is None else _Note(**json.loads(text))
+
+
+def _note(store: TrialStore, endpoint_name: str, note: _Note) -> None:
+    store.write(pause_key(endpoint_name), json.dumps(asdict(note)))
 
 
 def _resource(component: str) -> str:

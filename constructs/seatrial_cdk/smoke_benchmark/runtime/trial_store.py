@@ -1,20 +1,28 @@
 """Where documents of trials lie.
 
 trials/{endpoint}/{plan digest}/{request id}.json            each trial: its result, or `{"error": "…"}`
-trials/{endpoint}/{plan digest}/{request id}.scaling.json    what scaling was before it; `null` when restored
 latest/{endpoint}/{plan digest}/{config}/{model}.json        the last result of a deployed configuration
 passed/{endpoint}/{plan digest}/{config}/{model}.json        the last result of it that was a pass
+released/{endpoint}/result.json                              what is deployed: the last pass, of whatever plan
+{beside each of these}.md                                    the short report of the same result
+runs/{endpoint}/turn.json                                    the request that trials may serve, and its run (`turn`)
+runs/{endpoint}/scaling.json                                 what scaling was before a trial suspended it
+runs/{endpoint}/{request id}/seen.json                       when the request was seen first
+runs/{endpoint}/{request id}/run-{n}.json                    one function's run: its lease and its sign of life
+runs/{endpoint}/{request id}/progress.json                   the checkpoint from which the next run goes on
 
-One plan may be rendered anew by another release; so a configuration is told by its endpoint config and model too.
+One plan may be rendered anew by another release; so a configuration is told by its endpoint config and model too. The
+key of what is released depends on no plan, so that the next plan's trial finds it as its baseline.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial_cdk.smoke_benchmark.runtime.unavailable import calling
+from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError, calling
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -22,7 +30,10 @@ if TYPE_CHECKING:
 
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
 
-TRIALS, LATEST, PASSED = "trials", "latest", "passed"
+TRIALS, LATEST, PASSED, RELEASED, RUNS = "trials", "latest", "passed", "released", "runs"
+FOLDERS = (TRIALS, LATEST, PASSED, RELEASED, RUNS)
+CONFLICTS = 3
+"""How often a write may meet another one of the same key (S3 answers 409) before that counts as unavailable."""
 
 
 class TrialStore(Protocol):
@@ -33,6 +44,9 @@ class TrialStore(Protocol):
 
     def write(self, key: str, text: str) -> None:
         """Write a text, over what was there."""
+
+    def create(self, key: str, text: str) -> bool:
+        """Write a text where there is none, and return whether this call did: of many at once, one does."""
 
     def uri(self, key: str) -> str:
         """Return the URI by which people find a text."""
@@ -61,8 +75,41 @@ class S3TrialStore:
                 return None
 
     def write(self, key: str, text: str) -> None:
-        """Write a text, over what was there."""
-        self.client.put_object(Bucket=self.bucket, Key=key, Body=text.encode(), ContentType="application/json")
+        """Write a text, over what was there.
+
+        Raises:
+            UnavailableError: It may not have been written.
+        """
+        with calling(f"writing {self.uri(key)}"):
+            self.client.put_object(Bucket=self.bucket, Key=key, Body=text.encode(), ContentType=_content_type(key))
+
+    def create(self, key: str, text: str) -> bool:
+        """Write a text where there is none, by S3's conditional write.
+
+        Raises:
+            UnavailableError: It can't be told who wrote.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        for _ in range(CONFLICTS):
+            with calling(f"creating {self.uri(key)}"):
+                try:
+                    self.client.put_object(
+                        Bucket=self.bucket,
+                        Key=key,
+                        Body=text.encode(),
+                        ContentType=_content_type(key),
+                        IfNoneMatch="*",
+                    )
+                except ClientError as refused:
+                    status = refused.response["ResponseMetadata"]["HTTPStatusCode"]
+                    if status == HTTPStatus.PRECONDITION_FAILED:
+                        return False
+                    if status != HTTPStatus.CONFLICT:
+                        raise
+                else:
+                    return True
+        raise UnavailableError(f"creating {self.uri(key)}: another write of it came {CONFLICTS} times at the same time")
 
     def uri(self, key: str) -> str:
         """Return the S3 URI of a text."""
@@ -76,7 +123,7 @@ class S3TrialStore:
         """
         with calling(f"emptying s3://{self.bucket} of {endpoint_name}"):
             pages = self.client.get_paginator("list_objects_v2")
-            for folder in (TRIALS, LATEST, PASSED):
+            for folder in FOLDERS:
                 for page in pages.paginate(Bucket=self.bucket, Prefix=f"{folder}/{endpoint_name}/"):
                     keys: list[ObjectIdentifierTypeDef] = [{"Key": entry["Key"]} for entry in page.get("Contents", ())]
                     if keys:
@@ -95,9 +142,39 @@ def trial_key(properties: TrialProperties, request_id: str) -> str:
     return f"{TRIALS}/{properties.endpoint_name}/{properties.plan_digest}/{request_id}.json"
 
 
-def pause_key(properties: TrialProperties, request_id: str) -> str:
-    """Return the key of what scaling was before one trial."""
-    return f"{TRIALS}/{properties.endpoint_name}/{properties.plan_digest}/{request_id}.scaling.json"
+def turn_key(endpoint_name: str) -> str:
+    """Return the key of the request that an endpoint's trials may serve."""
+    return f"{RUNS}/{endpoint_name}/turn.json"
+
+
+def pause_key(endpoint_name: str) -> str:
+    """Return the key of what scaling was before a trial of the endpoint suspended it."""
+    return f"{RUNS}/{endpoint_name}/scaling.json"
+
+
+def seen_key(endpoint_name: str, request_id: str) -> str:
+    """Return the key that tells when a request was seen first."""
+    return f"{RUNS}/{endpoint_name}/{request_id}/seen.json"
+
+
+def run_key(endpoint_name: str, request_id: str, run: int) -> str:
+    """Return the key of one run of a request's trial."""
+    return f"{RUNS}/{endpoint_name}/{request_id}/run-{run}.json"
+
+
+def progress_key(endpoint_name: str, request_id: str) -> str:
+    """Return the key of the checkpoint of a request's trial."""
+    return f"{RUNS}/{endpoint_name}/{request_id}/progress.json"
+
+
+def released_key(endpoint_name: str) -> str:
+    """Return the key of the last pass of an endpoint, whatever its plan."""
+    return f"{RELEASED}/{endpoint_name}/result.json"
+
+
+def report_key(key: str) -> str:
+    """Return the key of the short report beside a result."""
+    return f"{key.removesuffix('.json')}.md"
 
 
 def latest_key(properties: TrialProperties) -> str:
@@ -110,6 +187,15 @@ def passed_key(properties: TrialProperties) -> str:
     return f"{PASSED}/{_configuration(properties)}.json"
 
 
+def configuration_key(endpoint_name: str, plan_digest: str, endpoint_config_name: str, model_name: str) -> str:
+    """Return the key of the last pass of a configuration told by its names."""
+    return f"{PASSED}/{endpoint_name}/{plan_digest}/{endpoint_config_name}/{model_name}.json"
+
+
 def _configuration(properties: TrialProperties) -> str:
     names = (properties.endpoint_name, properties.plan_digest, properties.endpoint_config_name, properties.model_name)
     return "/".join(names)
+
+
+def _content_type(key: str) -> str:
+    return "text/markdown; charset=utf-8" if key.endswith(".md") else "application/json"
