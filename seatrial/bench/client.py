@@ -42,6 +42,7 @@ class WaveResult:
         started_s: When the first request could leave.
         ended_s: When the wave was over.
         enough_because: Why it sent no more than it did; empty when it sent all.
+        stopped_because: Why it was given up; empty when it wasn't.
         lag: How late the client looked.
         usage: What it cost.
     """
@@ -51,6 +52,7 @@ class WaveResult:
     started_s: float
     ended_s: float
     enough_because: str = ""
+    stopped_because: str = ""
     lag: LagMeter = field(default_factory=LagMeter)
     usage: UsageMeter = field(default_factory=UsageMeter)
 
@@ -89,6 +91,7 @@ def run_wave(
         started_s=loop.started_s,
         ended_s=loop.now_s,
         enough_because=loop.enough_because,
+        stopped_because=loop.stopped_because,
         lag=loop.lag,
         usage=loop.usage,
     )

@@ -21,7 +21,7 @@ from seatrial.bench.result import LevelResult, SearchStep
 from seatrial.bench.schedule import schedule
 from seatrial.bench.search import ALL_MEASURED, NextLevel, Step, Stop, next_level
 from seatrial.bench.tally import tally_of
-from seatrial.bench.tools import Tools
+from seatrial.bench.tools import Tools, go_on
 from seatrial.bench.validity import void_because
 from seatrial.bench.wave import Wave
 from seatrial.units import S_PER_HOUR
@@ -41,13 +41,18 @@ EVERYDAY = Tools()
 ALL_SENT = "every request of the level was sent"
 
 
-def begin(request: TrialRequest, tools: Tools = EVERYDAY) -> TrialProgress:
+def begin(request: TrialRequest, tools: Tools = EVERYDAY, *, should_stop: Callable[[], str] = go_on) -> TrialProgress:
     """Do everything that comes before the first level.
+
+    Args:
+        request: The trial.
+        tools: What to measure with.
+        should_stop: Says why the trial is to stop at once; the progress then says so.
 
     Raises:
         BenchError: As `opening.open_trial` does.
     """
-    return open_trial(request, tools)
+    return open_trial(request, tools, should_stop)
 
 
 def left_s(request: TrialRequest, progress: TrialProgress) -> float:
@@ -139,7 +144,6 @@ def load_level(
     plan = schedule(request, progress, tools) if request.load.arrival != "closed" else None
     size = level_size(request, step.concurrency)
     requests = size.requests if plan is None else len(plan)
-    stop = _Reason()
     wave = Wave(
         streams=size.streams,
         requests=requests,
@@ -150,7 +154,9 @@ def load_level(
         stall_timeout_s=request.load.stall_timeout_s,
         max_retries=request.load.max_retries,
         measured_from=progress.sent + (size.ramp if plan is None else 0),
-        enough=_enough(request, size, should_stop, stop) if plan is None else None,
+        least_requests=size.least,
+        enough=_enough(request, size) if plan is None else None,
+        stop=should_stop,
     )
     writer = tools.writer(
         request,
@@ -165,7 +171,7 @@ def load_level(
     crew = load(order, writer, lambda: dial, workers=workers, clock=tools.clock)
     tools.keep(crew.records, concurrency=step.concurrency, ramp=size.ramp if plan is None else 0)
     return LoadedLevel(
-        crew=crew, size=size, sent=requests, stopped_because=stop.text or _cut(request, step, crew, requests)
+        crew=crew, size=size, sent=requests, stopped_because=crew.stopped_because or _cut(request, step, crew, requests)
     )
 
 
@@ -215,26 +221,18 @@ def _void(request: TrialRequest, progress: TrialProgress, step: NextLevel, level
         requested_streams=step.concurrency * request.copy_count if closed else None,
         itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
         calibration=progress.client,
+        tpot_p50_ms=level.tpot_ms.p50 if level.tpot_ms else None,
         e2e_p50_ms=level.e2e_latency_ms.p50 if level.e2e_latency_ms else None,
+        beside_engine=bool(progress.engine_note),
     )
 
 
-@dataclass(slots=True)
-class _Reason:
-    text: str = ""
-
-
-def _enough(
-    request: TrialRequest, size: LevelSize, should_stop: Callable[[], str], stop: _Reason
-) -> Callable[[Sequence[float]], str]:
-    """Return what ends a level's sending: the trial is to stop, or the median latency is known well enough."""
+def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]], str] | None:
+    """Return what ends a level's sending: the median latency is known well enough; None where all are to be sent."""
+    if size.least == size.most:
+        return None
 
     def enough(seconds: Sequence[float]) -> str:
-        stop.text = should_stop()
-        if stop.text:
-            return stop.text
-        if len(seconds) < size.least or size.least == size.most:
-            return ""
         precision = precision_of(seconds)
         if precision is None or precision > request.load.precision:
             return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import selectors
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.client import run_wave
@@ -17,6 +17,7 @@ from seatrial.bench.cores import require_descriptors, usable_cores, workers_for
 from seatrial.bench.crew_wire import BROKEN, READY, REFUSED, REPORT, SECONDS, WorkerReport, read_report, read_seconds
 from seatrial.bench.crew_worker import Worker, fork_worker
 from seatrial.bench.decode import record_of
+from seatrial.bench.evidence import ClientEvidence
 from seatrial.bench.failure import shorten
 from seatrial.bench.loop import ENOUGH_SHARE
 from seatrial.bench.watch import Watch
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from seatrial.bench.client import WriteRequest
     from seatrial.bench.connection import Dial
-    from seatrial.bench.evidence import ClientEvidence
     from seatrial.bench.record import RequestRecord
     from seatrial.bench.wave import Wave
 
@@ -61,6 +61,7 @@ class CrewResult:
         evidence: How the client fared.
         lost_because: Which processes came to grief, and what is missing for it; empty when none did. The rest loaded on
             without them, so the load was less than ordered.
+        stopped_because: Why the load was given up; empty when it wasn't.
     """
 
     records: tuple[RequestRecord, ...]
@@ -70,6 +71,7 @@ class CrewResult:
     enough_because: str
     evidence: ClientEvidence
     lost_because: str = ""
+    stopped_because: str = ""
 
 
 def load(
@@ -101,7 +103,7 @@ def load(
     crew: list[Worker] = []
     try:
         for number in range(workers):
-            share = wave.share(number, workers)
+            share = replace(wave.share(number, workers), stop=None)  # this process asks, and ends the others
             name = f"process {number + 1} of {workers}"
             crew.append(
                 fork_worker(share, write_request, dial_factory, clock, stream=order.stream, name=name, elders=crew)
@@ -121,6 +123,7 @@ def _load_here(order: CrewOrder, write_request: WriteRequest, dial: Dial, clock:
         ended_s=result.ended_s,
         enough_because=result.enough_because,
         evidence=evidence_of(order.wave, result),
+        stopped_because=result.stopped_because,
     )
 
 
@@ -137,6 +140,7 @@ class _Foreman:
         self._lost: list[str] = []
         self._seconds: list[float] = []
         self._enough_because = ""
+        self._stopped_because = ""
         self._ask_again_s = 0.0
 
     def result(self) -> CrewResult:
@@ -145,15 +149,41 @@ class _Foreman:
         try:
             for worker in self._crew:
                 watch.set(worker.channel.fileno(), selectors.EVENT_READ, worker)
-            while self._at_work and self._clock() < self._wave.deadline_s + DECODE_TIMEOUT_S:
+            while self._at_work and self._clock() < self._wave.deadline_s + DECODE_TIMEOUT_S and not self._stopped():
                 for descriptor, _ in watch.poll(LISTEN_S):
                     self._listen_to(watch.owners[descriptor])
                     if descriptor not in self._at_work:
                         watch.forget(descriptor)
         finally:
             watch.close()
+        if self._stopped_because:
+            return self._given_up()
         self._lost.extend(f"{worker.name} never reported" for worker in self._at_work.values())
         return self._merged()
+
+    def _stopped(self) -> bool:
+        self._stopped_because = self._wave.stop() if self._wave.stop is not None else ""
+        return bool(self._stopped_because)
+
+    def _given_up(self) -> CrewResult:
+        """Return what is left of a load that was given up: that it was."""
+        now_s, streams = self._clock(), self._wave.streams
+        evidence = ClientEvidence(
+            workers=len(self._crew),
+            streams=streams,
+            receive_lag_p99_ms=None,
+            delivered_concurrency=None,
+            cpu_share=None,
+        )
+        return CrewResult(
+            records=(),
+            cut=True,
+            started_s=now_s,
+            ended_s=now_s,
+            enough_because="",
+            evidence=evidence,
+            stopped_because=self._stopped_because,
+        )
 
     def _listen_to(self, worker: Worker) -> None:
         frames, closed = worker.listen()

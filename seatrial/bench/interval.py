@@ -26,7 +26,7 @@ SERIES_UP_TO = 200  # degrees of freedom; beyond, the expansion is right within 
 BISECTIONS = 80  # halve any interval of interest below the resolution of a float
 NEGLIGIBLE_DEVIATIONS = 12.0  # what lies further from a binomial's mean is too rare for a float to notice
 FEWEST_SLICES = 5
-ROUNDING = 1e-9  # a whole number that floats miss by less isn't rounded up
+ROUNDING = 1e-9  # a bound that floats miss by less is met: an exact tie, or a whole number
 NOTHING = Interval(low=None, high=None)
 
 
@@ -237,7 +237,7 @@ def _most_below(count: int, share: float, tail: float) -> int:
     hits = max(math.floor(count * share - NEGLIGIBLE_DEVIATIONS * deviation), 0)
     probability = math.exp(_log_probability(hits, count, share))
     below = 0.0
-    while below + probability <= tail and hits <= count:
+    while below + probability <= tail * (1 + ROUNDING) and hits <= count:
         below += probability
         probability *= (count - hits) / (hits + 1) * share / (1 - share)
         hits += 1

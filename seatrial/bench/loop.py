@@ -42,6 +42,7 @@ class Loop:
         started_s: When the first request could leave.
         now_s: The time of the last look at the clock.
         enough_because: Why it sends no more; empty while it does.
+        stopped_because: Why it was given up; empty while it goes on.
         lag: How late it looks.
         usage: What it costs.
     """
@@ -56,7 +57,7 @@ class Loop:
     ) -> None:
         self.exchanges: list[Exchange] = []
         self.started_s = self.now_s = 0.0
-        self.enough_because = ""
+        self.enough_because = self.stopped_because = ""
         self.lag = LagMeter()
         self.usage = UsageMeter()
         self._wave = wave
@@ -105,7 +106,7 @@ class Loop:
             self._listen(min(SWEEP_INTERVAL_S, self.started_s - self.now_s))
         self.lag, self.usage = LagMeter(), UsageMeter()
         self.usage.sample(self.now_s)
-        while self.cut and self.now_s < wave.deadline_s:
+        while self.cut and self.now_s < wave.deadline_s and not self.stopped_because:
             self._send_due()
             self._listen(self._patience_s())
         self.usage.sample(self.now_s)
@@ -224,6 +225,7 @@ class Loop:
         now_s = self.now_s
         self._next_sweep_s = now_s + SWEEP_INTERVAL_S
         self.usage.sample(now_s)
+        self.stopped_because = self._wave.stop() if self._wave.stop is not None else ""
         stall_s = self._wave.stall_timeout_s
         for stream in self._streams:
             if stream.give_up_s <= now_s:

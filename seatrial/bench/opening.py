@@ -16,10 +16,13 @@ from seatrial.bench.live import not_proven, prove_live
 from seatrial.bench.progress import TrialProgress
 from seatrial.bench.prompts.synthetic import calibrated
 from seatrial.bench.self_calibration import calibrate_client
+from seatrial.bench.tools import go_on
 from seatrial.bench.wake import Woken, wake
 from seatrial.bench.wave import Wave
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seatrial.bench.connection import Dial
     from seatrial.bench.evidence import ClientCalibration, CrossCheck
     from seatrial.bench.record import RequestRecord
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 WAKE_SHARE = 0.5  # of the budget: the rest is for measuring
 
 
-def open_trial(request: TrialRequest, tools: Tools) -> TrialProgress:
+def open_trial(request: TrialRequest, tools: Tools, should_stop: Callable[[], str] = go_on) -> TrialProgress:
     """Do everything that comes before the first level.
 
     One request tells whether the clock is right, whether a copy serves, and whether boto3 reads the same answer. A
@@ -42,13 +45,14 @@ def open_trial(request: TrialRequest, tools: Tools) -> TrialProgress:
             SEA504 the endpoint's URL can't be used, SEA509 or SEA510 a bad line of the prompts' file.
     """
     request.check()
-    return _Opening.of(request, tools).progress()
+    return _Opening.of(request, tools, should_stop).progress()
 
 
 @dataclass(slots=True)
 class _Opening:
     request: TrialRequest
     tools: Tools
+    should_stop: Callable[[], str]
     dial: Dial
     started_at: str
     began_s: float
@@ -58,10 +62,10 @@ class _Opening:
     engine_note: str = ""
 
     @classmethod
-    def of(cls, request: TrialRequest, tools: Tools) -> _Opening:
+    def of(cls, request: TrialRequest, tools: Tools, should_stop: Callable[[], str]) -> _Opening:
         started_at, began_s = tools.wall_clock().isoformat(timespec="seconds"), tools.clock()
         dial = tools.dial_to(tools.writer(request, started_at=started_at))
-        return cls(request, tools, dial, started_at, began_s)
+        return cls(request, tools, should_stop, dial, started_at, began_s)
 
     def progress(self) -> TrialProgress:
         first = self._probe()
@@ -72,7 +76,7 @@ class _Opening:
         checked = cross_check(self.request.target, first) if self.request.workload.stream else None
         client = calibrate_client() if self.tools.calibrates else None
         self._warm_up()
-        return self._told(live, client=client, cross_check=checked)
+        return self._told(live, client=client, cross_check=checked, stopped_because=self.should_stop())
 
     def _told(
         self,
@@ -166,6 +170,7 @@ class _Opening:
             first_index=first,
             stall_timeout_s=load.stall_timeout_s,
             max_retries=load.max_retries,
+            stop=self.should_stop,
         )
         writer = self.tools.writer(
             self.request, started_at=self.started_at, clock_offset_s=self.clock_offset_s, first=first

@@ -14,7 +14,7 @@ from seatrial.bench.wave import Wave
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from seatrial.bench.progress import TrialProgress
     from seatrial.bench.request import TrialRequest
@@ -135,8 +135,7 @@ def load_share(
     if late_s > 0:
         message = f"worker {order.worker} of {order.workers} was ready {late_s:.1f} s after the common start"
         raise BenchError.of("SEA507", message, hint="give the workers longer to start")
-    stopped: list[str] = []
-    wave = _wave(request, order, tools, lambda _seconds: _heard(stopped, should_stop()))
+    wave = _wave(request, order, tools, should_stop)
     writer = tools.writer(
         request,
         started_at=progress.started_at,
@@ -147,7 +146,7 @@ def load_share(
     dial = tools.dial_to(writer)
     crew = load(CrewOrder(wave=wave, stream=request.workload.stream), writer, lambda: dial, workers=1,
                 clock=tools.clock)  # fmt: skip
-    if problem := (stopped[0] if stopped else _cut(crew_cut=crew.cut, done=len(crew.records), order=order)):
+    if problem := crew.stopped_because or _cut(crew_cut=crew.cut, done=len(crew.records), order=order):
         raise BenchError.of("SEA507", problem)
     closed = order.due_s is None
     return tally_of(
@@ -163,7 +162,7 @@ def load_share(
     )
 
 
-def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, enough: Callable[[Sequence[float]], str]) -> Wave:
+def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: Callable[[], str]) -> Wave:
     epoch_to_clock_s = tools.clock() - tools.wall_clock().timestamp()
     return Wave(
         streams=order.streams,
@@ -177,14 +176,8 @@ def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, enough: Callab
         stall_timeout_s=request.load.stall_timeout_s,
         max_retries=request.load.max_retries,
         measured_from=order.first_index + order.ramp * order.workers,
-        enough=enough if order.due_s is None else None,
+        stop=stop,
     )
-
-
-def _heard(stopped: list[str], reason: str) -> str:
-    if reason:
-        stopped.append(reason)
-    return reason
 
 
 def _cut(*, crew_cut: bool, done: int, order: ShareOrder) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial.bench.client_evidence import together
 from seatrial.bench.counts import Counts, Tokens, added_counts, added_tokens, counts_of, tokens_of
 from seatrial.bench.document import read_document, write_document
-from seatrial.bench.evidence import ClientEvidence
+from seatrial.bench.evidence import ClientEvidence  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial.bench.latencies import Latencies, latencies_of, merged_latencies
 from seatrial.bench.load import Arrival  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial.bench.throughput import Throughput, added, throughput_of
 from seatrial.bench.window import has_steady_window, measured_time, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from seatrial.bench.load import PreparedBy
     from seatrial.bench.record import RequestRecord
@@ -120,21 +121,9 @@ def merge(tallies: Sequence[LevelTally]) -> LevelTally:
 
 
 def _together(seen: Sequence[ClientEvidence | None]) -> ClientEvidence | None:
-    """Sum up how the clients fared: what adds up is added, else the worst counts; a sum with a hole is no sum."""
+    """Sum up how the clients fared; of a sum with a share that nobody looked at, nobody knows."""
     known = [evidence for evidence in seen if evidence is not None]
     if not known:
         return None
-    delivered = [share.delivered_concurrency for share in known if share.delivered_concurrency is not None]
-    return ClientEvidence(
-        workers=sum(share.workers for share in known),
-        streams=sum(share.streams for share in known),
-        receive_lag_p99_ms=_worst(share.receive_lag_p99_ms for share in known),
-        delivered_concurrency=math.fsum(delivered) if len(delivered) == len(seen) else None,
-        cpu_share=_worst(share.cpu_share for share in known),
-        run_delay_share=_worst(share.run_delay_share for share in known),
-        send_lag_p99_ms=_worst(share.send_lag_p99_ms for share in known),
-    )
-
-
-def _worst(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
+    joined = together(known)
+    return joined if len(known) == len(seen) else replace(joined, delivered_concurrency=None)

@@ -34,6 +34,11 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def go_on() -> str:
+    """Give no reason to stop."""
+    return ""
+
+
 class Keep(Protocol):
     """Takes the records of a level."""
 

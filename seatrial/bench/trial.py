@@ -20,6 +20,7 @@ from seatrial.bench.events import LevelEnded, LevelStarted
 from seatrial.bench.level_size import level_size
 from seatrial.bench.overhead import LATE_S
 from seatrial.bench.search.forecast import forecast
+from seatrial.bench.tools import go_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import TrialResult
     from seatrial.bench.tools import Tools
-
-
-def _go_on() -> str:
-    return ""
 
 
 def _not_kept(_progress: TrialProgress) -> None:
@@ -46,7 +43,7 @@ def run_trial(
     resume: TrialProgress | None = None,
     pause_after_s: float | None = None,
     on_progress: Callable[[TrialProgress], None] = _not_kept,
-    should_stop: Callable[[], str] = _go_on,
+    should_stop: Callable[[], str] = go_on,
     baseline: TrialResult | None = None,
     baseline_uri: str = "",
 ) -> TrialResult | TrialProgress:
@@ -106,7 +103,7 @@ class _Run:
     def measured(self, resume: TrialProgress | None) -> TrialProgress:
         """Measure until the trial is over, which `stopped_because` tells, or until this run is."""
         if resume is None:
-            progress = begin(self._request, self._tools)
+            progress = begin(self._request, self._tools, should_stop=self._should_stop)
             self._has_worked = True
         else:
             progress = replace(resume, runs=resume.runs + 1)

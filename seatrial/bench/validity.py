@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 
 MAX_LAG_SHARE = 0.10
 """Receive lag p99 over the median gap between tokens: beyond it, gaps are the client's as much as the endpoint's."""
-HARMLESS_LAG_MS = 5.0
-"""A lag below this never voids: it is what a scheduler of a shared machine adds, and little beside any TTFT."""
+HARMLESS_MS = 5.0
+"""Lag, and time between two requests of a stream, that never voids: what a scheduler adds on a machine that others use,
+little beside any TTFT. Signing and writing a request takes about 0.2 ms."""
+HARMLESS_BESIDE_ENGINE_MS = 50.0
+"""The same where the engine runs on the client's own machine, as on a laptop: the scheduler parts the cores there."""
 MIN_DELIVERED = 0.98
 """Requests in flight over those asked for."""
-HARMLESS_IDLE_MS = 5.0
-"""Time between two requests of a stream that never voids: signing and writing one takes about 0.2 ms."""
 MAX_CPU_SHARE = 0.70
 """Of a core: beyond it, work queues up in the client (at 70 % an M/M/1 queue is 2.3 long)."""
 MIN_CPU_READS_PER_S = 100.0
@@ -36,6 +37,7 @@ def void_because(
     calibration: ClientCalibration | None = None,
     tpot_p50_ms: float | None = None,
     e2e_p50_ms: float | None = None,
+    beside_engine: bool = False,
 ) -> str:
     """Say why a level is void; empty when it is valid. Each rule has a floor, so that a fast small level isn't void.
 
@@ -57,13 +59,15 @@ def void_because(
         calibration: What the client can take in here; None when it wasn't measured.
         tpot_p50_ms: Median time per output token; None when unknown.
         e2e_p50_ms: Median end-to-end latency; None when nothing succeeded.
+        beside_engine: The engine runs on the client's own machine; both floors are 50 ms there.
     """
+    floor_ms = HARMLESS_BESIDE_ENGINE_MS if beside_engine else HARMLESS_MS
     gaps_ms = [gap_ms for gap_ms in (itl_p50_ms, tpot_p50_ms) if gap_ms is not None]
     reasons = [
-        *_late(evidence, max(gaps_ms, default=None), e2e_p50_ms),
-        *_thin(evidence, requested_streams),
+        *_late(evidence, max(gaps_ms, default=None), e2e_p50_ms, floor_ms),
+        *_thin(evidence, requested_streams, floor_ms),
         *_busy(evidence, calibration),
-        *_late_sending(evidence, e2e_p50_ms),
+        *_late_sending(evidence, e2e_p50_ms, floor_ms),
     ]
     return f"the client was the limit: {'; '.join(reasons)}: {REMEDY}" if reasons else ""
 
@@ -77,9 +81,9 @@ def reads_per_s_possible(calibration: ClientCalibration) -> float | None:
     return 1_000 / cpu_s if cpu_s else None
 
 
-def _late(evidence: ClientEvidence, gap_ms: float | None, e2e_p50_ms: float | None) -> Iterator[str]:
+def _late(evidence: ClientEvidence, gap_ms: float | None, e2e_p50_ms: float | None, floor_ms: float) -> Iterator[str]:
     lag_ms, measure_ms = evidence.receive_lag_p99_ms, e2e_p50_ms if gap_ms is None else gap_ms
-    if lag_ms is None or measure_ms is None or lag_ms <= max(HARMLESS_LAG_MS, MAX_LAG_SHARE * measure_ms):
+    if lag_ms is None or measure_ms is None or lag_ms <= max(floor_ms, MAX_LAG_SHARE * measure_ms):
         return
     what = "gap between tokens" if gap_ms is not None else "end-to-end latency"
     yield (
@@ -88,9 +92,9 @@ def _late(evidence: ClientEvidence, gap_ms: float | None, e2e_p50_ms: float | No
     )
 
 
-def _thin(evidence: ClientEvidence, requested_streams: int | None) -> Iterator[str]:
+def _thin(evidence: ClientEvidence, requested_streams: int | None, floor_ms: float) -> Iterator[str]:
     delivered, idle_ms = evidence.delivered_concurrency, evidence.idle_ms
-    if requested_streams is None or delivered is None or idle_ms is None or idle_ms <= HARMLESS_IDLE_MS:
+    if requested_streams is None or delivered is None or idle_ms is None or idle_ms <= floor_ms:
         return
     if delivered < MIN_DELIVERED * requested_streams:
         yield (
@@ -113,14 +117,14 @@ def _busy(evidence: ClientEvidence, calibration: ClientCalibration | None) -> It
         )
 
 
-def _late_sending(evidence: ClientEvidence, e2e_p50_ms: float | None) -> Iterator[str]:
+def _late_sending(evidence: ClientEvidence, e2e_p50_ms: float | None, floor_ms: float) -> Iterator[str]:
     if evidence.full_share is not None and evidence.full_share > MAX_FULL_SHARE:
         yield (
             f"{evidence.full_share:.0%} of the requests found all {evidence.streams} connections taken and left late"
             " (load.max_connections)"
         )
     lag_ms = evidence.send_lag_p99_ms
-    if lag_ms is None or e2e_p50_ms is None or lag_ms <= max(HARMLESS_LAG_MS, MAX_SEND_LAG_SHARE * e2e_p50_ms):
+    if lag_ms is None or e2e_p50_ms is None or lag_ms <= max(floor_ms, MAX_SEND_LAG_SHARE * e2e_p50_ms):
         return
     yield (
         f"it sent requests up to {lag_ms:.1f} ms late (p99), more than {MAX_SEND_LAG_SHARE:.0%} of the median"

@@ -30,6 +30,7 @@ class Wave:
         enough: Asked now and then, with the end-to-end seconds of the measured requests that ended well so far, in
             order of ending; a reason that isn't empty ends the sending. Well is HTTP 200 and complete: what the answer
             says is read later. It gets at most 2 % of the time, and is asked between reads, so it should be quick.
+        stop: Asked ten times a second; a reason that isn't empty gives the whole wave up at once, in flight or not.
     """
 
     streams: int
@@ -45,6 +46,7 @@ class Wave:
     measured_from: int = 0
     least_requests: int = 0
     enough: Callable[[Sequence[float]], str] | None = None
+    stop: Callable[[], str] | None = None
 
     def share(self, worker: int, workers: int) -> Wave:
         """Return one worker's share: every `workers`-th request, and its part of the streams."""

@@ -61,6 +61,9 @@ def bench(
     level_seconds: Annotated[
         float | None, typer.Option("--level-seconds", help="With --rate: time of a level.")
     ] = None,
+    connections: Annotated[
+        int | None, typer.Option("--connections", help="With --rate or --trace: most requests in flight.")
+    ] = None,
     prompts: Annotated[Path | None, typer.Option("--prompts", help="JSONL file of prompts.")] = None,
     trace: Annotated[Path | None, typer.Option("--trace", help="Recorded trace to replay: CSV or JSONL.")] = None,
     speed: Annotated[float, typer.Option("--speed", help="With --trace: how much faster than recorded.")] = 1.0,
@@ -116,6 +119,7 @@ def bench(
         rates=rate,
         arrival=arrival,
         level_s=level_seconds,
+        max_connections=connections,
         protocol=protocol,
     )
     for number in (signal.SIGINT, signal.SIGTERM):  # a job in the background is started with Ctrl-C ignored

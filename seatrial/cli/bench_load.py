@@ -40,6 +40,7 @@ class LoadOptions:
     rates: str | None = None
     arrival: ArrivalChoice = "poisson"
     level_s: float | None = None
+    max_connections: int | None = None
     protocol: Literal["jumpstart-2024"] | None = None
 
 
@@ -69,11 +70,12 @@ def _changed(load: Load, options: LoadOptions) -> Load:
         requests=_given(options.requests, load.requests),
         budget_s=load.budget_s if options.budget_minutes is None else options.budget_minutes * S_PER_MINUTE,
         budget_usd=_given(options.budget_usd, load.budget_usd),
-        request_timeout_s=options.request_timeout_s or load.request_timeout_s,
+        request_timeout_s=load.request_timeout_s if options.request_timeout_s is None else options.request_timeout_s,
         stall_timeout_s=_given(options.stall_timeout_s, load.stall_timeout_s),
         max_retries=load.max_retries if options.max_retries is None else options.max_retries,
         workers=_given(options.workers, load.workers),
-        level_s=options.level_s or load.level_s,
+        level_s=load.level_s if options.level_s is None else options.level_s,
+        max_connections=load.max_connections if options.max_connections is None else options.max_connections,
     )
     if options.rates is None:
         return closed

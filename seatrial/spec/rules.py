@@ -111,7 +111,7 @@ RULES = MappingProxyType(
         "SEA502": "the live endpoint is not this deployment's",
         "SEA503": "there are no credentials, or they are refused",
         "SEA504": "AWS or the endpoint can't be reached",
-        "SEA505": "the trial's budget is longer than one Lambda function may run",
+        "SEA505": "the trial's budget is longer than CloudFormation waits",
         "SEA506": "the report can't be written",
         "SEA507": "the trial ended with an error",
         "SEA508": "the load needs more streams than this machine may open",

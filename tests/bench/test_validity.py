@@ -121,3 +121,13 @@ def test_a_calibration_without_numbers_judges_nothing() -> None:
     failed = replace(CALIBRATION, parts_per_s=None, cpu_s_per_1k_parts=None, because="it couldn't be measured")
     busy = replace(HEALTHY, reads_per_s=80_000.0)
     assert void_because(busy, requested_streams=64, itl_p50_ms=20.0, calibration=failed) == ""
+
+
+def test_beside_a_local_engine_the_scheduler_parts_the_cores_so_more_lag_is_harmless() -> None:
+    late = replace(HEALTHY, receive_lag_p99_ms=49.0)
+    assert void_because(late, requested_streams=64, itl_p50_ms=20.0).startswith(
+        "the client was the limit: it read bytes"
+    )
+    assert void_because(late, requested_streams=64, itl_p50_ms=20.0, beside_engine=True) == ""
+    later = replace(HEALTHY, receive_lag_p99_ms=51.0)
+    assert "up to 51.0 ms late" in void_because(later, requested_streams=64, itl_p50_ms=20.0, beside_engine=True)
