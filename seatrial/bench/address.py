@@ -6,7 +6,7 @@ import os
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from seatrial.errors import BenchError
@@ -27,6 +27,8 @@ _NAME_HINT = (
 )
 
 SocketAddress: TypeAlias = tuple[socket.AddressFamily, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
+
+_LAST_KNOWN: Final[dict[Address, tuple[SocketAddress, ...]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def address_of(
         parts = urlsplit(url)
         port = parts.port
     except ValueError as malformed:
-        raise _unusable(url, str(malformed), hint) from malformed
+        raise _unusable(_without_login(url), str(malformed), hint) from malformed
     odd = parts.query or parts.fragment or "@" in parts.netloc or not _fits_a_request_line(url)
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or odd:
         raise _unusable(_without_login(url), "not of the form http(s)://host[:port][/path]", hint)
@@ -81,17 +83,24 @@ def address_of(
 def socket_addresses(address: Address) -> tuple[SocketAddress, ...]:
     """Resolve the host; keep the addresses of the first family that answers, so that `localhost` works either way.
 
+    A trial asks before each level. Where the resolver fails in the middle of it, the addresses that it told before
+    hold: a name that can't be looked up for a moment is no reason to lose what was measured.
+
     Raises:
         BenchError: SEA504, the name doesn't resolve.
     """
     try:
         infos = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    except OSError as unresolved:
-        why = f"the name {address.host} doesn't resolve: {unresolved.strerror or unresolved}"
+    except (OSError, UnicodeError) as unresolved:  # the latter of a label that is empty or too long
+        if address in _LAST_KNOWN:
+            return _LAST_KNOWN[address]
+        told = unresolved.strerror if isinstance(unresolved, OSError) else None
+        why = f"the name {address.host} doesn't resolve: {told or unresolved}"
         raise _unusable(address.authority, why, _NAME_HINT) from unresolved
     found: tuple[SocketAddress, ...] = tuple((family, sockaddr) for family, _, _, _, sockaddr in infos)
     answering = next((entry for entry in found if _answers(entry)), found[0])
-    return tuple(entry for entry in found if entry[0] == answering[0])
+    _LAST_KNOWN[address] = tuple(entry for entry in found if entry[0] == answering[0])
+    return _LAST_KNOWN[address]
 
 
 def _answers(entry: SocketAddress) -> bool:

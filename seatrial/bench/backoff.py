@@ -4,14 +4,38 @@ from __future__ import annotations
 
 import zlib
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from seatrial.bench.decode import failure_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from seatrial.bench.exchange import Exchange
+    from seatrial.bench.failure import ErrorClass
+
 BASE_S = 0.25
 CAP_S = 8.0
+REPEATED: tuple[ErrorClass, ...] = ("throttled", "not_ready")
 _CRC_VALUES = 2**32
+
+
+class Repetition(NamedTuple):
+    """Why a request is to be repeated, and after which pause."""
+
+    error: ErrorClass
+    pause_s: float
+
+
+def repetition_of(exchange: Exchange, most: int) -> Repetition | None:
+    """Tell whether a request that is over is to be repeated: refused for load or for readiness, and not too often."""
+    repetitions = sum(error in REPEATED for error in exchange.retried)
+    failure = failure_of(exchange) if repetitions < most else None
+    if failure is None or failure.error not in REPEATED:
+        return None
+    head = exchange.inbox.head
+    asked_s = retry_after_s(head.headers) if head else 0.0
+    return Repetition(failure.error, max(backoff_s(exchange.index, repetitions), asked_s))
 
 
 def backoff_s(index: int, repetitions: int) -> float:

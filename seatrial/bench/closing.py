@@ -65,6 +65,8 @@ def conclude(
     if baseline is None:
         return result
     comparison = compare(result, baseline, baseline_uri=baseline_uri)
+    if changed:
+        return replace(result, comparison=replace(comparison, status="incomparable", because=changed, changes=()))
     return replace(result, comparison=comparison, verdict=with_regression(result.verdict, comparison, request.gate))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seatrial.bench.result import Detector, Knee, LevelResult
 
 TOKENS_PER_MILLION = 1_000_000
-BENDS: tuple[Detector, ...] = ("kneedle", "two_segment")
+BENDS: tuple[Detector, ...] = ("two_segment", "kneedle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
     """Choose what scaling shall track: a knee times the target utilization. Levels that the client limited don't count.
 
     With objectives it is the `slo` knee, if a higher level's miss has proven it. Where every measured level meets the
-    SLO, and where there are no objectives, it is the `kneedle` knee, else the `two_segment` knee: more load would only
-    queue. Else the highest level that meets the SLO, or without objectives the highest one without an error. When there
-    is none, the request's fallback, as it is.
+    SLO, and where there are no objectives, it is the `two_segment` knee, which the adaptive search looks for, else the
+    `kneedle` knee: more load would only queue. Else the highest level that meets the SLO, or without objectives the
+    highest one without an error. When there is none, the request's fallback, as it is.
 
     Args:
         request: What was asked.

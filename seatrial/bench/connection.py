@@ -10,6 +10,8 @@ import ssl
 from itertools import cycle
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from seatrial.errors import BenchError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -123,7 +125,21 @@ def dialer(
     """Return a function that starts a connection, to each of the host's addresses in turn.
 
     TLS trusts the system's authorities, or those of `AWS_CA_BUNDLE` as boto3 does.
+
+    Raises:
+        BenchError: SEA504, that file can't be read.
     """
-    tls = ssl.create_default_context(cafile=environ.get("AWS_CA_BUNDLE") or None) if address.tls else None
+    tls = _trust(environ.get("AWS_CA_BUNDLE") or None, address) if address.tls else None
     turns = cycle(where)
     return lambda: SocketConnection(next(turns), address.host, tls)
+
+
+def _trust(bundle: str | None, address: Address) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=bundle)
+    except OSError as unread:
+        message = (
+            f"the endpoint {address.authority} can't be used: AWS_CA_BUNDLE, {bundle}: {unread.strerror or unread}"
+        )
+        hint = "name a file of certificates in PEM, or unset AWS_CA_BUNDLE"
+        raise BenchError.of("SEA504", message, hint=hint, field="target.endpoint_url") from unread

@@ -10,21 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial.bench.budget import budget_over, left_s
 from seatrial.bench.closing import conclude
 from seatrial.bench.crew import CrewOrder, load
+from seatrial.bench.events import LevelAdvanced
 from seatrial.bench.interval import precision_of
 from seatrial.bench.level import level_of
 from seatrial.bench.level_size import level_size
 from seatrial.bench.opening import open_trial
 from seatrial.bench.protocols import jumpstart_stop
 from seatrial.bench.result import LevelResult, SearchStep
-from seatrial.bench.schedule import schedule
+from seatrial.bench.schedule import offered_per_s, ordered_per_s, schedule
 from seatrial.bench.search import ALL_MEASURED, NextLevel, Step, Stop, next_level
 from seatrial.bench.tally import tally_of
 from seatrial.bench.tools import Tools, go_on
 from seatrial.bench.validity import void_because
 from seatrial.bench.wave import Wave
-from seatrial.units import S_PER_HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,25 +56,13 @@ def begin(request: TrialRequest, tools: Tools = EVERYDAY, *, should_stop: Callab
     return open_trial(request, tools, should_stop)
 
 
-def left_s(request: TrialRequest, progress: TrialProgress) -> float:
-    """Return how much longer the trial may measure, by its budget in time and by that in money, whichever ends first.
-
-    Formula: budget_usd / (price per hour and copy x copies) x 3600 s, less what is gone; the whole trial is paid for.
-    """
-    load, price = request.load, request.usd_per_hour_per_copy
-    budget_s = load.budget_s
-    if load.budget_usd is not None and price is not None:
-        budget_s = min(budget_s, load.budget_usd / (price * request.copy_count) * S_PER_HOUR)
-    return budget_s - progress.elapsed_s
-
-
 def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
     """Choose the next level, or say why there is none."""
     load, measured = request.load, progress.levels
     if progress.stopped_because:
         return Stop(because=progress.stopped_because)
     if (time_left_s := left_s(request, progress)) <= 0:
-        return Stop(because=_budget_over(request))
+        return Stop(because=budget_over(request))
     if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])):
         return Stop(because=late)
     if load.arrival != "closed":
@@ -110,12 +99,14 @@ class LoadedLevel:
         crew: The requests, and how the client fared.
         size: How many there were to be.
         sent: Requests that the level had numbers for.
+        offered_per_s: Requests per second of an open loop's schedule; None in a closed loop.
         stopped_because: Why the level counts for nothing: the trial was stopped, or its time was over; else empty.
     """
 
     crew: CrewResult
     size: LevelSize
     sent: int
+    offered_per_s: float | None
     stopped_because: str
 
 
@@ -157,6 +148,7 @@ def load_level(
         least_requests=size.least,
         enough=_enough(request, size) if plan is None else None,
         stop=should_stop,
+        tell=_teller(progress, tools),
     )
     writer = tools.writer(
         request,
@@ -167,39 +159,43 @@ def load_level(
     )
     dial = tools.dial_to(writer)
     workers = 1 if tools.dial is not None else request.load.workers
-    order = CrewOrder(wave=wave, stream=request.workload.stream)
+    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
     crew = load(order, writer, lambda: dial, workers=workers, clock=tools.clock)
     tools.keep(crew.records, concurrency=step.concurrency, ramp=size.ramp if plan is None else 0)
     return LoadedLevel(
-        crew=crew, size=size, sent=requests, stopped_because=crew.stopped_because or _cut(request, step, crew, requests)
+        crew=crew,
+        size=size,
+        sent=requests,
+        offered_per_s=None if plan is None else offered_per_s(request.load, plan),
+        stopped_because=crew.stopped_because or _cut(request, step, crew, requests),
     )
+
+
+def _teller(progress: TrialProgress, tools: Tools) -> Callable[[int], None]:
+    """Return what tells whoever watches the trial how far its level is."""
+    since_s = tools.clock() - progress.elapsed_s
+    return lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s))
 
 
 def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:
     """Sum up what loading a level brought."""
-    closed = request.load.arrival == "closed"
-    seconds = loaded.crew.ended_s - loaded.crew.started_s
     return tally_of(
         loaded.crew.records,
         concurrency=step.concurrency,
         objectives=request.objectives,
-        ramp=loaded.size.ramp if closed else 0,
+        ramp=loaded.size.ramp if loaded.offered_per_s is None else 0,
         arrival=request.load.arrival,
         protocol=request.load.protocol,
-        offered_requests_per_s=None if closed else _offered(request, loaded, seconds),
+        offered_requests_per_s=loaded.offered_per_s,
         client=loaded.crew.evidence,
         enough_because=loaded.crew.enough_because or ALL_SENT,
     )
 
 
-def _offered(request: TrialRequest, loaded: LoadedLevel, seconds: float) -> float:
-    """Return the requests per second that an open loop offered: of a replay, over the time that it took."""
-    load = request.load
-    return loaded.sent / (seconds if load.arrival == "replay" else load.level_s)
-
-
 def absorb(request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally) -> TrialProgress:
     """Take a measured level into the trial; one that the client limited is kept, and void."""
+    ordered = ordered_per_s(request.load, len(progress.levels))
+    tally = tally if ordered is None else replace(tally, offered_requests_per_s=ordered)
     level = level_of(tally, request.objectives, copy_count=request.copy_count)
     level = replace(level, void_because=_void(request, progress, step, level))
     size = level_size(request, step.concurrency)
@@ -247,10 +243,4 @@ def _cut(request: TrialRequest, step: NextLevel, crew: CrewResult, requests: int
         return f"the load broke down {place}: {crew.lost_because}"
     if not crew.cut:
         return ""
-    return f"{_budget_over(request)} {place} ({len(crew.records)} of {requests} requests were over)"
-
-
-def _budget_over(request: TrialRequest) -> str:
-    usd = request.load.budget_usd
-    money = "" if usd is None else f" or of {usd:g} USD"
-    return f"the budget of {request.load.budget_s:g} s{money} ended"
+    return f"{budget_over(request)} {place} ({len(crew.records)} of {requests} requests were over)"

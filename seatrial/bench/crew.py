@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import selectors
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.client import run_wave
@@ -19,7 +19,7 @@ from seatrial.bench.crew_worker import Worker, fork_worker
 from seatrial.bench.decode import record_of
 from seatrial.bench.evidence import ClientEvidence
 from seatrial.bench.failure import shorten
-from seatrial.bench.loop import ENOUGH_SHARE
+from seatrial.bench.loop import ENOUGH_SHARE, TELL_EVERY_S
 from seatrial.bench.watch import Watch
 from seatrial.errors import BenchError
 
@@ -42,10 +42,12 @@ class CrewOrder:
     Attributes:
         wave: The load, all processes together.
         stream: Whether answers are asked for as streams of tokens.
+        secret: The key that is sent, to be hidden in what is kept; empty for none.
     """
 
     wave: Wave
     stream: bool
+    secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +105,9 @@ def load(
     crew: list[Worker] = []
     try:
         for number in range(workers):
-            share = replace(wave.share(number, workers), stop=None)  # this process asks, and ends the others
+            share = replace(order, wave=replace(wave.share(number, workers), stop=None, tell=None))
             name = f"process {number + 1} of {workers}"
-            crew.append(
-                fork_worker(share, write_request, dial_factory, clock, stream=order.stream, name=name, elders=crew)
-            )
+            crew.append(fork_worker(share, write_request, dial_factory, clock, name=name, elders=crew))
         return _Foreman(wave, crew, clock).result()
     finally:
         for worker in crew:
@@ -117,7 +117,7 @@ def load(
 def _load_here(order: CrewOrder, write_request: WriteRequest, dial: Dial, clock: Callable[[], float]) -> CrewResult:
     result = run_wave(order.wave, write_request, dial, clock=clock)
     return CrewResult(
-        records=tuple(record_of(exchange, stream=order.stream) for exchange in result.exchanges),
+        records=tuple(record_of(one, stream=order.stream, secret=order.secret) for one in result.exchanges),
         cut=result.cut,
         started_s=result.started_s,
         ended_s=result.ended_s,
@@ -141,7 +141,7 @@ class _Foreman:
         self._seconds: list[float] = []
         self._enough_because = ""
         self._stopped_because = ""
-        self._ask_again_s = 0.0
+        self._ask_again_s = self._tell_again_s = 0.0
 
     def result(self) -> CrewResult:
         """Wait for all reports, and merge them."""
@@ -162,6 +162,9 @@ class _Foreman:
         return self._merged()
 
     def _stopped(self) -> bool:
+        if self._wave.tell is not None and self._clock() >= self._tell_again_s:
+            self._wave.tell(len(self._seconds))
+            self._tell_again_s = self._clock() + TELL_EVERY_S
         self._stopped_because = self._wave.stop() if self._wave.stop is not None else ""
         return bool(self._stopped_because)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.client import WriteRequest
     from seatrial.bench.connection import Dial
-    from seatrial.bench.wave import Wave
+    from seatrial.bench.crew import CrewOrder
 
 RECEIVE_BYTES = 1_048_576
 STOP = b"\x00"
@@ -114,12 +114,11 @@ class Worker:
 
 
 def fork_worker(
-    share: Wave,
+    share: CrewOrder,
     write_request: WriteRequest,
     dial_factory: Callable[[], Dial],
     clock: Callable[[], float],
     *,
-    stream: bool,
     name: str,
     elders: Sequence[Worker],
 ) -> Worker:
@@ -130,7 +129,6 @@ def fork_worker(
         write_request: Gives the bytes of a request.
         dial_factory: Makes what starts connections.
         clock: Monotonic seconds.
-        stream: Whether answers are asked for as streams of tokens.
         name: What messages call it.
         elders: Those forked before, whose channels are not its own.
     """
@@ -142,31 +140,29 @@ def fork_worker(
         pid = os.fork()
     if pid:
         theirs.close()
-        return Worker(pid=pid, name=name, channel=ours, requests=share.requests)
+        return Worker(pid=pid, name=name, channel=ours, requests=share.wave.requests)
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for channel in (ours, *(elder.channel for elder in elders)):
             channel.close()
-        _work(_Parent(theirs), share, write_request, dial_factory, clock, stream=stream)
+        _work(_Parent(theirs), share, write_request, dial_factory, clock)
     finally:
         os._exit(0)
 
 
 def _work(
     parent: _Parent,
-    share: Wave,
+    share: CrewOrder,
     write_request: WriteRequest,
     dial_factory: Callable[[], Dial],
     clock: Callable[[], float],
-    *,
-    stream: bool,
 ) -> None:
-    wave = replace(share, enough=parent.enough, least_requests=0)
+    wave = replace(share.wave, enough=parent.enough, least_requests=0, stop=parent.gone)
     try:
         result = run_wave(wave, write_request, dial_factory(), clock=clock, ready=parent.ready)
         report = WorkerReport(
-            records=tuple(record_of(exchange, stream=stream) for exchange in result.exchanges),
+            records=tuple(record_of(one, stream=share.stream, secret=share.secret) for one in result.exchanges),
             evidence=evidence_of(wave, result),
             cut=result.cut,
             started_s=result.started_s,
@@ -203,6 +199,13 @@ class _Parent:
         with suppress(BlockingIOError):
             self._receive(len(STOP), socket.MSG_DONTWAIT)
             return "the parent said so"
+        return ""
+
+    def gone(self) -> str:
+        """Say that the parent has gone, killed perhaps: nobody would end a load that goes on without it."""
+        with suppress(BlockingIOError, InterruptedError):
+            if not self._channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                return "the parent has gone"
         return ""
 
     def _receive(self, size: int, flags: int) -> bytes:

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from seatrial.bench.failure import Failure, failure_of_response, failure_of_type, shorten
+from seatrial.bench.failure import Failure, failure_of_response, failure_of_type, masked, shorten
 from seatrial.bench.record import RequestRecord, TokenSource
 from seatrial.bench.wire.event_stream import MEDIA_TYPE, FrameDecoder
 from seatrial.bench.wire.protocol_error import ProtocolError
@@ -33,12 +33,13 @@ class _Said(NamedTuple):
     parts: int | None = None
 
 
-def record_of(exchange: Exchange, *, stream: bool) -> RequestRecord:
+def record_of(exchange: Exchange, *, stream: bool, secret: str = "") -> RequestRecord:
     """Decode an exchange. What the endpoint said about an error outranks how the connection ended.
 
     Args:
         exchange: A request that is over.
         stream: Whether the answer was asked for as a stream of tokens.
+        secret: The key that was sent, to be hidden where the endpoint repeats it.
     """
     said, found, parts = _read(exchange.inbox, stream=stream)
     failure = _outranking(exchange, found)
@@ -56,7 +57,7 @@ def record_of(exchange: Exchange, *, stream: bool) -> RequestRecord:
         output_tokens_from=source,
         error=failure.error if failure else None,
         status=head.status if head else None,
-        detail=_detail(failure, len(times_s)),
+        detail=masked(_detail(failure, len(times_s)), secret),
         engine=head.headers.get(ENGINE_HEADER, "") if head else "",
         index=exchange.index,
         due_s=exchange.due_s,

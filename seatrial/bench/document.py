@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, Union, get_args, g
 from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _typeshed import DataclassInstance
 
 RULE = "SEA501"
@@ -40,12 +42,24 @@ def read_document(kind: type[DocumentT], text: str, *, where: str) -> DocumentT:
     problems: list[Problem] = []
     try:
         raw: object = json.loads(text, parse_constant=_refuse_constant)
-    except ValueError as malformed:
+    except (ValueError, RecursionError) as malformed:
         raise BenchError.of(RULE, f"not JSON: {malformed}", where=where) from malformed
     document = _Reader(where, problems).read(kind, raw, "")
     if problems or not isinstance(document, kind):
         raise BenchError(problems)
     return document
+
+
+def not_finite(value: object, path: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the path of every number of a document that JSON can't hold, and the number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path, value
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from not_finite(item, f"{path}[{index}]")
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from not_finite(getattr(value, field.name), _join(path, field.name))
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -33,7 +33,7 @@ class LevelStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelAdvanced:
-    """Some requests of the level ended; told now and then, and only where one process loads."""
+    """The level goes on: how many of its requests ended, as far as is known; told every five seconds."""
 
     ended: int
     elapsed_s: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -23,6 +24,10 @@ ErrorClass: TypeAlias = Literal[
     "server",
 ]
 MAX_DETAIL_CHARACTERS = 300
+LEAST_SECRET = 8
+"""Shorter keys are what servers without a key are given (`EMPTY`): words that a message may well hold."""
+MASK = "[hidden]"
+_PROOFS = re.compile(r"""(bearer\s+|x-amz-security-token\s*[:=]\s*)[^\s"',;}]+""", re.IGNORECASE)
 _REFUSALS = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
 _STATUS_CLASSES: Mapping[int, ErrorClass] = {
     HTTPStatus.UNAUTHORIZED: "auth",
@@ -129,6 +134,23 @@ def shorten(text: str) -> str:
     """Cut a message to what a report can show, on one line."""
     line = " ".join(text.encode(errors="replace").decode().split())
     return line if len(line) <= MAX_DETAIL_CHARACTERS else f"{line[: MAX_DETAIL_CHARACTERS - 1]}…"
+
+
+def masked(text: str, secret: str) -> str:
+    """Hide what proves who sent a request, where a service repeats it in its words: they are shown to many.
+
+    Args:
+        text: The service's words, shortened perhaps.
+        secret: The key that was sent; empty for none.
+    """
+    shown = _PROOFS.sub(lambda found: found[1] + MASK, text)
+    if len(secret) < LEAST_SECRET:
+        return shown
+    shown = shown.replace(secret, MASK)
+    cut = shown.removesuffix("…")
+    ends = (length for length in range(len(secret), LEAST_SECRET - 1, -1) if cut.endswith(secret[:length]))
+    length = next(ends, 0)
+    return f"{cut[:-length]}{MASK}…" if length else shown
 
 
 def _object(body: bytes) -> Mapping[str, object]:

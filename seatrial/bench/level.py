@@ -110,10 +110,14 @@ def with_queue_share(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
 
     A level that the client limited gets none: its TTFT holds the client's own waiting.
     """
-    medians = {level.concurrency: level.ttft_ms.p50 for level in levels if level.valid and level.ttft_ms is not None}
+    medians = [
+        (level.concurrency, level.offered_requests_per_s or 0.0, level.ttft_ms.p50)
+        for level in levels
+        if level.valid and level.ttft_ms is not None
+    ]
     if not medians:
         return tuple(levels)
-    unloaded_ms = medians[min(medians)]
+    _, _, unloaded_ms = min(medians)
     return tuple(
         replace(level, queue_share=metrics.queue_share(unloaded_ms, level.ttft_ms.p50))
         if level.valid and level.ttft_ms is not None

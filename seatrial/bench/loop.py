@@ -8,8 +8,7 @@ from heapq import heappop, heappush
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from seatrial.bench.backoff import backoff_s, retry_after_s
-from seatrial.bench.decode import failure_of
+from seatrial.bench.backoff import repetition_of
 from seatrial.bench.exchange import Errand
 from seatrial.bench.failure import Failure
 from seatrial.bench.lag import LagMeter
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from seatrial.bench.connection import Dial
     from seatrial.bench.exchange import Exchange
-    from seatrial.bench.failure import ErrorClass
     from seatrial.bench.watch import Watch
     from seatrial.bench.wave import Wave
 
@@ -30,8 +28,10 @@ SWEEP_INTERVAL_S = 0.1
 SENDS_PER_TURN = 16
 """A burst of requests is sent in pieces, so that answers which arrive meanwhile aren't read late."""
 MAX_AHEAD_BYTES = 67_108_864
+STALE_S = 60.0
+"""A request that was written ahead and waited for so long is written anew: AWS takes a signature for five minutes."""
 ENOUGH_SHARE = 0.02
-_REPEATED: tuple[ErrorClass, ...] = ("throttled", "not_ready")
+TELL_EVERY_S = 5.0  # a terminal takes 20 ms to draw, in which nothing is read: no more than 0.4 % of the time
 
 
 class Loop:
@@ -67,12 +67,12 @@ class Loop:
         self._streams = [Stream(dial, watch, clock) for _ in range(min(wave.streams, wave.requests))]
         self._idle: deque[Stream] = deque()
         self._pausing: list[tuple[float, int, Stream]] = []
-        self._written: deque[bytes] = deque()
+        self._written: deque[tuple[float, bytes]] = deque()
         self._ahead_bytes = 0
         self._taken = 0
         self._wanted = wave.requests
         self._durations_s: list[float] = []
-        self._ask_again_s = 0.0
+        self._ask_again_s = self._tell_again_s = 0.0
         self._next_sweep_s = 0.0
 
     @property
@@ -102,7 +102,7 @@ class Loop:
         wave = self._wave
         self.now_s = may_start_s
         self.started_s = may_start_s if wave.start_s is None else max(may_start_s, wave.start_s)
-        while self.now_s < min(self.started_s, wave.deadline_s):
+        while self.now_s < min(self.started_s, wave.deadline_s) and not self.stopped_because:
             self._listen(min(SWEEP_INTERVAL_S, self.started_s - self.now_s))
         self.lag, self.usage = LagMeter(), UsageMeter()
         self.usage.sample(self.now_s)
@@ -127,16 +127,17 @@ class Loop:
         number = self._taken + len(self._written)
         if number >= self._wanted or len(self._written) >= len(self._streams) or self._ahead_bytes > MAX_AHEAD_BYTES:
             return False
-        self._written.append(self._write_request(self._index(number)))
-        self._ahead_bytes += len(self._written[-1])
+        request = self._write_request(self._index(number))
+        self._written.append((self._clock(), request))
+        self._ahead_bytes += len(request)
         return True
 
     def _next_request(self, index: int) -> bytes:
         if not self._written:
             return self._write_request(index)
-        request = self._written.popleft()
+        written_s, request = self._written.popleft()
         self._ahead_bytes -= len(request)
-        return request
+        return request if self.now_s - written_s < STALE_S else self._write_request(index)
 
     def _send_due(self) -> None:
         while self._pausing and self._pausing[0][0] <= self.now_s:
@@ -207,18 +208,14 @@ class Loop:
 
         A request that would have to wait longer than an attempt may take isn't: its failure stands.
         """
-        repetitions = sum(error in _REPEATED for error in exchange.retried)
-        if stream.errand is None or repetitions >= self._wave.max_retries:
+        wanted = repetition_of(exchange, self._wave.max_retries)
+        if wanted is None or stream.errand is None:
             return False
-        failure = failure_of(exchange)
-        if failure is None or failure.error not in _REPEATED:
+        at_s = exchange.ended_s + wanted.pause_s
+        if wanted.pause_s > self._wave.timeout_s or at_s >= self._wave.deadline_s:
             return False
-        head = exchange.inbox.head
-        pause_s = max(backoff_s(exchange.index, repetitions), retry_after_s(head.headers) if head else 0.0)
-        if pause_s > self._wave.timeout_s or exchange.ended_s + pause_s >= self._wave.deadline_s:
-            return False
-        stream.errand.retried += (failure.error,)
-        heappush(self._pausing, (exchange.ended_s + pause_s, exchange.index, stream))
+        stream.errand.retried += (wanted.error,)
+        heappush(self._pausing, (at_s, exchange.index, stream))
         return True
 
     def _sweep(self) -> None:
@@ -235,12 +232,15 @@ class Loop:
             if stream.exchange is not None:
                 self._settle(stream, stream.exchange)
         self._ask_enough()
+        if self._wave.tell is not None and now_s >= self._tell_again_s:
+            self._wave.tell(len(self.exchanges))
+            self._tell_again_s = now_s + TELL_EVERY_S
 
     def _ask_enough(self) -> None:
         wave = self._wave
         if wave.enough is None or self.enough_because or self.now_s < self._ask_again_s or self._taken == self._wanted:
             return
-        if not self._durations_s or len(self._durations_s) < wave.least_requests:
+        if len(self._durations_s) < max(1, wave.least_requests):
             return
         began_s = time.perf_counter()
         self.enough_because = wave.enough(self._durations_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial.bench.budget import budget_over, budget_s
 from seatrial.bench.client import run_wave
 from seatrial.bench.clock_skew import probe
 from seatrial.bench.cross_check import cross_check
@@ -54,6 +55,7 @@ class _Opening:
     tools: Tools
     should_stop: Callable[[], str]
     dial: Dial
+    secret: str
     started_at: str
     began_s: float
     sent: int = 0
@@ -64,14 +66,14 @@ class _Opening:
     @classmethod
     def of(cls, request: TrialRequest, tools: Tools, should_stop: Callable[[], str]) -> _Opening:
         started_at, began_s = tools.wall_clock().isoformat(timespec="seconds"), tools.clock()
-        dial = tools.dial_to(tools.writer(request, started_at=started_at))
-        return cls(request, tools, should_stop, dial, started_at, began_s)
+        writer = tools.writer(request, started_at=started_at)
+        return cls(request, tools, should_stop, tools.dial_to(writer), writer.secret, started_at, began_s)
 
     def progress(self) -> TrialProgress:
         first = self._probe()
         woken = self._woken(first)
         if woken is not None and not woken.awake:
-            return self._told(_asleep(woken), stopped_because=woken.because)
+            return self._told(_asleep(woken), stopped_because=self.should_stop() or woken.because)
         live = self._proof()
         checked = cross_check(self.request.target, first) if self.request.workload.stream else None
         client = calibrate_client() if self.tools.calibrates else None
@@ -130,7 +132,8 @@ class _Opening:
             sagemaker=sagemaker,
             knock=self._knock,
             may_scale=self.tools.may_scale,
-            timeout_s=WAKE_SHARE * self.request.load.budget_s,
+            timeout_s=WAKE_SHARE * budget_s(self.request),
+            should_stop=self.should_stop,
             clock=self.tools.clock,
             sleep=self.tools.sleep,
         )
@@ -147,16 +150,18 @@ class _Opening:
         if not asked:
             return
         self._say(f"warming up with {asked} requests")
+        first = self.sent
         records = [self._record(exchange) for exchange in self._wave(min(asked, self.request.gate_concurrency), asked)]
         if self.request.workload.source != "jsonl":
-            wanted = self.tools.writer(self.request, started_at=self.started_at).prompts.input_tokens
-            self.words_per_token = calibrated(1.0, records, wanted)
+            prompts = self.tools.writer(self.request, started_at=self.started_at, first=first).prompts
+            self.words_per_token = calibrated(1.0, records, prompts.input_tokens)
 
     def _one(self) -> Exchange:
-        """Send one request; where the budget ends before it does, that is its failure."""
+        """Send one request; where the budget or the trial ends before it does, that is its failure."""
         sent_s = self.tools.clock()
         ended = self._wave(1, 1)
-        over = Failure("timeout", f"the budget of {self.request.load.budget_s:g} s ended before the first answer")
+        why = self.should_stop() or f"{budget_over(self.request)} before the first answer"
+        over = Failure("timeout", why)
         return ended[0] if ended else Exchange(sent_s, self.tools.clock(), Inbox(), over)
 
     def _wave(self, streams: int, requests: int) -> tuple[Exchange, ...]:
@@ -166,7 +171,7 @@ class _Opening:
             streams=streams,
             requests=requests,
             timeout_s=load.request_timeout_s,
-            deadline_s=self.began_s + load.budget_s,
+            deadline_s=self.began_s + budget_s(self.request),
             first_index=first,
             stall_timeout_s=load.stall_timeout_s,
             max_retries=load.max_retries,
@@ -178,7 +183,7 @@ class _Opening:
         return run_wave(wave, writer, self.dial, clock=self.tools.clock).exchanges
 
     def _record(self, exchange: Exchange) -> RequestRecord:
-        record = record_of(exchange, stream=self.request.workload.stream)
+        record = record_of(exchange, stream=self.request.workload.stream, secret=self.secret)
         self.engine_note = self.engine_note or record.engine
         return record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from seatrial.bench.document import RULE, read_document, write_document
+from seatrial.bench.document import RULE, not_finite, read_document, write_document
 from seatrial.bench.load import Load, wrong_load
 from seatrial.bench.prior import Prior
 from seatrial.errors import BenchError, Problem
@@ -186,6 +186,7 @@ class TrialRequest:
 
 
 def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
+    yield from ((field, f"{number:g} is not a finite number") for field, number in not_finite(request))
     yield from _not_positive(request)
     yield from ((f"load.{field}", message) for field, message in wrong_load(request.load))
     yield from _wrong_objectives(request.objectives)
@@ -194,6 +195,8 @@ def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
         yield "target_utilization", f"{request.target_utilization:g} is not above 0 and at most 1"
     if not 0 <= request.gate.confidence < 1:
         yield "gate.confidence", f"{request.gate.confidence:g} is not from 0 and below 1"
+    if request.load.budget_usd is not None and request.usd_per_hour_per_copy is None:
+        yield "load.budget_usd", f"{request.load.budget_usd:g} USD bound nothing where no price per hour is known"
 
 
 def _not_positive(request: TrialRequest) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.bench.budget import left_s
 from seatrial.bench.course import ALL_SENT, EVERYDAY
 from seatrial.bench.crew import CrewOrder, load
 from seatrial.bench.level_size import level_size
-from seatrial.bench.schedule import schedule
+from seatrial.bench.schedule import offered_per_s, schedule
 from seatrial.bench.tally import tally_of
 from seatrial.bench.wave import Wave
 from seatrial.errors import BenchError
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
     from seatrial.bench.tally import LevelTally
     from seatrial.bench.tools import Tools
 
+LATE_START_S = 0.25
+"""A worker whose connections were open so long after the common start didn't load beside the others."""
 BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
+
+
+class LateStartError(BenchError):
+    """A worker wasn't ready at the common start: all that is wrong is that it had too little time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +90,7 @@ def plan_shares(
         streams=size.streams,
         requests=size.ramp + size.least if due_s is None else len(due_s),
         timeout_s=request.load.request_timeout_s,
-        deadline_s=start_s + max(0.0, request.load.budget_s - progress.elapsed_s),
+        deadline_s=start_s + max(0.0, left_s(request, progress)),
         first_index=progress.sent,
         due_s=due_s,
     )
@@ -129,12 +136,10 @@ def load_share(
         tools: What to measure with.
 
     Raises:
-        BenchError: SEA507, the share was stopped, cut short, or came too late for the common start.
+        LateStartError: SEA507, it came too late for the common start, or its connections did.
+        BenchError: SEA507, the share was stopped or cut short.
     """
-    late_s = tools.wall_clock().timestamp() - order.start_at_epoch_s
-    if late_s > 0:
-        message = f"worker {order.worker} of {order.workers} was ready {late_s:.1f} s after the common start"
-        raise BenchError.of("SEA507", message, hint="give the workers longer to start")
+    _check_start(order, tools.wall_clock().timestamp() - order.start_at_epoch_s, 0.0)
     wave = _wave(request, order, tools, should_stop)
     writer = tools.writer(
         request,
@@ -144,11 +149,11 @@ def load_share(
         first=progress.sent,
     )
     dial = tools.dial_to(writer)
-    crew = load(CrewOrder(wave=wave, stream=request.workload.stream), writer, lambda: dial, workers=1,
-                clock=tools.clock)  # fmt: skip
+    crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
+    crew = load(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)
+    _check_start(order, crew.started_s - (wave.start_s or crew.started_s), LATE_START_S)
     if problem := crew.stopped_because or _cut(crew_cut=crew.cut, done=len(crew.records), order=order):
         raise BenchError.of("SEA507", problem)
-    closed = order.due_s is None
     return tally_of(
         crew.records,
         concurrency=order.concurrency,
@@ -156,10 +161,16 @@ def load_share(
         ramp=order.ramp,
         arrival=request.load.arrival,
         protocol=request.load.protocol,
-        offered_requests_per_s=None if closed else order.requests / request.load.level_s,
+        offered_requests_per_s=None if order.due_s is None else offered_per_s(request.load, order.due_s),
         client=crew.evidence,
         enough_because=crew.enough_because or ALL_SENT,
     )
+
+
+def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:
+    if late_s > at_most_s:
+        message = f"worker {order.worker} of {order.workers} was ready {late_s:.1f} s after the common start"
+        raise LateStartError.of("SEA507", message, hint="give the workers longer to start")
 
 
 def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: Callable[[], str]) -> Wave:

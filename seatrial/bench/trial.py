@@ -19,13 +19,14 @@ from seatrial.bench.course import (
 from seatrial.bench.events import LevelEnded, LevelStarted
 from seatrial.bench.level_size import level_size
 from seatrial.bench.overhead import LATE_S
+from seatrial.bench.schedule import schedule
 from seatrial.bench.search.forecast import forecast
 from seatrial.bench.tools import go_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.course import NextLevel
+    from seatrial.bench.course import LoadedLevel, NextLevel
     from seatrial.bench.progress import TrialProgress
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import TrialResult
@@ -72,6 +73,7 @@ def run_trial(
     if not progress.stopped_because:
         return progress
     patience_s = LATE_S if run.time_left_s is None else max(0.0, min(LATE_S, run.time_left_s))
+    patience_s = 0.0 if should_stop() else patience_s
     return conclude(request, progress, tools, baseline=baseline, baseline_uri=baseline_uri, patience_s=patience_s)
 
 
@@ -118,39 +120,50 @@ class _Run:
                 return replace(progress, stopped_because=step.because)
             if self._must_pause(progress, step):
                 return self._timed(progress)
-            measured = self._level(progress, step)
-            if measured is None:
+            before = len(progress.levels)
+            progress = self._level(progress, step)
+            if len(progress.levels) == before:
                 return self._timed(progress)
-            progress, self._has_worked = measured, True
+            self._has_worked = True
         return self._timed(progress)
 
-    def _level(self, progress: TrialProgress, step: NextLevel) -> TrialProgress | None:
-        """Measure a level; None when only this run's time ended it, so that the next run does it anew."""
+    def _level(self, progress: TrialProgress, step: NextLevel) -> TrialProgress:
+        """Measure a level; without it, the progress says why, or nothing when the next run shall do it anew."""
         request, tools = self._request, self._tools
         self._announce(progress, step)
-        from_s, deadline_s = tools.wall_clock().timestamp(), self._deadline_s(progress)
+        from_s, deadline_s = self._epoch_s(progress), self._deadline_s(progress)
         loaded = load_level(request, progress, step, deadline_s=deadline_s, should_stop=self._should_stop, tools=tools)
-        if loaded.stopped_because and self._may_try_again(progress):
-            return None
         if loaded.stopped_because:
-            return replace(progress, stopped_because=loaded.stopped_because)
+            return self._unmeasured(progress, step, loaded)
         absorbed = replace(
             absorb(request, progress, step, tallied(request, step, loaded)),
             measured_from_s=from_s if progress.measured_from_s is None else progress.measured_from_s,
-            measured_to_s=tools.wall_clock().timestamp(),
+            measured_to_s=self._epoch_s(progress),
         )
         tools.watch(LevelEnded(level=absorbed.levels[-1], elapsed_s=self._trial_s()))
         return absorbed
 
+    def _unmeasured(self, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel) -> TrialProgress:
+        """Leave a level out; its prompts were sent, so that nobody sends them again to a cache that knows them."""
+        gone, crew = replace(progress, sent=progress.sent + loaded.sent), loaded.crew
+        if crew.lost_because or crew.stopped_because or not self._only_run_is_over(progress):
+            return replace(gone, stopped_because=loaded.stopped_because)
+        if self._has_worked and not self._should_stop():
+            return gone
+        because = f"a run of {self._pause_after_s:g} s is too short for concurrency {step.concurrency} per copy"
+        over = f"{len(crew.records)} of {loaded.sent} requests were over"
+        return replace(gone, stopped_because=f"{because} ({over})")
+
     def _announce(self, progress: TrialProgress, step: NextLevel) -> None:
-        load, size = self._request.load, level_size(self._request, step.concurrency)
+        request = self._request
+        load, size = request.load, level_size(request, step.concurrency)
         rates = load.rates_per_s if load.arrival in ("poisson", "constant") else ()
         self._tools.watch(
             LevelStarted(
                 concurrency=step.concurrency,
                 rate_per_s=rates[len(progress.levels)] if rates else None,
                 streams=size.streams,
-                requests=size.requests,
+                requests=size.requests if load.arrival == "closed" else len(schedule(request, progress, self._tools)),
                 because=step.because,
                 elapsed_s=self._trial_s(),
             )
@@ -164,12 +177,14 @@ class _Run:
         expected_s = forecast(self._request, progress.levels).duration_s(step.concurrency)
         return left_s <= (expected_s or 0.0)
 
-    def _may_try_again(self, progress: TrialProgress) -> bool:
-        """Tell whether it was this run's time that ended a level, and a whole run of its own may measure it."""
+    def _only_run_is_over(self, progress: TrialProgress) -> bool:
+        """Tell whether this run's time is over, but not the trial's: a whole run of its own may measure the level."""
         run_s = self.time_left_s
-        if run_s is None or not self._has_worked or self._should_stop():
-            return False
-        return run_s <= 0 < left_s(self._request, self._timed(progress))
+        return run_s is not None and run_s <= 0 < left_s(self._request, self._timed(progress))
+
+    def _epoch_s(self, progress: TrialProgress) -> float:
+        """Return the time of day by the service's clock, by which CloudWatch is asked later."""
+        return self._tools.wall_clock().timestamp() + (progress.clock_offset_s or 0.0)
 
     def _deadline_s(self, progress: TrialProgress) -> float:
         """Return when a level is given up: the trial's time is over, or this run's."""

@@ -50,6 +50,7 @@ def wake(
     knock: Knock,
     may_scale: bool,
     timeout_s: float,
+    should_stop: Callable[[], str] = lambda: "",
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Woken:
@@ -64,10 +65,12 @@ def wake(
         knock: Sends one small request; returns why it failed, None when it was answered.
         may_scale: Whether the number of copies may be set to one, which doesn't wait for the alarm.
         timeout_s: Longest wait.
+        should_stop: Says why nobody is to wait any longer; asked before each knock.
         clock: Monotonic seconds.
         sleep: Waits.
     """
-    return _Waking(component, sagemaker, knock, clock, sleep, clock()).run(timeout_s, may_scale=may_scale)
+    waking = _Waking(component, sagemaker, knock, should_stop, clock, sleep, clock())
+    return waking.run(timeout_s, may_scale=may_scale)
 
 
 @dataclass(slots=True)
@@ -75,6 +78,7 @@ class _Waking:
     component: str
     sagemaker: SageMakerClient
     knock: Knock
+    should_stop: Callable[[], str]
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     started_s: float
@@ -92,6 +96,8 @@ class _Waking:
 
     def _wait(self, how: str, timeout_s: float) -> Woken:
         while True:
+            if reason := self.should_stop():
+                return self._gave_up(reason)
             described, unknown = self._described()
             if described is None:
                 return self._unknown(unknown, slept=True)

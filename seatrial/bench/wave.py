@@ -31,6 +31,7 @@ class Wave:
             order of ending; a reason that isn't empty ends the sending. Well is HTTP 200 and complete: what the answer
             says is read later. It gets at most 2 % of the time, and is asked between reads, so it should be quick.
         stop: Asked ten times a second; a reason that isn't empty gives the whole wave up at once, in flight or not.
+        tell: Told every five seconds how many requests ended so far, those of all processes that are known.
     """
 
     streams: int
@@ -47,6 +48,7 @@ class Wave:
     least_requests: int = 0
     enough: Callable[[Sequence[float]], str] | None = None
     stop: Callable[[], str] | None = None
+    tell: Callable[[int], None] | None = None
 
     def share(self, worker: int, workers: int) -> Wave:
         """Return one worker's share: every `workers`-th request, and its part of the streams."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.bench.address import address_of
@@ -72,14 +72,16 @@ class RequestWriter:
         headers: Those of every request.
         authorize: Proves who sends it.
         model: The model's name, for servers that want it.
+        secret: The key among the headers; empty for none.
     """
 
     workload: Workload
     prompts: Prompts
     address: Address
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     authorize: Authorize
     model: str | None = None
+    secret: str = field(default="", repr=False)
 
     def __call__(self, index: int) -> bytes:
         """Return the bytes of the request, ready for the socket."""
@@ -123,14 +125,22 @@ def request_writer(
     address = address_of(target, stream=workload.stream, schema=workload.schema, environ=environ)
     headers = {"Host": address.authority, "Content-Type": CONTENT_TYPE}
     authorize: Authorize = Unsigned()
+    key = ""
     if target.kind == "openai":
-        headers |= _key_header(target, environ)
+        key = _key(target, environ)
+        headers |= {"Authorization": f"Bearer {key}"} if key else {}
     else:
         headers |= _sagemaker_headers(target)
         authorize = Signed(Signer(credentials or credential_source(environ), target.region), now)
     model = target.model if target.kind == "openai" else None
     return RequestWriter(
-        workload=workload, prompts=prompts, address=address, headers=headers, authorize=authorize, model=model
+        workload=workload,
+        prompts=prompts,
+        address=address,
+        headers=headers,
+        authorize=authorize,
+        model=model,
+        secret=key,
     )
 
 
@@ -143,28 +153,28 @@ def _sagemaker_headers(target: Target) -> dict[str, str]:
     return {name: value for name, value in told.items() if value}
 
 
-def _key_header(target: Target, environ: Mapping[str, str]) -> dict[str, str]:
+def _key(target: Target, environ: Mapping[str, str]) -> str:
     variable = target.api_key_variable
     if variable is None:
-        return {}
+        return ""
     key = environ.get(variable, "")
     if not key or not _is_header_text(key):
         what = "holds no text that fits a header" if key else "is not set"
         message = f"the environment variable {variable}, which shall hold the server's key, {what}"
         raise BenchError.of("SEA503", message, hint=f"export {variable}=…", field="target.api_key_variable")
-    return {"Authorization": f"Bearer {key}"}
+    return key
 
 
 def _impossible(target: Target, workload: Workload) -> Iterator[tuple[str, str]]:
-    for field, value in (
+    for name, value in (
         ("target.inference_component", target.inference_component),
         ("target.session_id", target.session_id),
         ("target.target_variant", target.target_variant),
     ):
         if value and not _is_header_text(value):
-            yield field, f"{value!r} doesn't fit a header: printable ASCII, no space at its ends"
+            yield name, f"{value!r} doesn't fit a header: printable ASCII, no space at its ends"
         if value and target.kind == "openai":
-            yield field, "only SageMaker has it"
+            yield name, "only SageMaker has it"
     if target.session_id == "NEW_SESSION" and workload.stream:
         yield "target.session_id", "a stream can't open a new session: it takes the ID of one that exists"
     if target.kind == "openai" and not workload.schema.startswith("openai_"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,15 +42,13 @@ class PromptFiles:
 
 @contextmanager
 def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialRequest, Path | None]]:
-    """Give the trial with its source of prompts, and the file of them; None for made-up ones.
+    """Give the trial with its source of prompts, of which at most one is given, and the file of them.
+
+    The file is None for made-up prompts.
 
     Raises:
-        typer.BadParameter: More than one source is given.
         BenchError: SEA509 or SEA510, with every bad line; SEA603 when the tokenizers package is missing.
     """
-    given = [path for path in (files.prompts, files.trace, files.tokenizer) if path is not None]
-    if len(given) > 1:
-        raise typer.BadParameter("give one of --prompts, --trace and --tokenizer", param_hint="--prompts")
     if files.prompts is not None:
         yield _named(request, "jsonl", files.prompts), files.prompts
     elif files.trace is not None:
@@ -91,10 +90,28 @@ def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
     from seatrial.workload.tokenizer import token_count
     from seatrial.workload.write import write_prompts
 
-    sizes = (level_size(request, concurrency).requests for concurrency in request.load.concurrency_levels)
-    prompts = min(MOST_EXACT_PROMPTS, sum(sizes) + request.load.warmup_requests + 1)
+    load = request.load
+    sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
+    requests = sum(sizes) if load.arrival == "closed" else round(sum(load.rates_per_s) * load.level_s)
+    prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
     length = (request.workload.input_tokens, request.workload.output_tokens)
     write_prompts(path, token_count(tokenizer), [length] * prompts, seed=f"{request.plan_digest}:exact")
+
+
+def check_folder(path: Path | None) -> None:
+    """Refuse a folder that no report can be written to, before anything is measured for it.
+
+    Raises:
+        BenchError: SEA506 when it is no folder, or can't be made or written to.
+    """
+    if path is None:
+        return
+    nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not nearest.is_dir():
+        raise BenchError.of("SEA506", f"can't be written: {nearest.as_posix()} is no folder", where=path.as_posix())
+    if not os.access(nearest, os.W_OK):
+        why = f"can't be written: no permission in {nearest.as_posix()}"
+        raise BenchError.of("SEA506", why, where=path.as_posix())
 
 
 @contextmanager

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-import typer
-
 from seatrial.units import S_PER_MINUTE
 
 if TYPE_CHECKING:
     from seatrial.bench.load import Load
     from seatrial.bench.request import TrialRequest
+    from seatrial.cli.bench_mistakes import Mistakes
 
 Number = TypeVar("Number", int, float)
 ArrivalChoice = Literal["poisson", "constant", "ramp"]
@@ -44,24 +43,20 @@ class LoadOptions:
     protocol: Literal["jumpstart-2024"] | None = None
 
 
-def loaded_so(request: TrialRequest, options: LoadOptions) -> TrialRequest:
-    """Return the trial with the load that the options ask for.
-
-    Raises:
-        typer.BadParameter: A list isn't one of numbers.
-    """
-    changed = replace(request, load=_changed(request.load, options))
+def loaded_so(request: TrialRequest, options: LoadOptions, mistakes: Mistakes) -> TrialRequest:
+    """Return the trial with the load that the options ask for; a list that isn't one of numbers is a mistake."""
+    levels = _levels(options.levels, mistakes)
+    rates = _rates(options.rates, mistakes)
+    changed = replace(request, load=_changed(request.load, options, levels, rates))
     if options.protocol is None:
         return changed
     from seatrial.bench.protocols import jumpstart_2024
 
     article = jumpstart_2024(changed)
-    levels = _levels(options.levels)
     return article if levels is None else replace(article, load=replace(article.load, concurrency_levels=levels))
 
 
-def _changed(load: Load, options: LoadOptions) -> Load:
-    levels = _levels(options.levels)
+def _changed(load: Load, options: LoadOptions, levels: tuple[int, ...] | None, rates: tuple[float, ...] | None) -> Load:
     closed = replace(
         load,
         concurrency_levels=load.concurrency_levels if levels is None else levels,
@@ -77,28 +72,30 @@ def _changed(load: Load, options: LoadOptions) -> Load:
         level_s=load.level_s if options.level_s is None else options.level_s,
         max_connections=load.max_connections if options.max_connections is None else options.max_connections,
     )
-    if options.rates is None:
+    if rates is None or options.protocol is not None:
         return closed
-    return replace(closed, arrival=options.arrival, rates_per_s=_numbers(options.rates, "--rate"), search="sweep")
+    return replace(closed, arrival=options.arrival, rates_per_s=rates, search="sweep")
 
 
 def _given(option: Number | None, otherwise: Number | None) -> Number | None:
     return otherwise if option is None else option
 
 
-def _levels(text: str | None) -> tuple[int, ...] | None:
+def _levels(text: str | None, mistakes: Mistakes) -> tuple[int, ...] | None:
     if text is None:
         return None
     try:
         return tuple(sorted({int(level) for level in text.split(",")}))
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a list of whole numbers as in 1,2,4", param_hint="--levels"
-        ) from None
+        mistakes.say("--levels", f"{text!r} is not a list of whole numbers as in 1,2,4")
+        return None
 
 
-def _numbers(text: str, option: str) -> tuple[float, ...]:
+def _rates(text: str | None, mistakes: Mistakes) -> tuple[float, ...] | None:
+    if text is None:
+        return None
     try:
-        return tuple(float(number) for number in text.split(","))
+        return tuple(float(rate) for rate in text.split(","))
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a list of numbers as in 1,2.5", param_hint=option) from None
+        mistakes.say("--rate", f"{text!r} is not a list of numbers as in 1,2.5")
+        return None

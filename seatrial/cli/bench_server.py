@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlsplit
 
-import typer
-
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from seatrial.bench.request import Objective, TrialRequest
+    from seatrial.cli.bench_mistakes import Mistakes
 
 DEFAULT_LEVELS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -39,11 +40,10 @@ class ServerOptions:
     gate: int | None
 
 
-def request_of_server(options: ServerOptions) -> TrialRequest:
+def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialRequest:
     """Return the trial of a server, at the default levels and with a budget of ten minutes.
 
-    Raises:
-        typer.BadParameter: An objective isn't one.
+    An objective or a URL that isn't one is a mistake.
     """
     from seatrial.bench.load import Load
     from seatrial.bench.request import Gate, Target, TrialRequest, Workload
@@ -72,8 +72,8 @@ def request_of_server(options: ServerOptions) -> TrialRequest:
             budget_s=600.0,
             request_timeout_s=60.0,
         ),
-        objectives=tuple(_objective(text) for text in options.objectives),
-        gate_concurrency=options.gate or DEFAULT_LEVELS[0],
+        objectives=tuple(_objectives(options.objectives, mistakes)),
+        gate_concurrency=DEFAULT_LEVELS[0] if options.gate is None else options.gate,
         copy_count=1,
         mode="report",
         usd_per_hour_per_copy=options.usd_per_hour,
@@ -83,7 +83,17 @@ def request_of_server(options: ServerOptions) -> TrialRequest:
     )
 
 
-def _objective(text: str) -> Objective:
+def _objectives(texts: Iterable[str], mistakes: Mistakes) -> Iterator[Objective]:
+    for text in texts:
+        objective = _objective(text)
+        if objective is None:
+            wanted = "such as ttft_ms.p95=500, error_rate=0.01 or output_tok_s=1000"
+            mistakes.say("--slo", f"{text!r} is not an objective {wanted}")
+        else:
+            yield objective
+
+
+def _objective(text: str) -> Objective | None:
     from seatrial.bench.request import Metric, Objective, Statistic
 
     name, equals, bound = text.partition("=")
@@ -95,8 +105,7 @@ def _objective(text: str) -> Objective:
     except ValueError:
         value = None
     if not equals or metric is None or statistic is None or value is None:
-        wanted = "such as ttft_ms.p95=500, error_rate=0.01 or output_tok_s=1000"
-        raise typer.BadParameter(f"{text!r} is not an objective {wanted}", param_hint="--slo")
+        return None
     return Objective(
         metric=metric, statistic=statistic, bound=value, sense="at_least" if metric == "output_tok_s" else "at_most"
     )

@@ -27,7 +27,7 @@ def watched(request: TrialRequest, run: Callable[[Watch], TrialResult]) -> Trial
 
     console, screen = Console(highlight=False), TrialScreen(request)
     if not console.is_terminal:
-        return run(_say)
+        return run(_teller(request))
     with Live(screen, console=console, auto_refresh=False, transient=False) as live:  # a thread would delay the client
 
         def watch(event: TrialEvent) -> None:
@@ -37,17 +37,20 @@ def watched(request: TrialRequest, run: Callable[[Watch], TrialResult]) -> Trial
         return run(watch)
 
 
-def _say(event: TrialEvent) -> None:
+def _teller(request: TrialRequest) -> Watch:
     from seatrial.bench.events import LevelEnded, Told
     from seatrial.report.terminal.progress import level_line
 
-    match event:
-        case LevelEnded(level=level):
-            typer.echo(level_line(level))
-        case Told(text=text):
-            typer.echo(text)
-        case _:
-            pass
+    def tell(event: TrialEvent) -> None:
+        match event:
+            case LevelEnded(level=level):
+                typer.echo(level_line(level, has_slo=bool(request.objectives)))
+            case Told(text=text):
+                typer.echo(text)
+            case _:
+                pass
+
+    return tell
 
 
 def conclude(result: TrialResult, plan: Plan | None, output: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,11 @@ def read_result(where: str) -> TrialResult:
             s3 = boto3.client("s3")
         return fetch_result(where, s3)
     try:
-        return TrialResult.from_json(Path(where).read_text(encoding="utf-8"))
+        text = Path(where).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         message = f"the result can't be read: {error}"
         raise BenchError.of("SEA501", message, where=where, hint="name the file, or its s3:// URI") from error
+    try:
+        return TrialResult.from_json(text)
+    except BenchError as error:
+        raise BenchError(replace(problem, where=where) for problem in error.problems) from error

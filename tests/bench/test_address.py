@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.address import Address, address_of, socket_addresses
+from seatrial.bench.connection import dialer
 from seatrial.bench.request import Target
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seatrial.bench.request import PayloadSchema
 
 
@@ -126,3 +129,40 @@ def test_only_the_family_that_answers_is_kept(runtime_url: str) -> None:
     port = int(runtime_url.rpartition(":")[2])
     found = socket_addresses(Address(tls=False, host="localhost", port=port, path="/"))
     assert {address[0] for _, address in found} == {"127.0.0.1"}
+
+
+def test_a_resolver_that_fails_in_the_middle_of_a_trial_is_passed_over(
+    runtime_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = Address(tls=False, host="localhost", port=int(runtime_url.rpartition(":")[2]), path="/")
+    found = socket_addresses(address)
+
+    def fails(*_args: object, **_options: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fails)
+    assert socket_addresses(address) == found
+
+
+@pytest.mark.parametrize("host", ["a" * 64 + ".example", ".example"])
+def test_a_name_that_is_none(host: str) -> None:
+    """The resolver's words differ from Python to Python."""
+    with pytest.raises(BenchError, match=f"SEA504: the endpoint {host} can't be used: the name {host} doesn't resolve"):
+        socket_addresses(Address(tls=True, host=host, port=443, path="/"))
+
+
+def test_authorities_that_cannot_be_read(tmp_path: Path) -> None:
+    address = Address(tls=True, host="localhost", port=443, path="/")
+    with pytest.raises(BenchError) as caught:
+        dialer(address, (), {"AWS_CA_BUNDLE": str(tmp_path / "none.pem")})
+    assert str(caught.value) == (
+        f"target.endpoint_url: SEA504: the endpoint localhost can't be used: AWS_CA_BUNDLE, {tmp_path}/none.pem: "
+        "No such file or directory\n"
+        "  hint: name a file of certificates in PEM, or unset AWS_CA_BUNDLE"
+    )
+
+
+def test_a_password_in_an_impossible_url_is_not_repeated() -> None:
+    with pytest.raises(BenchError) as caught:
+        address_of(target("http://me:secret@host:99999/"), stream=True)
+    assert str(caught.value).startswith("target.endpoint_url: SEA504: the endpoint http://host:99999/ can't be used: ")

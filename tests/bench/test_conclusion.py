@@ -20,6 +20,7 @@ SLO = Knee(detector="slo", concurrency=4, because="held")
 NO_SLO = Knee(detector="slo", concurrency=None, because="the lowest level misses the SLO: slow")
 KNEEDLE = Knee(detector="kneedle", concurrency=2, because="bends")
 BETWEEN = Knee(detector="two_segment", concurrency=3, because="two lines")
+NOT_BETWEEN = Knee(detector="two_segment", concurrency=None, because="one line")
 NO_KNEEDLE = Knee(detector="kneedle", concurrency=None, because="straight")
 
 
@@ -31,8 +32,19 @@ def test_with_objectives_the_slo_knee_that_a_miss_has_proven(trial_request: Make
     assert target.because == "slo knee 4 per copy x target utilization 0.75"
 
 
-def test_where_every_level_meets_the_slo_the_kneedle_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
-    target = scaling_target(trial_request(), [level(2), level(4)], [SLO, KNEEDLE])
+def test_where_every_level_meets_the_slo_the_two_segment_knee_and_the_level_below_it(
+    trial_request: MakeRequest, level: MakeLevel
+) -> None:
+    levels = [level(2), level(4)]
+    target = scaling_target(trial_request(), levels, [SLO, KNEEDLE, BETWEEN])
+    assert target.because == (
+        "every measured level meets the SLO; two_segment knee 3 per copy x target utilization 0.75"
+    )
+    assert (target.concurrency_per_copy, target.detector, target.level) == (2.25, "two_segment", levels[0])
+
+
+def test_where_two_lines_do_not_meet_the_kneedle_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(), [level(2), level(4)], [SLO, KNEEDLE, NOT_BETWEEN])
     assert target.concurrency_per_copy == pytest.approx(1.5)  # 2 x 0.75
     assert target.detector == "kneedle"
     assert target.because == ("every measured level meets the SLO; kneedle knee 2 per copy x target utilization 0.75")
@@ -41,24 +53,8 @@ def test_where_every_level_meets_the_slo_the_kneedle_knee(trial_request: MakeReq
 def test_where_every_level_meets_the_slo_and_nothing_bends_the_highest(
     trial_request: MakeRequest, level: MakeLevel
 ) -> None:
-    target = scaling_target(trial_request(), [level(2), level(4)], [SLO, NO_KNEEDLE])
+    target = scaling_target(trial_request(), [level(2), level(4)], [SLO, NO_KNEEDLE, NOT_BETWEEN])
     assert target.because == "slo knee 4 per copy x target utilization 0.75"
-
-
-def test_where_kneedle_sees_no_bend_the_two_segment_knee_and_the_level_below_it(
-    trial_request: MakeRequest, level: MakeLevel
-) -> None:
-    levels = [level(2), level(4)]
-    target = scaling_target(trial_request(), levels, [SLO, NO_KNEEDLE, BETWEEN])
-    assert target.because == (
-        "every measured level meets the SLO; two_segment knee 3 per copy x target utilization 0.75"
-    )
-    assert (target.concurrency_per_copy, target.detector, target.level) == (2.25, "two_segment", levels[0])
-
-
-def test_kneedle_goes_before_two_segment(trial_request: MakeRequest, level: MakeLevel) -> None:
-    target = scaling_target(trial_request(), [level(2), level(4)], [SLO, BETWEEN, KNEEDLE])
-    assert target.detector == "kneedle"
 
 
 def test_a_level_that_the_client_limited_does_not_count(trial_request: MakeRequest, level: MakeLevel) -> None:
@@ -81,9 +77,14 @@ def test_with_objectives_and_no_slo_knee_the_fallback_as_it_is(trial_request: Ma
     assert target.because == "fallback 2 per copy: no slo knee, the lowest level misses the SLO: slow"
 
 
-def test_without_objectives_the_kneedle_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
+def test_without_objectives_the_two_segment_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(objectives=()), [level(2), level(4)], [SLO, KNEEDLE, BETWEEN])
+    assert target.concurrency_per_copy == pytest.approx(2.25)  # 3 x 0.75
+    assert target.because == "two_segment knee 3 per copy x target utilization 0.75"
+
+
+def test_without_objectives_and_two_lines_the_kneedle_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
     target = scaling_target(trial_request(objectives=()), [level(2), level(4)], [SLO, KNEEDLE])
-    assert target.concurrency_per_copy == pytest.approx(1.5)  # 2 x 0.75
     assert target.because == "kneedle knee 2 per copy x target utilization 0.75"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from typing import TYPE_CHECKING
@@ -154,3 +155,33 @@ def test_an_interruption_leaves_no_process_behind(crew: Callable[..., CrewResult
     with pytest.raises(KeyboardInterrupt):
         crew(workers=2, requests=100_000, enough=interrupted)
     assert children() == before
+
+
+def test_processes_whose_parent_was_killed_load_no_more(crew: Callable[..., CrewResult]) -> None:
+    told, tell = os.pipe()
+
+    def write_request(index: int) -> bytes:
+        if index in (20, 21):
+            os.write(tell, b"%10d" % os.getpid())
+        return http_request(index)
+
+    parent = os.fork()
+    if not parent:
+        try:
+            crew(workers=2, requests=100_000, write_request=write_request)
+        finally:
+            os._exit(0)
+    workers = [os.pidfd_open(int(os.read(told, 10))) for _ in range(2)]
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    try:
+        assert all(select.select([worker], [], [], 10)[0] for worker in workers)
+    finally:
+        for descriptor in (told, tell, *workers):
+            os.close(descriptor)
+
+
+def test_the_parent_tells_how_far_the_processes_are(crew: Callable[..., CrewResult]) -> None:
+    told: list[int] = []
+    result = crew(workers=2, requests=12, tell=told.append)
+    assert (len(result.records), told[0]) == (12, 0)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from seatrial.bench.failure import MAX_DETAIL_CHARACTERS, Failure, failure_of_response
+from seatrial.bench.failure import MAX_DETAIL_CHARACTERS, Failure, failure_of_response, masked
 
 
 @pytest.mark.parametrize(
@@ -134,3 +134,21 @@ def test_a_body_that_is_not_json_is_quoted_on_one_short_line() -> None:
 
 def test_nothing_in_the_body() -> None:
     assert failure_of_response(500, {}, b"") == Failure("server", "HTTP 500: empty answer")
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("no key sk-0123456789 here", "no key [hidden] here"),
+        ("cut within sk-01234567…", "cut within [hidden]…"),
+        ("Authorization: Bearer other.key-1 refused", "Authorization: Bearer [hidden] refused"),
+        ("x-amz-security-token:IQoJ== host:x", "x-amz-security-token:[hidden] host:x"),
+        ("nothing to hide", "nothing to hide"),
+    ],
+)
+def test_what_proves_the_sender_is_hidden(text: str, hidden: str) -> None:
+    assert masked(text, "sk-0123456789") == hidden
+
+
+def test_a_key_that_is_a_common_word_is_no_secret() -> None:
+    assert masked("the queue is EMPTY", "EMPTY") == "the queue is EMPTY"

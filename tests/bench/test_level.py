@@ -95,3 +95,8 @@ def test_queue_share_as_against_the_lowest_valid_level(level: MakeLevel) -> None
     )
     assert [one.queue_share for one in levels] == [None, 0.0, 0.75, None]  # 1 - 100 / 400
     assert with_queue_share([level(1, ttft_ms=None)])[0].queue_share is None
+
+
+def test_the_lowest_rate_of_an_open_loop_is_the_unloaded_one(level: MakeLevel) -> None:
+    rates = [level(1, ttft_ms=100.0 * rate, offered_requests_per_s=rate) for rate in (4.0, 1.0, 2.0)]
+    assert [one.queue_share for one in with_queue_share(rates)] == [0.75, 0.0, 0.5]

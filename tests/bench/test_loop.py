@@ -290,3 +290,16 @@ def test_waiting_for_room_to_send_goes_on_where_it_stopped() -> None:
     result = run_wave(wave, lambda _index: b"request", lambda: Narrow(iter(())), clock=FastClock())
     assert b"".join(sent) == b"request"
     assert record_of(result.exchanges[0], stream=False).error is None
+
+
+def test_a_request_that_waited_for_its_time_is_signed_anew() -> None:
+    """AWS takes a signature for five minutes: one written ahead for a rate of one in two minutes would be refused."""
+    _, written, _ = run([OK] * 3, step_s=1.0, streams=3, requests=3, due_s=(0.0, 30.0, 120.0))
+    assert written == [0, 1, 2, 2]
+
+
+def test_whoever_watches_is_told_every_five_seconds_how_many_requests_ended() -> None:
+    told: list[int] = []
+    _, _, result = run([OK] * 60, step_s=0.3, requests=60, tell=told.append)
+    assert told == sorted(set(told))
+    assert 1 < len(told) <= result.ended_s / 5.0 + 1

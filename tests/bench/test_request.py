@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -149,3 +150,30 @@ def test_any_value_in_any_place_is_read_or_refused_with_a_problem(
     except BenchError as refused:
         found = list(refused.problems)
     assert all(problem.rule == "SEA501" and problem.field.startswith(key) for problem in found)
+
+
+def test_numbers_that_no_document_can_hold(trial_request: MakeRequest) -> None:
+    """They come from a command line, and would end the trial when its result is written."""
+    made = trial_request()
+    load = replace(made.load, budget_s=math.inf, rates_per_s=(1.0, math.nan), arrival="poisson")
+    request = replace(made, load=load, objectives=(replace(made.objectives[0], bound=math.nan),))
+    with pytest.raises(BenchError) as caught:
+        request.check()
+    assert [f"{problem.field}: {problem.message}" for problem in caught.value.problems] == [
+        "load.budget_s: inf is not a finite number",
+        "load.rates_per_s[1]: nan is not a finite number",
+        "objectives[0].bound: nan is not a finite number",
+        "load.rates_per_s: [1.0, nan] is not an ascending list of rates above 0",
+    ]
+
+
+def test_a_budget_in_money_needs_a_price(trial_request: MakeRequest) -> None:
+    made = trial_request(usd_per_hour_per_copy=None)
+    assert problems(replace(made, load=replace(made.load, budget_usd=2.5)).to_json()) == [
+        "trial request: load.budget_usd: SEA501: 2.5 USD bound nothing where no price per hour is known"
+    ]
+
+
+def test_json_that_is_nested_too_deeply() -> None:
+    (problem,) = problems("[" * 100_000)
+    assert problem.startswith("trial request: SEA501: not JSON: maximum recursion depth exceeded")

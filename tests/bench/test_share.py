@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import selectors
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -7,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.bench.address import Address, socket_addresses
+from seatrial.bench.connection import Connection, SocketConnection
 from seatrial.bench.course import NextLevel, absorb
 from seatrial.bench.credentials import Credentials
 from seatrial.bench.document import read_document, write_document
@@ -14,7 +17,7 @@ from seatrial.bench.live import not_proven
 from seatrial.bench.load import Load
 from seatrial.bench.progress import TrialProgress
 from seatrial.bench.request import Target
-from seatrial.bench.share import ShareOrder, load_share, plan_shares
+from seatrial.bench.share import LateStartError, ShareOrder, load_share, plan_shares
 from seatrial.bench.tally import merge
 from seatrial.bench.tools import Tools
 from seatrial.errors import BenchError
@@ -95,3 +98,31 @@ def test_a_share_that_is_stopped_has_no_tally(request_of_six: TrialRequest) -> N
     longer = replace(share, requests=5_000)
     with pytest.raises(BenchError, match="SEA507: the stack is deleted"):
         load_share(request_of_six, PROGRESS, longer, should_stop=lambda: "the stack is deleted", tools=TOOLS)
+
+
+def test_connections_that_open_after_the_common_start_spoil_the_share(
+    request_of_six: TrialRequest, runtime_url: str
+) -> None:
+    """Its load would not lie beside the others', and their rates would be added all the same."""
+    (share, *_) = plan_shares(request_of_six, PROGRESS, 6, 2, time.time(), barrier_s=0.4)
+    address = Address(tls=False, host="127.0.0.1", port=int(runtime_url.rpartition(":")[2]), path="")
+    (where, *_) = socket_addresses(address)
+    opens_s = time.perf_counter() + 1.0
+
+    class Late(SocketConnection):
+        __slots__ = ()
+
+        def open_step(self) -> int:
+            return selectors.EVENT_WRITE if time.perf_counter() < opens_s else super().open_step()
+
+    def late() -> Connection:
+        return Late(where, address.host, None)
+
+    with pytest.raises(LateStartError, match=r"SEA507: worker 0 of 2 was ready \d+\.\d s after the common start"):
+        load_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=replace(TOOLS, dial=late))
+
+
+def test_shares_end_with_the_budget_that_ends_first(request_of_six: TrialRequest) -> None:
+    load = replace(LOAD, budget_usd=0.01)  # ten seconds at 3.6 USD per hour, of which one is gone
+    (share, *_) = plan_shares(replace(request_of_six, load=load), PROGRESS, 6, 1, 1_000.0, barrier_s=5.0)
+    assert share.deadline_epoch_s == pytest.approx(1_014.0)

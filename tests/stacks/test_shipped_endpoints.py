@@ -15,6 +15,7 @@ from stacks.endpoint_stack import EndpointStack
 
 ROOT = Path(__file__).parents[2]
 ENDPOINTS = ("falcon-40b", "llama-2-7b-chat", "mixtral-8x7b")
+WITH_FLEET = {"prod": ["seatrial-prod-mixtral-8x7b.template.json"]}
 CFN_LINT = str(Path(sys.executable).with_name("cfn-lint"))
 
 
@@ -26,6 +27,8 @@ def test_every_shipped_endpoint_synthesizes_and_cfn_lint_finds_nothing(environme
     app.synth()
     templates = sorted(tmp_path.glob("*.template.json"))
     assert [file.name for file in templates] == [f"seatrial-{environment}-{name}.template.json" for name in ENDPOINTS]
+    with_fleet = [file.name for file in templates if "DISTRIBUTED" in file.read_text()]
+    assert with_fleet == WITH_FLEET.get(environment, [])
     # W3005 dislikes a DependsOn beside a reference; CDK writes both, and our teardown order is meant to be read.
     command = [CFN_LINT, "--ignore-checks", "W3005", "--regions", "us-east-1", "--template", *map(str, templates)]
     linted = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -124,7 +124,7 @@ class SmokeBenchmark(Construct):
                 "FallbackTarget": f"{fallback_target:g}",
             },
         )
-        self.resource.node.add_dependency(endpoint.component)
+        self.resource.node.add_dependency(endpoint.component, results)
         if fleet:
             self._hand_over_to(fleet)
 

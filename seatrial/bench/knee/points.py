@@ -24,6 +24,13 @@ def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
 
 
 def throughputs(levels: Sequence[LevelResult]) -> list[Point]:
-    """Return the throughput of every valid level that has one."""
+    """Return the throughput of every valid level that has one; of one concurrency the highest.
+
+    Levels of an open loop are rates: several may have the same number in flight.
+    """
     known = ((level.concurrency, level.output_tok_s) for level in ascending(levels))
-    return [Point(concurrency, tok_s) for concurrency, tok_s in known if tok_s is not None]
+    highest: dict[int, float] = {}
+    for concurrency, tok_s in known:
+        if tok_s is not None:
+            highest[concurrency] = max(tok_s, highest.get(concurrency, 0.0))
+    return [Point(concurrency, tok_s) for concurrency, tok_s in highest.items()]

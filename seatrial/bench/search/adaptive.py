@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from seatrial.bench.search.boundary import CLOSE, DOUBLE, Bracket, between
+from seatrial.bench.search.bend import toward_bend
+from seatrial.bench.search.boundary import CLOSE, Bracket, between
 from seatrial.bench.search.goodput import CLIENT_AT_GATE, toward_most_goodput
-from seatrial.bench.search.saturation import NEARLY_ALL, fullness, saturation
 from seatrial.bench.search.step import NextLevel, Step, Stop
 from seatrial.bench.search.view import View, view_of
 
@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from seatrial.bench.load import Goal
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import LevelResult
-    from seatrial.bench.search.saturation import Saturation
 
 MOST_DEAD = 2
 MOST_VOID = 2
-PAST_FULL = 1.6  # so far past the load that fills the endpoint, throughput that stopped growing shows
 
 
 def next_adaptive(request: TrialRequest, levels: Sequence[LevelResult], *, left_s: float) -> Step:
@@ -67,26 +65,13 @@ def _fits(concurrency: int, view: View, left_s: float) -> bool:
 
 
 def _toward_knee(view: View) -> Step:
-    """Look for the SLO's knee; where throughput stops growing before that, for the load that fills the endpoint."""
-    queueing = saturation(view.valid) if view.missed is None else None
-    if queueing is not None:
-        return _toward_fullness(view, queueing)
-    full = view.forecast.full(view.bottom, view.top, NEARLY_ALL) if view.forecast.predicted else None
-    if view.missed is not None or full is None or view.held is None:
+    """Look for the SLO's knee; where throughput stops growing before a miss, for the bend of throughput."""
+    if not view.valid or view.missed is not None:
         return _toward_slo(view, view.crossing)
-    crossing, queued = view.crossing, max(full * PAST_FULL, view.held * DOUBLE)
-    return _toward_slo(view, queued if crossing is None or crossing > queued else crossing)
-
-
-def _toward_fullness(view: View, queueing: Saturation) -> Step:
-    bracket = fullness(view.valid)
-    low, high = bracket.good or view.bottom, bracket.bad or view.top
-    crossing = view.forecast.full(low, high, NEARLY_ALL)
-    found = between(bracket, view.bottom, view.top, crossing, view.measured, trusted=False)
-    full = f"{NEARLY_ALL:.0%} of the highest throughput"
-    if found is None:
-        return Stop(because=f"{queueing.sentence}; {bracket.bad} per copy are the least that give {full}")
-    return NextLevel(concurrency=found, because=f"{queueing.sentence}; {bracket.bad} per copy give {full}")
+    bend, crossing = toward_bend(view), view.crossing
+    if isinstance(bend, NextLevel) and crossing is not None and crossing <= bend.concurrency:
+        return _toward_slo(view, crossing)
+    return bend
 
 
 def _toward_highest(view: View) -> Step:
@@ -98,26 +83,37 @@ def _toward_slo(view: View, crossing: float | None) -> Step:
         return NextLevel(concurrency=view.top, because=CLIENT_AT_GATE)
     bracket = Bracket(view.held, view.missed)
     found = between(bracket, view.bottom, view.top, crossing, view.measured)
-    if found is None:
-        return Stop(because=_slo_known(bracket))
-    return NextLevel(concurrency=found, because=_slo_wanted(bracket, crossing))
+    if found is not None:
+        return NextLevel(concurrency=found, because=f"{_slo_so_far(bracket)}{_expected(crossing)}")
+    if (unsure := view.unsure) is not None:
+        because = (
+            f"the SLO is expected to hold only narrowly from {unsure.low:.0f} to {unsure.high} per copy: a look between"
+        )
+        return NextLevel(concurrency=unsure.middle, because=because)
+    return Stop(because=_slo_known(bracket, crossing))
 
 
-def _slo_known(bracket: Bracket) -> str:
+def _slo_known(bracket: Bracket, crossing: float | None) -> str:
+    known = _slo_so_far(bracket)
     if bracket.good is None:
-        return f"the SLO is missed at {bracket.bad} per copy, the lowest level"
+        return f"{known}, the lowest level"
     if bracket.bad is None:
-        return f"the SLO holds at {bracket.good} per copy, the highest level"
-    return f"the SLO holds at {bracket.good} and is missed at {bracket.bad} per copy: known within 10 %"
+        return f"{known}, the highest level"
+    if bracket.bad == bracket.good + 1:
+        return f"{known}: no load lies between"
+    return f"{known}: known within 10 %" if bracket.is_narrow else f"{known}{_expected(crossing)}"
 
 
-def _slo_wanted(bracket: Bracket, crossing: float | None) -> str:
-    expected = "" if crossing is None else f"; it is expected to be missed from {crossing:.0f} on"
+def _slo_so_far(bracket: Bracket) -> str:
     if bracket.good is None:
-        return f"the SLO is missed at {bracket.bad} per copy{expected}"
+        return f"the SLO is missed at {bracket.bad} per copy"
     if bracket.bad is None:
-        return f"the SLO holds at {bracket.good} per copy{expected}"
-    return f"the SLO holds at {bracket.good} and is missed at {bracket.bad} per copy{expected}"
+        return f"the SLO holds at {bracket.good} per copy"
+    return f"the SLO holds at {bracket.good} and is missed at {bracket.bad} per copy"
+
+
+def _expected(crossing: float | None) -> str:
+    return "" if crossing is None else f"; it is expected to be missed from {crossing:.0f} on"
 
 
 GOALS: Mapping[Goal, Callable[[View], Step]] = {

@@ -1,8 +1,9 @@
 """Between a load that is good and one that is not: how to close in on the highest good one.
 
 Loads differ by factors, so everything is measured in factors: a bracket is closed when its ends differ by at most
-`CLOSE`. Where a crossing is expected, the next levels lie just below and just above it; where none is, or where
-expectation has failed often enough, the bracket is halved.
+`CLOSE`, or by at most `TRUSTED` where the crossing is expected close to the good end. Where a crossing is expected, the
+next levels lie just below and just above it; where none is, or where expectation has failed often enough, the bracket
+is halved.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 CLOSE = 1.1  # ends that differ by this factor or less: the highest good load is known within 10 %
-TRUSTED = 1.3  # ends that differ by this factor or less, with the crossing expected within `CLOSE` of the good one
+TRUSTED = 1.2  # ends that differ by this factor or less, with the crossing expected within `CLOSE` of the good one
 FARTHEST = 8.0  # most that one level may lie outside of what was measured, as a factor: load above the knee costs time
 DOUBLE = 2.0
 BESIDE = math.sqrt(CLOSE)  # the first look is so far below an expected crossing
@@ -32,18 +33,19 @@ class Bracket:
     good: int | None
     bad: int | None
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the ends themselves are near enough: within `CLOSE`, or no load lies between."""
+        return self.good is not None and self.bad is not None and self.bad <= max(self.good + 1, self.good * CLOSE)
+
     def is_closed(self, crossing: float | None) -> bool:
         """Whether the highest good load is known well enough: by both ends, or by what is expected between them."""
-        if self.good is None or self.bad is None:
-            return False
-        if self.bad <= max(self.good + 1, self.good * CLOSE):
-            return True
-        return crossing is not None and self.bad <= self.good * TRUSTED and crossing <= self.good * CLOSE
+        if self.good is None or self.bad is None or crossing is None:
+            return self.is_narrow
+        return self.is_narrow or (self.bad <= self.good * TRUSTED and crossing <= self.good * CLOSE)
 
 
-def between(
-    bracket: Bracket, bottom: int, top: int, crossing: float | None, measured: Collection[int], *, trusted: bool = True
-) -> int | None:
+def between(bracket: Bracket, bottom: int, top: int, crossing: float | None, measured: Collection[int]) -> int | None:
     """Choose the load to measure next; None when the bracket is closed or the range ends.
 
     Args:
@@ -52,11 +54,10 @@ def between(
         top: The highest.
         crossing: Where good loads are expected to end; None when they aren't expected to, or nothing is expected.
         measured: Every load that was measured.
-        trusted: Whether an expected crossing just above the good end closes a bracket that is nearly closed.
     """
     good, bad = bracket.good, bracket.bad
     if good is not None and bad is not None:
-        return None if bracket.is_closed(crossing if trusted else None) else _inside(good, bad, crossing, measured)
+        return None if bracket.is_closed(crossing) else _inside(good, bad, crossing, measured)
     if good is not None:
         return _above(good, top, crossing, measured)
     return _below(bad, bottom, crossing, measured) if bad is not None else None

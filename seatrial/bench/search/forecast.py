@@ -54,15 +54,15 @@ class Forecast:
         """Return how long a level takes; None when nothing is known."""
         return None if self.latency_ms is None else self.rounds * self.latency_ms(concurrency) / MS_PER_S
 
-    def misses(self, concurrency: float) -> bool:
-        """Tell whether an objective on latency is expected to be missed."""
-        return any(burden(concurrency) > 1 for burden in self.burdens)
+    def misses(self, concurrency: float, share: float = 1.0) -> bool:
+        """Tell whether an objective on latency is expected to be missed, or a share of its bound to be passed."""
+        return any(burden(concurrency) > share for burden in self.burdens)
 
-    def first_miss(self, low: int, high: int) -> float | None:
+    def first_miss(self, low: int, high: int, share: float = 1.0) -> float | None:
         """Return the lowest concurrency of a range that is expected to miss; None when none is."""
         at = float(low)
         while at <= high:
-            if self.misses(at):
+            if self.misses(at, share):
                 return at
             at *= STEP
         return None

@@ -26,13 +26,20 @@ def toward_most_goodput(view: View) -> Step:
     lower = view.valid[at - 1] if at else None
     upper = view.valid[at + 1] if at + 1 < len(view.valid) else None
     so_far = f"the most goodput so far is {_goodput(best):.2f} requests/s at {best.concurrency} per copy"
+    if not _goodput(best):
+        return _without_goodput(view, so_far)
     if upper is None and best.concurrency < view.top:
-        return NextLevel(
-            concurrency=_outside(view, best, up=_goodput(best) > 0), because=f"{so_far}, the highest level"
-        )
+        return NextLevel(concurrency=_outside(view, best, up=True), because=f"{so_far}, the highest level")
     if lower is None and best.concurrency > view.bottom:
         return NextLevel(concurrency=_outside(view, best, up=False), because=f"{so_far}, the lowest level")
     return _inside(best, lower, upper, so_far)
+
+
+def _without_goodput(view: View, so_far: str) -> Step:
+    lowest = view.valid[0]
+    if lowest.concurrency <= view.bottom:
+        return Stop(because=f"{so_far}, the lowest level")
+    return NextLevel(concurrency=_outside(view, lowest, up=False), because=f"{so_far}: less load")
 
 
 def _outside(view: View, best: LevelResult, *, up: bool) -> int:
@@ -45,17 +52,28 @@ def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | N
     here = best.concurrency
     gaps = [(_gap(here, one), one.concurrency) for one in (lower, upper) if one is not None and _is_open(best, one)]
     if not gaps:
-        return Stop(because=f"{so_far}: known within 10 %, or neighbours are as good")
+        return Stop(because=f"{so_far}: {_why_known(best, lower, upper)}")
     gap, end = max(gaps)
     wanted = here * (end / here) ** GOLDEN
     low, high = min(here, end), max(here, end)
     return NextLevel(concurrency=min(max(round(wanted), low + 1), high - 1), because=f"{so_far}; {gap:.1f} times apart")
 
 
+def _why_known(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None) -> str:
+    beside = (one for one in (lower, upper) if one is not None)
+    as_good = [one for one in beside if not _is_near(best, one)]
+    if not as_good:
+        return "known within 10 %"
+    named = " and ".join(str(one.concurrency) for one in as_good)
+    return f"as much, within {FLAT * 100:.0f} %, as at {named}"
+
+
 def _is_open(best: LevelResult, neighbour: LevelResult) -> bool:
-    if abs(best.concurrency - neighbour.concurrency) <= 1 or _gap(best.concurrency, neighbour) <= CLOSE:
-        return False
-    return _goodput(neighbour) < (1 - FLAT) * _goodput(best)
+    return not _is_near(best, neighbour) and _goodput(neighbour) < (1 - FLAT) * _goodput(best)
+
+
+def _is_near(best: LevelResult, neighbour: LevelResult) -> bool:
+    return abs(best.concurrency - neighbour.concurrency) <= 1 or _gap(best.concurrency, neighbour) <= CLOSE
 
 
 def _gap(here: int, neighbour: LevelResult) -> float:

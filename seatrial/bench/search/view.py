@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.bench.search.forecast import Forecast, forecast
 
@@ -14,7 +16,21 @@ if TYPE_CHECKING:
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import LevelResult
 
+NARROW = 0.9  # of a bound: what is above holds, but not by much
+APART = 2.0  # as a factor: a wider stretch without a level is worth a look
 VOID_MARGIN = 1.25  # a client that was the limit at C isn't asked for more than C / 1.25
+
+
+class Unsure(NamedTuple):
+    """A stretch of loads over which the SLO may be missed, although it holds at its upper end."""
+
+    low: float
+    high: int
+
+    @property
+    def middle(self) -> int:
+        """The load halfway, as factors go."""
+        return math.floor(math.sqrt(self.low * self.high))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +74,20 @@ class View:
     def missed(self) -> int | None:
         """The lowest level that misses the SLO."""
         return min((level.concurrency for level in self.valid if not level.meets_slo), default=None)
+
+    @property
+    def unsure(self) -> Unsure | None:
+        """The lowest wide stretch without a level, below one that holds, over which it is expected to hold narrowly.
+
+        Latency need not rise with load everywhere: a step of the batch may miss the SLO where more load meets it.
+        """
+        held = self.held or 0
+        holding = [level.concurrency for level in self.valid if level.concurrency <= held]
+        for low, high in pairwise([self.bottom, *holding]):
+            narrow = self.forecast.first_miss(low, high, NARROW)
+            if narrow is not None and high > narrow * APART:
+                return Unsure(narrow, high)
+        return None
 
     @property
     def crossing(self) -> float | None:

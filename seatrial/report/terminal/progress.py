@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
+from seatrial.bench.budget import budget_s
 from seatrial.bench.events import LevelAdvanced, LevelEnded, LevelStarted, Told
 from seatrial.report.terminal.tables import UNKNOWN, add_row, short, table
 from seatrial.units import S_PER_HOUR, S_PER_MINUTE
@@ -61,7 +62,7 @@ class TrialScreen:
         rows = table(numbers=_NUMBERS, words=())
         rows.add_column("", justify="left", overflow="fold")
         for level in self.levels:
-            add_row(rows, *level_cells(level))
+            add_row(rows, *level_cells(level, has_slo=bool(self.request.objectives)))
         return Group(rows, Text(self._running(), style="bold"), Text(self._spent(), style="dim"))
 
     def _running(self) -> str:
@@ -74,7 +75,7 @@ class TrialScreen:
         return f"{load}{told}: {self.started.because}"
 
     def _spent(self) -> str:
-        left_s = max(0.0, self.request.load.budget_s - self.elapsed_s)
+        left_s = max(0.0, budget_s(self.request) - self.elapsed_s)
         return f"{minutes(self.elapsed_s)} gone, {minutes(left_s)} left at most{self._cost()}"
 
     def _cost(self) -> str:
@@ -85,26 +86,28 @@ class TrialScreen:
         return f", {usd:.2f} USD of instances so far"
 
 
-def level_cells(level: LevelResult) -> tuple[str, ...]:
+def level_cells(level: LevelResult, *, has_slo: bool = True) -> tuple[str, ...]:
     """Return a level as a row: concurrency, throughput, three latencies, answers, and what is to be said of it."""
+    rate = level.offered_requests_per_s
     return (
-        str(level.concurrency) if level.offered_requests_per_s is None else f"{level.offered_requests_per_s:g}/s",
+        str(level.concurrency) if rate is None else f"{short(rate)}/s",
         short(level.output_tok_s),
         _p95(level.ttft_ms),
         _p95(level.tpot_ms),
         _p95(level.e2e_latency_ms),
         f"{level.succeeded}/{level.requests}",
-        _remark(level),
+        _remark(level, has_slo=has_slo),
     )
 
 
-def level_line(level: LevelResult) -> str:
+def level_line(level: LevelResult, *, has_slo: bool = True) -> str:
     """Return a level as one line of words, where there is no table."""
-    load, speed, ttft, tpot, e2e, answered, remark = level_cells(level)
-    return (
-        f"concurrency {load}: {speed} tok/s, TTFT p95 {ttft} ms, TPOT p95 {tpot} ms, E2E p95 {e2e} ms, "
-        f"{answered}: {remark}"
-    )
+    load, speed, ttft, tpot, e2e, answered, remark = level_cells(level, has_slo=has_slo)
+    load = f"concurrency {load}" if level.offered_requests_per_s is None else f"{load.removesuffix('/s')} requests/s"
+    told = f"{answered} answered" + (f": {remark}" if remark else "")
+    if not level.succeeded:
+        return f"{load}: {told}"
+    return f"{load}: {speed} tok/s, TTFT p95 {ttft} ms, TPOT p95 {tpot} ms, E2E p95 {e2e} ms, {told}"
 
 
 def minutes(seconds: float) -> str:
@@ -117,9 +120,12 @@ def _p95(measured: Distribution | None) -> str:
     return UNKNOWN if measured is None else short(measured.p95)
 
 
-def _remark(level: LevelResult) -> str:
+def _remark(level: LevelResult, *, has_slo: bool) -> str:
     if level.void_because:
         return f"void: {level.void_because}"
     repeated = sum(level.retried.values())
-    again = f"; {repeated} repeated" if repeated else ""
-    return ("meets the SLO" if level.meets_slo else "; ".join(level.misses) or "no request succeeded") + again
+    if level.meets_slo:
+        judged = "meets the SLO" if has_slo else ""
+    else:
+        judged = "; ".join(level.misses) or "no request succeeded"
+    return "; ".join(part for part in (judged, f"{repeated} repeated" if repeated else "") if part)

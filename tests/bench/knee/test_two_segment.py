@@ -102,3 +102,9 @@ def squares_with_a_bend_at(at: float, points: list[Point]) -> float:
                 matrix[other] = [a - factor * b for a, b in zip(matrix[other], matrix[pivot], strict=True)]
     h, a, b = (matrix[i][3] / matrix[i][i] for i in range(3))
     return math.fsum((y - h - a * row[1] - b * row[2]) ** 2 for row, y in zip(rows, ys, strict=True))
+
+
+def test_rates_with_the_same_number_in_flight_are_one_level(level: MakeLevel) -> None:
+    """An open loop's levels are rates; those of a fast server all have one request in flight."""
+    knee = two_segment_knee([level(1, output_tok_s=10.0 * rate, offered_requests_per_s=rate) for rate in (1, 2, 4, 8)])
+    assert knee.because == "1 levels with a throughput are too few, 4 are needed"

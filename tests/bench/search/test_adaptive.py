@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seatrial.bench.knee import slo_knee, two_segment_knee
 from seatrial.bench.prior import Prior
 from seatrial.bench.search import NextLevel, Stop, next_level
+from seatrial.bench.search.bend import doublings
 from tests.bench.conftest import make_level
 from tests.bench.search.conftest import Line, searched
 
@@ -95,18 +97,86 @@ def test_an_slo_missed_at_the_lowest_level(adaptive: MakeRequest, level: MakeLev
 
 
 def test_an_slo_met_at_the_highest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
-    found = searched(adaptive(concurrency_levels=(1, 64)), lambda load: LINE.measure(level, load))
+    request = adaptive(concurrency_levels=(1, 64), goal="max_concurrency")
+    found = searched(request, lambda load: LINE.measure(level, load))
+    assert found.loads == [16, 32, 64]
     assert found.stopped == "the SLO holds at 64 per copy, the highest level"
 
 
+def test_a_throughput_without_a_bend_is_followed_to_the_highest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
+    straight = Line(each_ms=0)
+    found = searched(adaptive(concurrency_levels=(1, 64)), lambda load: straight.measure(level, load))
+    assert found.loads == [16, 32, 64, 8, 1]
+    assert found.stopped == (
+        "the SLO holds up to 64 per copy; 64 per copy give 93 % of the highest throughput; "
+        "one straight line explains the throughput between 1 and 64 per copy, off by 0.0 tok/s in the mean"
+    )
+
+
+FULL = Line(batch=24, bound_ms=60_000)  # 24 requests are batched; more load only queues, and the SLO allows it
+
+
 def test_over_saturation_ends_the_climb(adaptive: MakeRequest, level: MakeLevel) -> None:
-    # 24 requests are batched; an SLO that allows a minute of queueing is no reason to measure it
-    full = Line(batch=24, bound_ms=60_000)
-    found = searched(adaptive(objectives=()), lambda load: full.measure(level, load))
-    assert max(found.loads) <= 128
-    assert found.stopped.startswith("from ")
-    assert "more load only queues" in found.stopped
-    assert found.stopped.endswith("per copy are the least that give 93% of the highest throughput")
+    found = searched(adaptive(objectives=()), lambda load: FULL.measure(level, load))
+    assert found.loads == [16, 32, 64, 8, 4, 1]
+    assert found.reasons[1:4] == [
+        "throughput may grow above 16 per copy",
+        "throughput may grow above 32 per copy",
+        "32 per copy give 93 % of the highest throughput: where it bends shows below",
+    ]
+    assert found.stopped == (
+        "32 per copy give 93 % of the highest throughput; two straight lines meet at 22.4 per copy: "
+        "from 84.9 to 0.0 tok/s for each further request in flight"
+    )
+
+
+def test_a_plan_leads_to_the_load_that_fills_the_endpoint(adaptive: MakeRequest, level: MakeLevel) -> None:
+    request = adaptive(objectives=(), prior=FULL.prior(3.0), gate_concurrency=4)
+    found = searched(request, lambda load: FULL.measure(level, load))
+    assert found.loads == [4, 32, 64, 16, 8, 1]
+    assert found.reasons[1] == "throughput is expected to be full from 28 per copy on"
+
+
+@pytest.mark.parametrize("gate", [1, 4, 16, 64])
+@pytest.mark.parametrize("batch", [12, 24, 50, 100])
+def test_the_bend_is_the_one_that_a_full_sweep_shows(
+    adaptive: MakeRequest, level: MakeLevel, gate: int, batch: int
+) -> None:
+    full = replace(FULL, batch=batch)
+    sweep = two_segment_knee([full.measure(level, 2**power) for power in range(10)])
+    found = searched(adaptive(objectives=(), gate_concurrency=gate), lambda load: full.measure(level, load))
+    assert is_right(two_segment_knee(found.levels).concurrency, sweep.concurrency or 0)
+
+
+def test_levels_of_the_doubling_sweep_end_at_the_top() -> None:
+    assert doublings(1, 8) == [1, 2, 4, 8]
+    assert doublings(3, 20) == [3, 6, 12, 20]
+    assert doublings(5, 5) == [5]
+
+
+def test_a_bracket_that_is_closed_by_expectation_says_so(adaptive: MakeRequest, level: MakeLevel) -> None:
+    # 94 and 112 differ by more than 10 %; the power law between them crosses 2,000 ms at 101 to 102
+    levels = [LINE.measure(level, load) for load in (16, 94, 112)]
+    assert next_level(adaptive(gate_concurrency=94), levels, left_s=600) == Stop(
+        because="the SLO holds at 94 and is missed at 112 per copy; it is expected to be missed from 102 on"
+    )
+
+
+def test_ends_without_a_load_between_them_say_so(adaptive: MakeRequest, level: MakeLevel) -> None:
+    levels = [Line(alone_ms=1_955).measure(level, load) for load in (2, 4, 5)]  # 2,005 ms at 5
+    assert next_level(adaptive(gate_concurrency=4), levels, left_s=600) == Stop(
+        because="the SLO holds at 4 and is missed at 5 per copy: no load lies between"
+    )
+
+
+def test_a_narrow_hold_over_a_wide_stretch_is_looked_into(adaptive: MakeRequest, level: MakeLevel) -> None:
+    # the SLO is missed from 5 to 8 in flight, met again up to 30 and then missed for good
+    flat = Line(alone_ms=1_900, each_ms=1)
+    slower = {load: 1.2 if 5 <= load <= 8 else 1.0 for load in range(1, 31)}
+    request = adaptive(gate_concurrency=4, goal="max_concurrency", prior=flat.prior())
+    found = searched(request, lambda load: flat.measure(level, load, slower=slower.get(load, 1.1)))
+    assert "the SLO is expected to hold only narrowly from 4 to 10 per copy: a look between" in found.reasons
+    assert slo_knee(found.levels).concurrency == 4
 
 
 def test_the_highest_concurrency_is_sought_through_saturation(adaptive: MakeRequest, level: MakeLevel) -> None:
@@ -162,3 +232,17 @@ def test_the_most_goodput_is_found_where_the_slo_begins_to_be_missed(adaptive: M
     best = max(found.levels, key=lambda one: one.goodput_requests_per_s or 0.0)
     assert is_right(best.concurrency, 100)
     assert found.stopped.startswith(f"the most goodput so far is {best.goodput_requests_per_s:.2f} requests/s at")
+
+
+def test_no_goodput_anywhere_ends_at_the_lowest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
+    slow = Line(alone_ms=2_500)
+    found = searched(adaptive(goal="max_goodput", gate_concurrency=2), lambda load: slow.measure(level, load))
+    assert found.loads == [2, 1]
+    assert found.stopped == "the most goodput so far is 0.00 requests/s at 1 per copy, the lowest level"
+
+
+def test_neighbours_with_as_much_goodput_are_named(adaptive: MakeRequest, level: MakeLevel) -> None:
+    levels = [level(load, goodput_requests_per_s=rate) for load, rate in ((8, 4.95), (16, 5.0), (32, 4.95))]
+    assert next_level(adaptive(goal="max_goodput"), levels, left_s=600) == Stop(
+        because="the most goodput so far is 5.00 requests/s at 16 per copy: as much, within 2 %, as at 8 and 32"
+    )

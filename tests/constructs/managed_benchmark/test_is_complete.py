@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -86,3 +86,37 @@ def test_a_deletion_never_waits_for_ever(delete: JobEvent, sagemaker: SageMakerC
 def test_a_deletion_without_a_job_is_complete(delete: JobEvent, sagemaker: SageMakerClient, service: Stubber) -> None:
     absent(service)
     assert respond(delete, sagemaker, now_s=1100.0) == {"IsComplete": True}
+
+
+def test_a_job_that_could_not_be_started_is_reported_and_fails_nothing(
+    started: JobEvent, sagemaker: SageMakerClient, service: Stubber
+) -> None:
+    completion = respond({**started, "NotStarted": "The account's limit is 2 jobs"}, sagemaker, now_s=1000.0)
+    assert completion == {
+        "IsComplete": True,
+        "Data": {
+            "JobArn": "unknown",
+            "Status": "unknown",
+            "OutputUri": OUTPUT,
+            "FailureReason": "The account's limit is 2 jobs",
+        },
+    }
+
+
+def test_a_deletion_that_could_stop_nothing_is_complete(
+    delete: JobEvent, sagemaker: SageMakerClient, service: Stubber
+) -> None:
+    assert respond({**delete, "NotStarted": "throttled"}, sagemaker, now_s=1000.0) == {"IsComplete": True}
+
+
+@pytest.mark.parametrize("kind", ["Create", "Delete"])
+def test_a_call_that_fails_is_made_again_until_the_wait_is_over(
+    delete: JobEvent, sagemaker: SageMakerClient, service: Stubber, kind: Literal["Create", "Delete"]
+) -> None:
+    event: JobEvent = {**delete, "RequestType": kind}
+    for _ in range(2):
+        service.add_client_error("describe_ai_benchmark_job", "ThrottlingException", "Rate exceeded")
+    assert respond(event, sagemaker, now_s=1000.0) == {"IsComplete": False}
+    completion = respond(event, sagemaker, now_s=OVERDUE_S)
+    assert completion["IsComplete"]
+    assert completion.get("Data", {}).get("Status") == (None if kind == "Delete" else "unknown")

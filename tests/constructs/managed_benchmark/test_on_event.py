@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from botocore.exceptions import ClientError
 
 from seatrial.local.aws.api_model import check_request
-from seatrial_cdk.managed_benchmark.runtime.on_event import StillStoppingError, respond
+from seatrial_cdk.managed_benchmark.runtime.on_event import respond
 
 if TYPE_CHECKING:
     from botocore.stub import Stubber
@@ -83,9 +83,10 @@ def test_a_job_that_is_being_stopped_is_in_the_way(
     create: JobEvent, sagemaker: SageMakerClient, service: Stubber
 ) -> None:
     service.add_response("describe_ai_benchmark_job", described("Stopping"), NAMED)
-    with pytest.raises(StillStoppingError) as refused:
-        respond(create, sagemaker, now_s=1000.0)
-    assert str(refused.value) == f"The benchmark job {JOB} is being stopped; deploy again when it is"
+    assert respond(create, sagemaker, now_s=1000.0) == {
+        **ANSWERED,
+        "NotStarted": f"The benchmark job {JOB} is being stopped; deploy again when it is",
+    }
 
 
 def test_two_deliveries_of_one_request_start_one_job(
@@ -97,13 +98,29 @@ def test_two_deliveries_of_one_request_start_one_job(
     assert respond(create, sagemaker, now_s=1000.0) == ANSWERED
 
 
-def test_a_refused_creation_fails_the_resource_in_the_services_words(
+def test_a_refused_creation_is_told_in_the_services_words_and_fails_nothing(
     create: JobEvent, sagemaker: SageMakerClient, service: Stubber
 ) -> None:
     absent(service)
     service.add_client_error("create_ai_benchmark_job", "ResourceLimitExceeded", "The account's limit is 2 jobs")
-    with pytest.raises(ClientError, match="limit is 2 jobs"):
-        respond(create, sagemaker, now_s=1000.0)
+    assert respond(create, sagemaker, now_s=1000.0) == {
+        **ANSWERED,
+        "NotStarted": "An error occurred (ResourceLimitExceeded) when calling the CreateAIBenchmarkJob operation: "
+        "The account's limit is 2 jobs",
+    }
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+def test_a_boto3_that_is_older_than_the_jobs_api_fails_nothing(
+    delete: JobEvent, sagemaker: SageMakerClient, kind: Literal["Create", "Update", "Delete"]
+) -> None:
+    """A stack that is rolled back or deleted would be stuck."""
+    older: Any = SimpleNamespace(exceptions=sagemaker.exceptions)
+    answer = respond({**delete, "RequestType": kind}, older, now_s=1000.0)
+    assert answer == {
+        **ANSWERED,
+        "NotStarted": "'types.SimpleNamespace' object has no attribute 'describe_ai_benchmark_job'",
+    }
 
 
 def test_a_deletion_stops_the_job_that_runs(delete: JobEvent, sagemaker: SageMakerClient, service: Stubber) -> None:

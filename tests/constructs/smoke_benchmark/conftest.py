@@ -168,7 +168,7 @@ def progress(passed: TrialResult) -> TrialProgress:
     )
 
 
-def refuse(key: str, *_: str) -> str:
+def refuse(key: str, *_: object) -> str:
     raise UnavailableError(f"{key}: SlowDown")
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NOW_S = 2000.0
 DOCUMENT = "trials/dev-chat/b/create-1.json"
+RUN = "runs/dev-chat/create-1/run-1.json"
 PAUSE = "runs/dev-chat/scaling.json"
 BEFORE = {"DynamicScalingInSuspended": False}
 
@@ -57,6 +58,7 @@ def test_a_running_trial_loses_the_turn_and_is_waited_for(deletion: CustomResour
     assert begun(deletion, running) == {
         "PhysicalResourceId": "smoke-benchmark-dev-chat",
         "Stopping": DOCUMENT,
+        "StoppingRun": RUN,
         "StoppedAt": NOW_S,
         "Clear": False,
     }
@@ -90,6 +92,18 @@ def test_a_trial_that_does_not_stop_is_waited_for_a_minute(
     assert end_deletion(event, running, scaling, now_s=NOW_S + 60.0) == {"IsComplete": False}
     assert scaling.calls == []
     assert end_deletion(event, running, scaling, now_s=NOW_S + 61.0) == {"IsComplete": True}
+    assert scaling.states == {"dev-chat-model": BEFORE}
+
+
+def test_a_trial_that_was_stopped_between_two_runs_is_not_waited_for(
+    deletion: CustomResourceEvent, running: DictStore, scaling: DictScaling
+) -> None:
+    """There is no function that would write its document."""
+    running.write(RUN, json.dumps({"alive_at_s": NOW_S - 1.0, "paused": False}))
+    event: CustomResourceEvent = {**deletion, **begun(deletion, running)}
+    assert end_deletion(event, running, scaling, now_s=NOW_S + 5.0) == {"IsComplete": False}
+    running.write(RUN, json.dumps({"alive_at_s": NOW_S + 6.0, "paused": True}))
+    assert end_deletion(event, running, scaling, now_s=NOW_S + 7.0) == {"IsComplete": True}
     assert scaling.states == {"dev-chat-model": BEFORE}
 
 

@@ -13,7 +13,19 @@ from seatrial_cdk.smoke_benchmark.runtime.is_complete import (
     respond,
 )
 from seatrial_cdk.smoke_benchmark.runtime.turn import read_turn, take_turn
-from tests.constructs.smoke_benchmark.waiting import BEFORE, KEY, NOTE, PAUSE, REPORT, STARTED_S, URI, Starter, beside
+from tests.constructs.smoke_benchmark.conftest import refuse
+from tests.constructs.smoke_benchmark.waiting import (
+    BEFORE,
+    DUE_S,
+    KEY,
+    NOTE,
+    PAUSE,
+    REPORT,
+    STARTED_S,
+    URI,
+    Starter,
+    beside,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +33,7 @@ if TYPE_CHECKING:
     from seatrial.bench.result import TrialResult
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
-    from tests.constructs.conftest import DictScaling
+    from tests.constructs.conftest import DictScaling, DictStore
 
 
 def test_a_paused_trial_goes_on_in_the_next_run(
@@ -114,3 +126,60 @@ def test_a_result_of_another_release_ends_the_wait(
     with pytest.raises(TrialNotPassedError) as raised:
         respond(started, beside(store, scaling), now_s=STARTED_S)
     assert "could not be made: another release wrote its result: trial result: " in str(raised.value)
+
+
+class TestACallOfAwsThatFails:
+    """The framework takes an error of this function for its final answer."""
+
+    @pytest.fixture
+    def started(
+        self, started: CustomResourceEvent, store: DictStore, monkeypatch: pytest.MonkeyPatch
+    ) -> CustomResourceEvent:
+        """Return a request whose trial was ordered before its store could be read no more."""
+        monkeypatch.setattr(store, "read", refuse)
+        return started
+
+    @pytest.mark.parametrize("mode", ["rollback", "report"])
+    def test_is_made_again_at_the_next_look(
+        self,
+        started: CustomResourceEvent,
+        store: DictStore,
+        scaling: DictScaling,
+        capsys: pytest.CaptureFixture[str],
+        mode: str,
+    ) -> None:
+        started["ResourceProperties"]["Mode"] = mode
+        assert respond(started, beside(store, scaling), now_s=DUE_S) == {"IsComplete": False}
+        assert capsys.readouterr().out == f"to be looked at again: {KEY}: SlowDown\n"
+
+    def test_rolls_back_when_there_is_no_next_look(
+        self, started: CustomResourceEvent, store: DictStore, scaling: DictScaling
+    ) -> None:
+        with pytest.raises(TrialNotPassedError) as raised:
+            respond(started, beside(store, scaling), now_s=DUE_S + 1.0)
+        assert str(raised.value) == (f"The sea trial of dev-chat could not be made: {KEY}: SlowDown (result: unknown)")
+
+    def test_never_fails_a_deployment_that_only_reports(
+        self, started: CustomResourceEvent, store: DictStore, scaling: DictScaling, unverified: dict[str, str]
+    ) -> None:
+        started["ResourceProperties"]["Mode"] = "report"
+        assert respond(started, beside(store, scaling), now_s=DUE_S + 1.0) == {
+            "IsComplete": True,
+            "Data": {**unverified, "Verdict": "error"},
+        }
+
+
+def test_a_passed_trial_waits_until_scaling_goes_on(
+    started: CustomResourceEvent,
+    store: DictStore,
+    scaling: DictScaling,
+    passed: TrialResult,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store.write(PAUSE, NOTE)
+    store.write(KEY, passed.to_json())
+    with monkeypatch.context() as throttled:
+        throttled.setattr(scaling, "suspend", refuse)
+        assert respond(started, beside(store, scaling), now_s=STARTED_S) == {"IsComplete": False}
+    assert respond(started, beside(store, scaling), now_s=STARTED_S + 20.0)["IsComplete"] is True
+    assert scaling.states == {"dev-chat-model": BEFORE}

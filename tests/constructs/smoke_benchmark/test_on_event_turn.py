@@ -86,3 +86,18 @@ def test_another_endpoint_name_is_another_resource(update: CustomResourceEvent, 
 def test_an_older_release_that_is_rolled_back_to_names_no_image(create: CustomResourceEvent, store: TrialStore) -> None:
     del create["ResourceProperties"]["Image"]
     assert respond(create, store, Stack("CREATE_IN_PROGRESS"), now_s=NOW_S).get("StartedAt") == NOW_S
+
+
+def test_a_run_that_cannot_be_ordered_is_left_to_is_complete(
+    create: CustomResourceEvent, store: TrialStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A creation that failed here would get no deletion, and its documents would keep the bucket."""
+
+    def refuse(_: object) -> None:
+        raise UnavailableError("starting the trial's runner: TooManyRequestsException")
+
+    stack = Stack("CREATE_IN_PROGRESS")
+    monkeypatch.setattr(stack, "start_runner", refuse)
+    answer = respond(create, store, stack, now_s=NOW_S)
+    assert answer == {"PhysicalResourceId": "smoke-benchmark-dev-chat", "StartedAt": NOW_S}
+    assert capsys.readouterr().out == "run 1 is not ordered: starting the trial's runner: TooManyRequestsException\n"

@@ -9,6 +9,7 @@ import pytest
 
 from seatrial.errors import BenchError
 from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import ALL_SUSPENDED
+from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
 from tests.constructs.smoke_benchmark.conftest import BEFORE, COMPONENT, PAUSE, TRIAL
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class TestScaling:
         run(order, lambda _: passed)
         assert (scaling.calls, store.read(PAUSE)) == ([], None)
 
-    def test_that_cannot_be_restored_is_an_error_and_stays_written_down(
+    def test_that_cannot_be_restored_stays_written_down_and_spoils_no_result(
         self,
         order: TrialOrder,
         run: Callable[..., ScriptedTrial],
@@ -66,16 +67,19 @@ class TestScaling:
         scaling: DictScaling,
         passed: TrialResult,
         monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
+        """`is_complete` restores it before it answers."""
         scaling.states[COMPONENT] = BEFORE
         suspend = scaling.suspend
 
         def refuse(component: str, state: SuspendedStateTypeDef) -> None:
             if state == BEFORE:
-                raise RuntimeError("throttled")
+                raise UnavailableError("resuming: throttled")
             suspend(component, state)
 
         monkeypatch.setattr(scaling, "suspend", refuse)
         run(order, lambda _: passed)
-        assert store.read(TRIAL) == '{"error": "throttled"}'
+        assert store.read(TRIAL) == passed.to_json()
+        assert capsys.readouterr().out.startswith("scaling is left to is_complete: resuming: throttled\n")
         assert json.loads(store.read(PAUSE) or "")["before"] == BEFORE

@@ -51,6 +51,31 @@ def test_a_forbidden_text_is_not_a_missing_one(store: S3TrialStore) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("AccessDenied", "runner is not authorized to perform: kms:Decrypt on the resource of this ciphertext"),
+        ("KMS.DisabledException", "the key is disabled"),
+        ("KMS.KMSInvalidStateException", "the key is pending deletion"),
+        ("KMS.NotFoundException", "the key does not exist"),
+    ],
+)
+def test_a_text_of_a_key_that_is_gone_is_a_missing_one(store: S3TrialStore, code: str, message: str) -> None:
+    """Else a stack that got another KMS key could never be tried again."""
+    with Stubber(store.client) as stub:
+        stub.add_client_error("get_object", code, message, http_status_code=400)
+        assert store.read(KEY) is None
+
+
+def test_texts_that_s3_could_not_remove_are_told(store: S3TrialStore) -> None:
+    with Stubber(store.client) as stub:
+        stub.add_response("list_objects_v2", {"Contents": [{"Key": "a"}, {"Key": "b"}]})
+        stub.add_response("delete_objects", {"Errors": [{"Key": "b", "Code": "InternalError"}]})
+        with pytest.raises(UnavailableError) as raised:
+            store.clear("dev-chat")
+    assert str(raised.value) == "emptying s3://results: 1 texts are left, the first, b: InternalError"
+
+
 def test_the_texts_of_an_endpoint_are_removed_folder_by_folder(store: S3TrialStore) -> None:
     with Stubber(store.client) as stub:
         for folder, keys in CONTENTS.items():

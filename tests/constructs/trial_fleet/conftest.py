@@ -16,6 +16,7 @@ from seatrial_cdk.smoke_benchmark.runtime.fleet import Fleet
 from seatrial_cdk.smoke_benchmark.runtime.turn import take_turn
 from seatrial_cdk.smoke_benchmark.trial_results import TrialResults
 from seatrial_cdk.trial_fleet.trial_fleet import TrialFleet
+from tests.constructs.smoke_benchmark.conftest import Clock
 from tests.constructs.trial_fleet.written_course import TRIAL, Bus, WrittenCourse
 from tests.sample_plan import sample_plan
 from tests.stacks.conftest import serving
@@ -63,7 +64,14 @@ def bus() -> Bus:
 
 
 @pytest.fixture
-def fleet(store: DictStore, scaling: DictScaling, bus: Bus, course: WrittenCourse, order: TrialOrder) -> Fleet:
+def clock() -> Clock:
+    return Clock(1010.0)
+
+
+@pytest.fixture
+def fleet(
+    store: DictStore, scaling: DictScaling, bus: Bus, course: WrittenCourse, order: TrialOrder, clock: Clock
+) -> Fleet:
     take_turn(store, "dev-chat", "request-1", document=TRIAL, now_s=1000.0)
     return Fleet(
         order=order,
@@ -73,5 +81,6 @@ def fleet(store: DictStore, scaling: DictScaling, bus: Bus, course: WrittenCours
         course=course,
         region="us-east-1",
         sockets_per_function=4,
-        now_s=lambda: 1010.0,
+        now_s=clock,
+        beside=clock.beside,
     )

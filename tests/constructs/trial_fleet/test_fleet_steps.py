@@ -10,15 +10,20 @@ import pytest
 
 from seatrial.bench.course import Stop
 from seatrial.bench.progress import TrialProgress
-from seatrial_cdk.smoke_benchmark.runtime.fleet_steps import take_step, words_of
+from seatrial_cdk.smoke_benchmark.runtime.fleet_steps import sleep_until, take_step, words_of
 from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import ALL_SUSPENDED, NONE_SUSPENDED
+from seatrial_cdk.smoke_benchmark.runtime.trial_run import Lease, read_lease
 from seatrial_cdk.smoke_benchmark.runtime.turn import read_turn, take_turn, write_turn
 from tests.constructs.conftest import DictScaling, DictStore, level, passing_result
+from tests.constructs.smoke_benchmark.conftest import refuse
 from tests.constructs.trial_fleet.written_course import BEGUN, COMPONENT, ROUND, TRIAL, Bus, WrittenCourse, step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seatrial_cdk.smoke_benchmark.runtime.fleet import Fleet
     from seatrial_cdk.smoke_benchmark.runtime.fleet_calls import Failure, StepCall
+    from tests.constructs.smoke_benchmark.conftest import Clock
 
 
 def test_a_run_begins_with_proof_and_a_lease(fleet: Fleet, store: DictStore, scaling: DictScaling) -> None:
@@ -44,6 +49,69 @@ def test_a_run_goes_on_from_the_checkpoint_of_the_one_before(fleet: Fleet, store
     store.write("runs/dev-chat/request-1/progress.json", before.to_json())
     step(fleet, "begin")
     assert fleet.round(0).progress() == replace(before, runs=2)
+
+
+def test_a_run_gives_signs_of_life_while_a_component_wakes(
+    fleet: Fleet, store: DictStore, course: WrittenCourse, clock: Clock
+) -> None:
+    """`is_complete` takes a run that is silent for three minutes for dead."""
+    course.beginning = lambda _: clock.wait(300.0)
+    step(fleet, "begin")
+    lease = read_lease(store, "dev-chat", "request-1", 1)
+    assert lease is not None
+    assert lease.alive_at_s > 1010.0 + 300.0 - 40.0
+    assert clock.acts == []
+
+
+def test_a_component_that_wakes_longer_than_a_function_runs_is_woken_by_the_next_run(
+    fleet: Fleet, store: DictStore, course: WrittenCourse
+) -> None:
+    def wait(_: object) -> None:
+        sleep_until(15.0, ends_s=0.0)
+
+    course.beginning = wait
+    assert step(fleet, "begin") == {
+        "Next": "leave",
+        "Round": 0,
+        "Because": "this function's time ended before the first level; the next run goes on",
+    }
+    assert read_lease(store, "dev-chat", "request-1", 1) == Lease(alive_at_s=1010.0, paused=True)
+    assert TRIAL not in store.texts
+
+
+def test_a_cancelled_request_stops_the_beginning(
+    fleet: Fleet, store: DictStore, course: WrittenCourse, clock: Clock
+) -> None:
+    told: list[str] = []
+
+    def cancelled(should_stop: Callable[[], str]) -> None:
+        take_turn(store, "dev-chat", "request-2", document="", now_s=2000.0)
+        clock.wait(11.0)
+        told.append(should_stop())
+
+    course.beginning = cancelled
+    assert step(fleet, "choose", step(fleet, "begin"))["Next"] == "conclude"
+    assert told == ["CloudFormation went on without this trial: its request was cancelled or deleted"]
+
+
+def test_a_run_that_begins_anew_has_what_is_left_of_the_budget(
+    fleet: Fleet, course: WrittenCourse, clock: Clock
+) -> None:
+    clock.now_s = 1300.0
+    step(fleet, "begin")
+    assert [request.load.budget_s for request in course.begun] == [600.0 - 300.0]
+
+
+def test_scaling_that_cannot_be_restored_spoils_no_result(
+    fleet: Fleet, store: DictStore, scaling: DictScaling, course: WrittenCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaling.states[COMPONENT] = NONE_SUSPENDED
+    course.steps = [Stop(because="every level was measured")]
+    position = step(fleet, "choose", step(fleet, "begin"))
+    monkeypatch.setattr(scaling, "suspend", refuse)
+    assert step(fleet, "conclude", position)["Next"] == "leave"
+    assert store.texts[TRIAL] == passing_result().to_json()
+    assert json.loads(store.texts["runs/dev-chat/scaling.json"])["before"] == NONE_SUSPENDED
 
 
 def test_a_level_is_shared_among_workers(fleet: Fleet) -> None:

@@ -11,6 +11,8 @@ from seatrial_cdk.smoke_benchmark.runtime.fleet_steps import take_step
 from tests.constructs.conftest import level, passing_result
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import TrialResult
     from seatrial.bench.tally import LevelTally
@@ -31,9 +33,13 @@ class WrittenCourse:
     steps: list[NextLevel | Stop] = field(default_factory=lambda: [NEXT])
     absorbed: list[LevelTally] = field(default_factory=list)
     concluded: list[TrialProgress] = field(default_factory=list)
+    begun: list[TrialRequest] = field(default_factory=list)
+    beginning: Callable[[Callable[[], str]], object] = str
 
-    def begin(self, request: TrialRequest) -> TrialProgress:
+    def begin(self, request: TrialRequest, *, should_stop: Callable[[], str]) -> TrialProgress:
         assert request.target.inference_component == COMPONENT
+        self.begun.append(request)
+        self.beginning(should_stop)
         return BEGUN
 
     def next_step(self, request: TrialRequest, progress: TrialProgress) -> NextLevel | Stop:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from seatrial_cdk.managed_benchmark.runtime.job import UNKNOWN, JobProperties, describe, remove
+from seatrial_cdk.managed_benchmark.runtime.job import UNKNOWN, JobProperties, describe, remove, words_of
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
@@ -24,20 +24,39 @@ def respond(event: JobEvent, client: SageMakerClient, *, now_s: float) -> JobCom
     """Complete when the job is over, or when it was waited for long enough: it then goes on and `Status` says so.
 
     On Delete, complete when the job is gone: the workload configuration can't be deleted while a job uses it.
+
+    The framework takes an error for the final answer, so a call that fails is made again at the next look, as long as
+    there is one.
     """
     properties = JobProperties.of(event["ResourceProperties"])
+    deletes = event["RequestType"] == "Delete"
+    if "NotStarted" in event:
+        return {"IsComplete": True} if deletes else _without_job(properties, event["NotStarted"])
+    overdue = now_s - event.get("StartedAt", now_s) > properties.wait_s
     name = event.get("PhysicalResourceId", properties.job_name)
+    try:
+        return _deleted(client, name, overdue=overdue) if deletes else _looked(client, name, properties, overdue)
+    except Exception as error:  # noqa: BLE001 (the Lambda's boundary, as in on_event)
+        if not overdue:
+            return {"IsComplete": False}
+        return {"IsComplete": True} if deletes else _without_job(properties, words_of(error))
+
+
+def _looked(client: SageMakerClient, name: str, properties: JobProperties, overdue: bool) -> JobCompletion:  # noqa: FBT001 (one caller)
     job = describe(client, name)
-    waited_s = now_s - event.get("StartedAt", now_s)
-    if event["RequestType"] == "Delete":
-        return _deleted(client, name, job, overdue=waited_s > properties.wait_s)
-    if job and not job.over and waited_s <= properties.wait_s:
+    if job and not job.over and not overdue:
         return {"IsComplete": False}
     return {"IsComplete": True, "Data": _attributes(job, properties.output_uri)}
 
 
-def _deleted(client: SageMakerClient, name: str, job: Job | None, *, overdue: bool) -> JobCompletion:
+def _without_job(properties: JobProperties, why: str) -> JobCompletion:
+    data = {"JobArn": UNKNOWN, "Status": UNKNOWN, "OutputUri": properties.output_uri, "FailureReason": why}
+    return {"IsComplete": True, "Data": data}
+
+
+def _deleted(client: SageMakerClient, name: str, *, overdue: bool) -> JobCompletion:
     """Remove a job that is over; one that will not stop is left behind, for a deletion never fails."""
+    job = describe(client, name)
     if job and not job.over:
         return {"IsComplete": overdue}
     if job:

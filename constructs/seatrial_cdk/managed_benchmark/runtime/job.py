@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 JobStatus = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
 UNKNOWN = "unknown"
+LONGEST_REASON = 700
 
 
 class JobEvent(TypedDict):
@@ -21,13 +22,15 @@ class JobEvent(TypedDict):
     ResourceProperties: dict[str, str]
     PhysicalResourceId: NotRequired[str]
     StartedAt: NotRequired[float]
+    NotStarted: NotRequired[str]
 
 
 class JobAnswer(TypedDict):
-    """Answer of `on_event`: whose name the resource has, and since when it is waited for."""
+    """Answer of `on_event`: whose name the resource has, since when it is waited for, and why there is no job."""
 
     PhysicalResourceId: str
     StartedAt: float
+    NotStarted: NotRequired[str]
 
 
 class JobCompletion(TypedDict):
@@ -76,6 +79,11 @@ class Job:
     def over(self) -> bool:
         """Whether nothing more will happen."""
         return self.status in ("Completed", "Failed", "Stopped")
+
+
+def words_of(error: Exception) -> str:
+    """Return what went wrong in few enough words for an attribute: CloudFormation takes 4 KB of all together."""
+    return (str(error) or repr(error))[:LONGEST_REASON]
 
 
 def describe(client: SageMakerClient, name: str) -> Job | None:

@@ -24,6 +24,7 @@ class CustomResourceEvent(TypedDict):
         StartedAt: From `on_event`: when the trial was ordered, in seconds since the epoch.
         Data: From `on_event`: attributes of a trial that need not run again.
         Stopping: From `on_event` of a deletion: the key of the document of the trial that it stopped.
+        StoppingRun: The key of that trial's present run.
         StoppedAt: When it stopped that trial, in seconds since the epoch.
         Clear: The endpoint's documents go too once that trial has ended.
     """
@@ -37,6 +38,7 @@ class CustomResourceEvent(TypedDict):
     StartedAt: NotRequired[float]
     Data: NotRequired[Attributes]
     Stopping: NotRequired[str]
+    StoppingRun: NotRequired[str]
     StoppedAt: NotRequired[float]
     Clear: NotRequired[bool]
 
@@ -48,6 +50,7 @@ class Started(TypedDict):
     StartedAt: NotRequired[float]
     Data: NotRequired[Attributes]
     Stopping: NotRequired[str]
+    StoppingRun: NotRequired[str]
     StoppedAt: NotRequired[float]
     Clear: NotRequired[bool]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import restore
+from seatrial_cdk.smoke_benchmark.runtime.trial_run import lease_at
+from seatrial_cdk.smoke_benchmark.runtime.trial_store import run_key
 from seatrial_cdk.smoke_benchmark.runtime.turn import read_turn, take_turn
 from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
 
@@ -43,7 +45,8 @@ def begin_deletion(event: CustomResourceEvent, store: TrialStore, stack: Stack, 
         take_turn(store, endpoint_name, event["RequestId"], document="", now_s=now_s)
         clear = "ROLLBACK" in stack.stack_status(event["StackId"])
         if before is not None and before.document and store.read(before.document) is None:
-            return {**answer, "Stopping": before.document, "StoppedAt": now_s, "Clear": clear}
+            run = run_key(endpoint_name, before.request_id, before.run)
+            return {**answer, "Stopping": before.document, "StoppingRun": run, "StoppedAt": now_s, "Clear": clear}
         if clear:
             store.clear(endpoint_name)
     except UnavailableError:
@@ -52,13 +55,16 @@ def begin_deletion(event: CustomResourceEvent, store: TrialStore, stack: Stack, 
 
 
 def end_deletion(event: CustomResourceEvent, store: TrialStore, scaling: CopyScaling, *, now_s: float) -> Completion:
-    """Complete as soon as the stopped trial has ended, or after a minute; scaling is then as it was before it."""
-    if "Stopping" not in event or "StoppedAt" not in event:
+    """Complete as soon as the stopped trial has ended, or after a minute; scaling is then as it was before it.
+
+    Of a trial that was stopped between two runs there will be no document.
+    """
+    if "Stopping" not in event or "StoppingRun" not in event or "StoppedAt" not in event:
         return {"IsComplete": True}
     properties = event["ResourceProperties"]
     overdue = now_s - event["StoppedAt"] > STOP_WAIT_S
     try:
-        if store.read(event["Stopping"]) is None and not overdue:
+        if not overdue and store.read(event["Stopping"]) is None and not _paused(store, event["StoppingRun"]):
             return {"IsComplete": False}
         restore(scaling, store, properties["EndpointName"], properties.get("InferenceComponentName", ""))
         if event.get("Clear"):
@@ -66,3 +72,8 @@ def end_deletion(event: CustomResourceEvent, store: TrialStore, scaling: CopySca
     except Exception:  # noqa: BLE001 (a deletion that fails leaves the stack stuck; scaling's target goes with it)
         return {"IsComplete": overdue}
     return {"IsComplete": True}
+
+
+def _paused(store: TrialStore, run: str) -> bool:
+    lease = lease_at(store, run)
+    return lease is not None and lease.paused

@@ -13,6 +13,7 @@ from seatrial_cdk.smoke_benchmark.runtime.trial_run import TrialRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from seatrial.bench.course import NextLevel, Step
     from seatrial.bench.progress import TrialProgress
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class Course(Protocol):
     """A trial, level by level (`seatrial.bench.course`)."""
 
-    def begin(self, request: TrialRequest) -> TrialProgress:
+    def begin(self, request: TrialRequest, *, should_stop: Callable[[], str]) -> TrialProgress:
         """Prove what is live, and warm up."""
 
     def next_step(self, request: TrialRequest, progress: TrialProgress) -> Step:
@@ -52,9 +53,9 @@ class BenchCourse:
 
     tools: Tools
 
-    def begin(self, request: TrialRequest) -> TrialProgress:
+    def begin(self, request: TrialRequest, *, should_stop: Callable[[], str]) -> TrialProgress:
         """Prove what is live, and warm up."""
-        return course.begin(request, self.tools)
+        return course.begin(request, self.tools, should_stop=should_stop)
 
     def next_step(self, request: TrialRequest, progress: TrialProgress) -> Step:
         """Return which level is measured next, or why none is."""
@@ -86,6 +87,7 @@ class Fleet:
         region: Of the endpoint.
         sockets_per_function: Requests that one worker keeps in flight.
         now_s: The time, in seconds since the epoch.
+        beside: Does something again and again while a block runs.
     """
 
     order: TrialOrder
@@ -96,6 +98,7 @@ class Fleet:
     region: str
     sockets_per_function: int
     now_s: Callable[[], float]
+    beside: Callable[[Callable[[], object]], AbstractContextManager[None]]
 
     @property
     def properties(self) -> TrialProperties:

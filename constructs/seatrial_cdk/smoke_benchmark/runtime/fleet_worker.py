@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.bench.share import load_share
+from seatrial.bench.share import LateStartError, load_share
 from seatrial_cdk.smoke_benchmark.runtime.beside import beside
 from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
 from seatrial_cdk.smoke_benchmark.runtime.fleet_round import FleetRound
@@ -75,4 +75,4 @@ def _loaded(this: FleetRound, share: Share, load: LoadShare, run: TrialRun, *, r
         with beside(LOOK_S, run.why_stop):
             return load(request, progress, order, should_stop=lambda: run.stopped_because).to_json()
     except Exception as error:  # noqa: BLE001 (the Lambda's boundary: the step that merges must learn of any failure)
-        return error_document(error, late=late)
+        return error_document(error, late=late or isinstance(error, LateStartError))

@@ -17,6 +17,7 @@ from seatrial_cdk.smoke_benchmark.runtime.fleet_start import trial_start
 from seatrial_cdk.smoke_benchmark.runtime.next_run import keep_going
 from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import aws_copy_scaling, resume
 from seatrial_cdk.smoke_benchmark.runtime.trial_store import results_bucket, trial_key
+from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
 
 if TYPE_CHECKING:
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import Completion, CustomResourceEvent, TrialOrder
@@ -63,16 +64,30 @@ def respond(event: CustomResourceEvent, surroundings: Surroundings, *, now_s: fl
     Until then a run that has paused, or whose function died, is followed by the next one. Whatever the final answer
     is, scaling is as it was before the trial: a function that died has left it suspended.
 
+    The framework takes an error for the final answer, so a call of AWS that fails is made again at the next look, as
+    long as there is one: neither may it fail a trial that was passed, nor a deployment that only reports.
+
     Raises:
         TrialNotPassedError: In mode `rollback`, when the trial was not passed, could not run, or is overdue.
     """
-    store = surroundings.store
     if event["RequestType"] == "Delete":
-        return end_deletion(event, store, surroundings.scaling, now_s=now_s)
+        return end_deletion(event, surroundings.store, surroundings.scaling, now_s=now_s)
     if "StartedAt" not in event:
         return {"IsComplete": True}
     properties = TrialProperties.of(event["ResourceProperties"])
-    key = trial_key(properties, event["RequestId"])
+    try:
+        return _looked(event, properties, surroundings, now_s)
+    except UnavailableError as unavailable:
+        if _overdue(event, properties, now_s):
+            return _failed(properties, f"{unavailable}", "unknown")
+        sys.stdout.write(f"to be looked at again: {unavailable}\n")
+        return {"IsComplete": False}
+
+
+def _looked(
+    event: CustomResourceEvent, properties: TrialProperties, surroundings: Surroundings, now_s: float
+) -> Completion:
+    store, key = surroundings.store, trial_key(properties, event["RequestId"])
     text = store.read(key)
     why_not = "" if text is not None else _why_no_more(event, properties, surroundings, now_s)
     if text is None and not why_not:
@@ -85,8 +100,8 @@ def _why_no_more(
     event: CustomResourceEvent, properties: TrialProperties, surroundings: Surroundings, now_s: float
 ) -> str:
     """Say why there will be no document; empty while there may be one."""
-    waited_s = now_s - event["StartedAt"]
-    if waited_s > properties.budget_s + OVERDUE_MARGIN_S:
+    if _overdue(event, properties, now_s):
+        waited_s = now_s - event["StartedAt"]
         return f"no answer after {waited_s:.0f} s, the budget was {properties.budget_s:.0f} s"
     step = keep_going(event, properties, surroundings.store, now_s=now_s)
     if step.order is not None:
@@ -94,6 +109,10 @@ def _why_no_more(
         surroundings.starter.start(step.order)
         return ""
     return step.because
+
+
+def _overdue(event: CustomResourceEvent, properties: TrialProperties, now_s: float) -> bool:
+    return now_s - event["StartedAt"] > properties.budget_s + OVERDUE_MARGIN_S
 
 
 def _concluded(properties: TrialProperties, text: str, uri: str) -> Completion:

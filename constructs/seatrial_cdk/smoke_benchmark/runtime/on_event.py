@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,7 +56,11 @@ class Surroundings(Protocol):
         """
 
     def start_runner(self, order: TrialOrder) -> None:
-        """Start a trial and return at once."""
+        """Start a trial and return at once.
+
+        Raises:
+            UnavailableError: It may not have been started.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +103,8 @@ def respond(event: CustomResourceEvent, store: TrialStore, surroundings: Surroun
     result leave it stuck there. Every request takes the turn: a trial that still runs for the one before stops.
 
     Raises:
-        UnavailableError: Going forward, the stored result can't be read, and with it the target of scaling; or a trial
-            can't be started.
+        UnavailableError: Going forward, the stored result can't be read, and with it the target of scaling; or whose
+            turn it is can't be written.
         DirectionUnknownError: The stack's status can't be read, and no stored pass answers in both directions.
     """
     if event["RequestType"] == "Delete":
@@ -121,7 +126,9 @@ def _start(
     """Order the trial's first run, and return when the trial was ordered.
 
     A repeated delivery of the request orders the same run again, which only one function can begin; one that comes
-    after a later request orders nothing.
+    after a later request orders nothing. A run that could not be ordered is left to `is_complete`, which orders the
+    next one where none begins: a creation that fails here gets no deletion from the framework, and the documents that
+    are written already would keep the bucket of a creation that is rolled back from being deleted.
     """
     request_id = event["RequestId"]
     document = trial_key(properties, request_id)
@@ -135,7 +142,10 @@ def _start(
             "StartedAt": turn.seen_at_s,
             "Run": 1,
         }
-        surroundings.start_runner(order)
+        try:
+            surroundings.start_runner(order)
+        except UnavailableError as unavailable:
+            sys.stdout.write(f"run 1 is not ordered: {unavailable}\n")
     return turn.seen_at_s
 
 

@@ -25,6 +25,7 @@ from seatrial_cdk.smoke_benchmark.runtime.outcome import keep_error, keep_result
 from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import aws_copy_scaling, rest, resume
 from seatrial_cdk.smoke_benchmark.runtime.trial_run import LOOK_S, TrialRun
 from seatrial_cdk.smoke_benchmark.runtime.trial_store import results_bucket
+from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,8 +118,8 @@ def perform(order: TrialOrder, surroundings: Surroundings) -> None:
         return
     try:
         resume(scaling, store, properties, order["RequestId"])
-    except Exception as error:  # noqa: BLE001 (the Lambda's boundary, as below)
-        ended = error
+    except UnavailableError as unavailable:
+        _log(f"scaling is left to is_complete: {unavailable}")
     _conclude(run, surroundings, ended)
 
 
@@ -131,7 +132,7 @@ def _measured(run: TrialRun, surroundings: Surroundings) -> TrialResult | TrialP
         before, progress = baseline_of(store, properties.endpoint_name), run.checkpoint()
         ends_s = surroundings.now_s() + surroundings.left_s - LAST_S
         return surroundings.trial(
-            request if progress else _shortened(request, run.late_s),
+            request if progress else shortened(request, run.late_s),
             resume=progress and replace(progress, elapsed_s=max(progress.elapsed_s, run.late_s)),
             pause_after_s=surroundings.left_s - PAUSE_MARGIN_S,
             on_progress=run.save,
@@ -174,7 +175,7 @@ def _conclude(run: TrialRun, surroundings: Surroundings, ended: TrialResult | Tr
         _log(*keep_result(run.store, run.properties, request_id, ended, bus=surroundings.bus, now_s=run.now_s()))
 
 
-def _shortened(request: TrialRequest, late_s: float) -> TrialRequest:
+def shortened(request: TrialRequest, late_s: float) -> TrialRequest:
     """Return the request with what is left of its budget: a run that begins anew after a dead one has less.
 
     Raises:

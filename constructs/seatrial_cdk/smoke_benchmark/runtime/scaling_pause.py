@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from seatrial_cdk.smoke_benchmark.runtime.trial_store import pause_key
+from seatrial_cdk.smoke_benchmark.runtime.unavailable import calling
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
@@ -50,20 +51,30 @@ class AwsCopyScaling:
     client: ApplicationAutoScalingClient
 
     def suspended(self, component: str) -> SuspendedStateTypeDef | None:
-        """Return what of the scaling is suspended; `None` when there is no scalable target."""
-        answer = self.client.describe_scalable_targets(
-            ServiceNamespace=NAMESPACE, ResourceIds=[_resource(component)], ScalableDimension=DIMENSION
-        )
+        """Return what of the scaling is suspended; `None` when there is no scalable target.
+
+        Raises:
+            UnavailableError: It can't be told.
+        """
+        with calling(f"asking what scales {component}"):
+            answer = self.client.describe_scalable_targets(
+                ServiceNamespace=NAMESPACE, ResourceIds=[_resource(component)], ScalableDimension=DIMENSION
+            )
         return next((target.get("SuspendedState", {}) for target in answer["ScalableTargets"]), None)
 
     def suspend(self, component: str, state: SuspendedStateTypeDef) -> None:
-        """Suspend exactly this; the target's bounds stay as they are."""
-        self.client.register_scalable_target(
-            ServiceNamespace=NAMESPACE,
-            ResourceId=_resource(component),
-            ScalableDimension=DIMENSION,
-            SuspendedState={**NONE_SUSPENDED, **state},
-        )
+        """Suspend exactly this; the target's bounds stay as they are.
+
+        Raises:
+            UnavailableError: It may not have been suspended or resumed.
+        """
+        with calling(f"suspending or resuming the scaling of {component}"):
+            self.client.register_scalable_target(
+                ServiceNamespace=NAMESPACE,
+                ResourceId=_resource(component),
+                ScalableDimension=DIMENSION,
+                SuspendedState={**NONE_SUSPENDED, **state},
+            )
 
 
 def aws_copy_scaling() -> AwsCopyScaling:

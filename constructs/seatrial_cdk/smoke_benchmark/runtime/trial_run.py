@@ -48,7 +48,12 @@ class Lease:
 
 def read_lease(store: TrialStore, endpoint_name: str, request_id: str, run: int) -> Lease | None:
     """Return a run's last sign of life; `None` when it has not begun."""
-    text = store.read(run_key(endpoint_name, request_id, run))
+    return lease_at(store, run_key(endpoint_name, request_id, run))
+
+
+def lease_at(store: TrialStore, key: str) -> Lease | None:
+    """Return the last sign of life of the run with this key; `None` when it has not begun."""
+    text = store.read(key)
     return None if text is None else Lease(**json.loads(text))
 
 

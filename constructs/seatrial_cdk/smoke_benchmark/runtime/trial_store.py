@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Protocol
 from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError, calling
 
 if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
@@ -34,6 +35,10 @@ TRIALS, LATEST, PASSED, RELEASED, RUNS = "trials", "latest", "passed", "released
 FOLDERS = (TRIALS, LATEST, PASSED, RELEASED, RUNS)
 CONFLICTS = 3
 """How often a write may meet another one of the same key (S3 answers 409) before that counts as unavailable."""
+
+
+UNUSABLE_KEY = ("KMS.DisabledException", "KMS.KMSInvalidStateException", "KMS.NotFoundException")
+"""S3's codes for an object whose key is disabled, about to be deleted, or deleted."""
 
 
 class TrialStore(Protocol):
@@ -63,16 +68,25 @@ class S3TrialStore:
     bucket: str
 
     def read(self, key: str) -> str | None:
-        """Return a text; `None` when there is none.
+        """Return a text; `None` when there is none, or when its key can't be used any more.
+
+        The environment's KMS key may change between two deployments. What the key of before encrypted is lost to the
+        functions, and must not keep every later trial from being made.
 
         Raises:
             UnavailableError: It can't be told whether there is one.
         """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
         with calling(f"reading {self.uri(key)}"):
             try:
                 return self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read().decode()
             except self.client.exceptions.NoSuchKey:
                 return None
+            except ClientError as refused:
+                if _undecryptable(refused):
+                    return None
+                raise
 
     def write(self, key: str, text: str) -> None:
         """Write a text, over what was there.
@@ -127,7 +141,21 @@ class S3TrialStore:
                 for page in pages.paginate(Bucket=self.bucket, Prefix=f"{folder}/{endpoint_name}/"):
                     keys: list[ObjectIdentifierTypeDef] = [{"Key": entry["Key"]} for entry in page.get("Contents", ())]
                     if keys:
-                        self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
+                        self._remove(keys)
+
+    def _remove(self, keys: list[ObjectIdentifierTypeDef]) -> None:
+        """Remove texts; S3 answers 200 even where it removed none of them, and says so in the answer."""
+        answer = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
+        if left := answer.get("Errors"):
+            first = left[0]
+            why = f"{len(left)} texts are left, the first, {first.get('Key')}: {first.get('Code')}"
+            raise UnavailableError(f"emptying s3://{self.bucket}: {why}")
+
+
+def _undecryptable(refused: ClientError) -> bool:
+    """Tell whether S3 refused a text because of its KMS key: nothing may use it, or this function may not."""
+    error = refused.response["Error"]
+    return error["Code"] in UNUSABLE_KEY or (error["Code"] == "AccessDenied" and "kms:Decrypt" in error["Message"])
 
 
 def results_bucket() -> S3TrialStore:

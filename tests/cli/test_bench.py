@@ -1,0 +1,286 @@
+"""`seatrial bench` as a user runs it, against a server of the test's own that speaks OpenAI's API."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.bench.result import TrialResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.cli.conftest import Seatrial
+
+TOKENS = 5
+
+
+class OpenAI(BaseHTTPRequestHandler):
+    """Answers by the first folder of the path: `v1` with a stream of five tokens, the others with a refusal."""
+
+    protocol_version = "HTTP/1.1"
+    asked = threading.Event()
+    may_answer = threading.Event()
+
+    def do_POST(self) -> None:
+        """Answer one request."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        manner = self.path.split("/")[1]
+        if manner == "v1":
+            self._tell(200, "text/event-stream", _stream())
+        elif manner == "unauthorized":
+            self._tell(401, "application/json", b'{"error":{"message":"wrong key","type":"invalid_request_error"}}')
+        elif manner == "page":
+            self._tell(404, "text/html", b"<html><body>no such page</body></html>")
+        elif manner == "silent":
+            self.asked.set()
+            self.may_answer.wait(30)
+            self.close_connection = True
+        else:
+            self.close_connection = True
+
+    def _tell(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Keep standard error clean."""
+
+
+def _stream() -> bytes:
+    pieces = [{"choices": [{"index": 0, "delta": {"content": " word"}, "finish_reason": None}]} for _ in range(TOKENS)]
+    usage = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": TOKENS, "total_tokens": 9 + TOKENS}}
+    return b"".join(b"data: %b\n\n" % json.dumps(piece).encode() for piece in (*pieces, usage)) + b"data: [DONE]\n\n"
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), OpenAI)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        OpenAI.may_answer.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[str]:
+    with serving() as origin:
+        yield origin
+
+
+def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project: Path, origin: str) -> None:
+    command = ["bench", "--url", f"{origin}/v1", "--model", "m", "--output-tokens", str(TOKENS), "--requests", "4"]
+    done = seatrial(*command, "--levels", "1,2", "--records", "requests.jsonl", "-o", "page")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines if line.startswith("concurrency")] == [
+        "concurrency 1",
+        "concurrency 2",
+    ]
+    assert all(line.endswith("4/4 answered") for line in lines if line.startswith("concurrency"))
+    assert lines[-3:] == [
+        "stopped: every level was measured",
+        "verdict: pass: no objective is set, 4 of 4 requests succeeded at concurrency 1 per copy",
+        "page/report.html",
+    ]
+    result = TrialResult.from_json((project / "page" / "report.json").read_text())
+    assert [(level.concurrency, level.requests, level.output_tokens_mean) for level in result.levels] == [
+        (1, 4, TOKENS),
+        (2, 4, TOKENS),
+    ]
+    records = [json.loads(line) for line in (project / "requests.jsonl").read_text().splitlines()]
+    assert {record["concurrency"] for record in records if not record["ramp"]} == {1, 2}
+
+
+def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: str) -> None:
+    done = seatrial("bench", "--url", f"{origin}/v1", "--levels", "4,2", "--requests", "4")
+    assert done.stdout.splitlines()[-1] == (
+        "verdict: pass: no objective is set, 4 of 4 requests succeeded at concurrency 2 per copy"
+    )
+
+
+def test_a_level_of_an_open_loop_is_a_rate(seatrial: Seatrial, origin: str) -> None:
+    rate = ("--rate", "20", "--arrival", "constant", "--level-seconds", "0.5")
+    done = seatrial("bench", "--url", f"{origin}/v1", *rate)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("20.0 requests/s: ")]
+    assert "10/10 answered" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("manner", "told"),
+    [
+        ("unauthorized", "auth 2 (auth: HTTP 401 invalid_request_error: wrong key)"),
+        ("page", "validation 2 (validation: HTTP 404: <html><body>no such page</body></html>)"),
+        ("closing", "connection 2 (connection: the connection was closed in the middle of the response)"),
+    ],
+)
+def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str, manner: str, told: str) -> None:
+    done = seatrial("bench", "--url", f"{origin}/{manner}", "--levels", "1", "--requests", "2")
+    level = f"0 of 2 requests succeeded at concurrency 1 per copy: {told}"
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[1].startswith(f"concurrency 1: 0/2 answered: {level}")
+    assert done.stdout.splitlines()[-2:] == [
+        "stopped: no request succeeded at concurrency 1 per copy",
+        f"verdict: fail: {level}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("", ["SPEC: SEA501: give the spec of a deployed endpoint, or --url of any server"]),
+        ("chat.yaml", ["--environment: SEA501: SPEC needs an environment: add `-e ENV`"]),
+        (
+            "chat.yaml -e dev --gate 3 --model m",
+            [
+                "--model: SEA501: means nothing without --url",
+                "--gate: SEA501: means nothing without --url",
+            ],
+        ),
+        (
+            "chat.yaml --url http://localhost",
+            ["--url: SEA501: can't be combined with SPEC and --environment: it is another server"],
+        ),
+        (
+            "--url http://localhost --rate 1 --search adaptive",
+            [
+                "--rate: SEA501: can't be combined with --search: an open loop's levels are its rates, "
+                "each of --level-seconds"
+            ],
+        ),
+        (
+            "--url http://localhost --trace t.csv --rate 1",
+            ["--trace: SEA501: can't be combined with --rate: a replay is one level, at the times that were recorded"],
+        ),
+        (
+            "--url http://localhost --rate 1 --protocol jumpstart-2024",
+            [
+                "--rate: SEA501: can't be combined with --protocol: an open loop's levels are its rates, "
+                "each of --level-seconds"
+            ],
+        ),
+        (
+            "--url http://localhost --prompts p --tokenizer t",
+            ["--prompts: SEA501: can't be combined with --tokenizer: the file's prompts are sent as they are"],
+        ),
+        (
+            "--url http://localhost --protocol jumpstart-2024 --retries 1",
+            ["--protocol: SEA501: can't be combined with --retries: the article has its own"],
+        ),
+        ("--url http://localhost --arrival ramp", ["--arrival: SEA501: means nothing without --rate"]),
+        (
+            "--url http://localhost --connections 9",
+            ["--connections: SEA501: means nothing without --rate or --trace"],
+        ),
+        (
+            "--url http://localhost --trace t.csv --speed 0",
+            ["--speed: SEA501: 0 is not a finite number above 0"],
+        ),
+        ("--url http://localhost --goal knee", ["--goal: SEA501: means nothing without --search adaptive"]),
+        ("--url http://localhost --levels 2,4 --gate 8", ["--gate: SEA501: 8 is none of the levels 2, 4"]),
+        (
+            "--url http://localhost --levels 2,4 --search adaptive --gate 8",
+            ["--gate: SEA501: 8 is not between the bounds of the search, 2 and 4"],
+        ),
+        (
+            "--url http://localhost --rate 1e9 --level-seconds 1",
+            ["--rate: SEA501: 1,000,000,000 requests of one level are more than 1,000,000"],
+        ),
+        (
+            "--url http://localhost --input-tokens 10000001",
+            ["--input-tokens: SEA501: 10,000,001 is more than 10,000,000"],
+        ),
+        (
+            "--url http://localhost --slo fast --slo ttft_ms=5 --levels 1,x --budget -1 --retries -1 --output-tokens 0",
+            [
+                "--slo: SEA501: 'fast' is not an objective such as ttft_ms.p95=500, error_rate=0.01 or "
+                "output_tok_s=1000",
+                "--levels: SEA501: '1,x' is not a list of whole numbers as in 1,2,4",
+                "--output-tokens: SEA501: 0 is not above 0",
+                "--budget (in s): SEA501: -60 is not above 0",
+                "--retries: SEA501: -1 is below 0",
+                "--slo: SEA501: ttft_ms has a percentile or mean, not value",
+            ],
+        ),
+    ],
+)
+def test_every_mistake_is_told_at_once_before_anything_is_sent(
+    seatrial: Seatrial, written: str, told: list[str]
+) -> None:
+    done = seatrial("bench", *written.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [f"command line: {line}" for line in told]
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (
+            "--url nonsense",
+            "command line: --url: SEA504: the endpoint nonsense can't be used: not of the form "
+            "http(s)://host[:port][/path]\n  hint: give the server's base URL, such as http://localhost:8000/v1\n",
+        ),
+        (
+            "--url http://localhost --api-key-variable NO_SUCH_KEY",
+            "command line: --api-key-variable: SEA503: the environment variable NO_SUCH_KEY, which shall hold the "
+            "server's key, is not set\n  hint: export NO_SUCH_KEY=…\n",
+        ),
+        ("--url http://localhost --prompts none", "none: SEA509: can't be read: No such file or directory\n"),
+        ("--url http://localhost --trace none", "none: SEA510: can't be read: No such file or directory\n"),
+        ("--url http://localhost --trace blob", "blob: SEA510: not UTF-8: invalid start byte\n"),
+        ("--url http://localhost --records none/x", "none/x: SEA506: can't be written: No such file or directory\n"),
+        ("--url http://localhost -o blob/page", "blob/page: SEA506: can't be written: blob is no folder\n"),
+        (
+            "--url http://localhost --against empty",
+            "empty: SEA501: not JSON: Expecting value: line 1 column 1 (char 0)\n",
+        ),
+    ],
+)
+def test_what_can_not_be_used_is_named_before_anything_is_sent(
+    seatrial: Seatrial, project: Path, written: str, told: str
+) -> None:
+    (project / "blob").write_bytes(b"\xff\xfe\x00")
+    (project / "empty").write_bytes(b"")
+    done = seatrial("bench", *written.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.replace(f"{project.as_posix()}/", "") == told
+
+
+def test_interrupted_it_says_so_and_leaves_nothing_behind(project: Path, origin: str) -> None:
+    OpenAI.asked.clear()
+    command = [sys.executable, "-m", "seatrial.cli", "bench", "--url", f"{origin}/silent", "--levels", "2"]
+    process = subprocess.Popen(
+        [*command, "--workers", "2", "-o", "page"],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert OpenAI.asked.wait(30), "no request was sent"
+    os.killpg(process.pid, signal.SIGINT)  # a terminal tells the whole group
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr) == (130, "interrupted\n")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    assert not (project / "page").exists()
