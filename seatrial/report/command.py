@@ -5,6 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from seatrial.bench.protocols import JUMPSTART_LEVELS
+from seatrial.units import S_PER_MINUTE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,23 +44,48 @@ def _target(request: TrialRequest) -> Iterator[str]:
     for option, value in (("--model", target.model), ("--api-key-variable", target.api_key_variable)):
         if value is not None:
             yield from (option, value)
-    yield from ("--input-tokens", str(work.input_tokens), "--output-tokens", str(work.output_tokens))
+    if work.source != "trace":
+        yield from ("--input-tokens", str(work.input_tokens), "--output-tokens", str(work.output_tokens))
     for objective in request.objectives:
         statistic = "" if objective.statistic == "value" else f".{objective.statistic}"
         yield from ("--slo", f"{objective.metric}{statistic}={objective.bound:g}")
-    yield from ("--gate", str(request.gate_concurrency))
+    if request.load.arrival == "closed":
+        yield from ("--gate", str(request.gate_concurrency))
     if request.usd_per_hour_per_copy is not None:
         yield from ("--usd-per-hour", f"{request.usd_per_hour_per_copy:g}")
 
 
 def _load(request: TrialRequest) -> Iterator[str]:
     load = request.load
-    if load.protocol != "seatrial":
-        yield from ("--protocol", load.protocol)
-        return
     if request.workload.source == "jsonl":
         yield from ("--prompts", "PROMPTS.jsonl")
-    yield from _timing(load)
+    if load.protocol != "seatrial":
+        yield from ("--protocol", load.protocol)
+        if load.concurrency_levels != JUMPSTART_LEVELS:
+            yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
+    else:
+        yield from _timing(load)
+    if load.requests is not None and load.arrival == "closed":
+        yield from ("--requests", str(load.requests))
+    if request.target.kind == "openai":
+        yield from _limits(load)
+
+
+def _limits(load: Load) -> Iterator[str]:
+    """Yield the bounds of a server's trial that aren't those of `seatrial bench --url` without options."""
+    own = load.protocol == "seatrial"
+    limits: dict[str, tuple[float | None, float | None]] = {
+        "--timeout": (load.request_timeout_s, 60.0 if own else load.request_timeout_s),
+        "--retries": (load.max_retries, 0),
+        "--stall-timeout": (load.stall_timeout_s, None),
+        "--workers": (load.workers, None),
+        "--budget": (load.budget_s / S_PER_MINUTE, 10.0),
+        "--budget-usd": (load.budget_usd, None),
+        "--connections": (load.max_connections, load.max_connections if load.arrival == "closed" else 512),
+    }
+    for option, (value, usual) in limits.items():
+        if value is not None and value != usual:
+            yield from (option, f"{value:g}")
 
 
 def _timing(load: Load) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.bench.protocols import JUMPSTART_LEVELS
 from seatrial.bench.request import Target
 from seatrial.report.caution import cautions
 from seatrial.report.command import command_of, trial_name
@@ -54,7 +55,14 @@ def test_a_trial_of_a_spec(real: TrialResult) -> None:
             "--rate 0.5,2 --arrival poisson --level-seconds 20",
         ),
         (lambda load: replace(load, arrival="replay"), "--trace TRACE"),
-        (lambda load: replace(load, protocol="jumpstart-2024"), "--protocol jumpstart-2024"),
+        (
+            lambda load: replace(load, protocol="jumpstart-2024", concurrency_levels=JUMPSTART_LEVELS),
+            "--protocol jumpstart-2024",
+        ),
+        (
+            lambda load: replace(load, protocol="jumpstart-2024", concurrency_levels=(64,), requests=1000),
+            "--protocol jumpstart-2024 --levels 64 --requests 1000",
+        ),
     ],
 )
 def test_what_the_spec_does_not_say(real: TrialResult, changed: Callable[[Load], Load], options: str) -> None:
@@ -92,3 +100,26 @@ def test_a_server_needs_no_plan(served: TrialResult) -> None:
 def test_the_load_is_named(real: TrialResult) -> None:
     facts = {fact.name: (fact.value.text, fact.aside) for fact in page_of(real, None).facts}
     assert facts["Load"] == ("closed loop", "sweep, seatrial")
+
+
+def test_the_limits_of_a_server_that_are_not_the_usual(served: TrialResult) -> None:
+    load = replace(
+        served.request.load,
+        request_timeout_s=30.0,
+        max_retries=2,
+        workers=2,
+        budget_s=300.0,
+        requests=9,
+        budget_usd=1.5,
+    )
+    assert command_of(replace(served.request, load=load)).endswith(
+        "--levels 1,2,4,8,16,32,64 --requests 9 --timeout 30 --retries 2 --workers 2 --budget 5 --budget-usd 1.5 "
+        "--output report"
+    )
+
+
+def test_an_open_loop_of_a_server_has_no_gate_of_its_own(served: TrialResult) -> None:
+    load = replace(served.request.load, arrival="constant", rates_per_s=(2.0,), level_s=20.0, max_connections=900)
+    command = command_of(replace(served.request, load=load))
+    assert "--gate" not in command
+    assert command.endswith("--rate 2 --arrival constant --level-seconds 20 --connections 900 --output report")

@@ -214,7 +214,7 @@ def test_a_level_that_does_not_fit_into_the_time_left_is_replaced(adaptive: Make
 
 
 def test_no_time_is_left(adaptive: MakeRequest) -> None:
-    assert next_level(adaptive(), [], left_s=0.0) == Stop(because="the budget of 600 s is over")
+    assert next_level(adaptive(), [], left_s=0.0) == Stop(because="the budget of 600 s ended")
 
 
 def test_a_miss_below_a_level_that_holds_counts(adaptive: MakeRequest, level: MakeLevel) -> None:
