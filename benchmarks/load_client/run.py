@@ -32,10 +32,10 @@ REPEATS = 3
 TIMEOUT_S = 150
 OFFERED_TOK_S = 64 / (0.05 + 63 * 0.02)
 HEAD = (
-    f"{'client':34}{'streams':>8}{'offered':>9}{'tok/s':>9}{'CPU s/1k':>10}{'all in':>8}{'TTFT error ms':>16}"
+    f"{'client':34}{'streams':>8}{'offered':>9}{'tok/s':>9}{'CPU s/1k':>10}{'all in':>8}{'TTFT error ms':>20}"
     f"{'ITL error ms':>15}{'waited':>8}{'MiB':>7}"
 )
-UNDER = f"{'':34}{'':>8}{'tok/s':>9}{'':>9}{'loading':>10}{'':>8}{'p50 / p99':>16}{'p50 / p99':>15}{'':>8}{'':>7}"
+UNDER = f"{'':34}{'':>8}{'tok/s':>9}{'':>9}{'loading':>10}{'':>8}{'p50 / p99':>20}{'p50 / p99':>15}{'':>8}{'':>7}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Row:
     def __str__(self) -> str:
         return (
             f"{self.client:34}{self.streams:>8,}{self.streams * OFFERED_TOK_S:>9,.0f}{self.tok_s:>9,.0f}"
-            f"{_number(self.cpu_s_per_1k, 3):>10}{self.all_in_s_per_1k:>8.3f}{_pair(self.ttft_error_ms):>16}"
+            f"{_number(self.cpu_s_per_1k, 3):>10}{self.all_in_s_per_1k:>8.3f}{_pair(self.ttft_error_ms):>20}"
             f"{_pair(self.itl_error_ms):>15}{'–' if self.run_delay is None else f'{self.run_delay:.0%}':>8}"
             f"{self.peak_mib:>7.0f}"
         )

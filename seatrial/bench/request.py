@@ -214,7 +214,7 @@ def _not_positive(request: TrialRequest) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_prefix(workload: Workload) -> Iterator[tuple[str, str]]:
-    if not 0 <= workload.shared_prefix_tokens < workload.input_tokens:
+    if workload.input_tokens > 0 and not 0 <= workload.shared_prefix_tokens < workload.input_tokens:
         message = f"{workload.shared_prefix_tokens} is not from 0 and below the prompt's {workload.input_tokens}"
         yield "workload.shared_prefix_tokens", message
 

@@ -91,4 +91,7 @@ def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: st
 
 def _success(level: LevelResult, objectives: int) -> str:
     answered = f"{level.succeeded} of {level.requests} requests succeeded at concurrency {level.concurrency} per copy"
-    return f"all {objectives} objectives are met, {answered}" if objectives else f"no objective is set, {answered}"
+    if not objectives:
+        return f"no objective is set, {answered}"
+    met = "the objective is met" if objectives == 1 else f"all {objectives} objectives are met"
+    return f"{met}, {answered}"

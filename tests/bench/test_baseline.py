@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     MakeLevel = Callable[..., LevelResult]
     MakeTrial = Callable[..., TrialResult]
 
-PASS = Verdict(status="pass", because="all 1 objectives are met", checks=())
+PASS = Verdict(status="pass", because="the objective is met", checks=())
 
 
 def around(p95: float, *, margin: float = 5.0) -> Distribution:
@@ -219,11 +219,11 @@ def test_nothing_to_compare_with(level: MakeLevel, trial: MakeTrial) -> None:
 @pytest.mark.parametrize(
     ("status", "on_regression", "expected"),
     [
-        ("worse", "fail", ("fail", "all 1 objectives are met; regression: slower")),
-        ("worse", "warn", ("pass", "all 1 objectives are met")),
-        ("worse", "ignore", ("pass", "all 1 objectives are met")),
-        ("better", "fail", ("pass", "all 1 objectives are met")),
-        ("incomparable", "fail", ("pass", "all 1 objectives are met")),
+        ("worse", "fail", ("fail", "the objective is met; regression: slower")),
+        ("worse", "warn", ("pass", "the objective is met")),
+        ("worse", "ignore", ("pass", "the objective is met")),
+        ("better", "fail", ("pass", "the objective is met")),
+        ("incomparable", "fail", ("pass", "the objective is met")),
     ],
 )
 def test_a_regression_fails_where_the_gate_says_so(status: str, on_regression: str, expected: tuple[str, str]) -> None:

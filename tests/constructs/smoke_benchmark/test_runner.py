@@ -78,7 +78,7 @@ class TestATrialThatEndsInOneRun:
                 "endpointName": "dev-chat",
                 "planDigest": "b",
                 "verdict": "pass",
-                "because": "all 1 objectives are met",
+                "because": "the objective is met",
                 "kneeConcurrencyPerCopy": 16,
                 "resultUri": f"s3://results/{TRIAL}",
                 "reportUri": "s3://results/trials/dev-chat/b/request-1.md",
@@ -95,7 +95,7 @@ class TestATrialThatEndsInOneRun:
         run(order, lambda _: passed)
         *lines, metrics = capsys.readouterr().out.splitlines()
         assert lines == [
-            "verdict pass: all 1 objectives are met",
+            "verdict pass: the objective is met",
             "objective: ttft_ms p95 is within its bound",
             "level 8 per copy: 48 of 48 requests succeeded, 250.0 tok/s, TTFT p95 812.2 ms, TPOT p95 45.5 ms",
             "level 16 per copy: 48 of 48 requests succeeded, 410.5 tok/s, TTFT p95 812.2 ms, TPOT p95 45.5 ms",

@@ -16,7 +16,7 @@ def test_a_trial_that_passed(passed: TrialResult) -> None:
     assert short_report(passed, URI) == (
         "# Sea trial of chat in dev: pass\n"
         "\n"
-        "all 1 objectives are met.\n"
+        "the objective is met.\n"
         "\n"
         "- ttft_ms p95 is within its bound\n"
         "\n"
