@@ -204,7 +204,7 @@ def test_copies_that_come_or_go_meanwhile_prove_nothing(proven_trial: Callable[.
     result = proven_trial(description("config-2", 1), description("config-2", 3))
     changed = "copies changed from 1 to 3 during the trial"
     assert result.verdict.status == "inconclusive"
-    assert result.verdict.because.startswith(f"{changed}; all ")
+    assert result.verdict.because.startswith(f"{changed}; the objective is met, ")
     assert (result.target_concurrency_per_copy, result.target_detector) == (2.0, None)
     assert result.target_because == f"fallback 2 per copy: {changed}"
     assert len(result.levels) == 3
