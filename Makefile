@@ -29,7 +29,7 @@ demo: $(USER_STAMP) ## Plan, deploy, try, roll back and destroy an endpoint on t
 	@$(BIN)/seatrial demo $(if $(VERBOSE),--verbose)
 
 test: $(DEV_STAMP) ## Run the test suite.
-	@$(BIN)/pytest --numprocesses 2 --dist loadfile $(PYTEST_ARGS)
+	@$(BIN)/pytest $(PYTEST_ARGS)
 
 lint: $(DEV_STAMP) ## Format, lint, types and layers.
 	@$(BIN)/ruff format --check .
