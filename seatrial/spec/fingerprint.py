@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from seatrial.model import digest
+from seatrial.spec.trial import TrialSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +43,23 @@ _ADDED_LATER = (
     ("serving", "overrides", "output_format"),
 )
 _LEFT_OUT = (None, 0, "auto")
+# Fields of the trial that came later; each is left out when it has its default.
+_TRIAL_ADDED_LATER = (
+    "search",
+    "goal",
+    "ramp_per_concurrency",
+    "max_requests_per_concurrency",
+    "precision",
+    "shared_prefix_tokens",
+    "prefix_groups",
+    "budget_usd",
+    "stall_timeout_s",
+    "max_retries",
+    "confidence",
+    "on_inconclusive",
+    "on_regression",
+    "regression_tolerance",
+)
 
 
 def fingerprint(
@@ -96,6 +114,9 @@ def _endpoint(endpoint: EndpointSpec) -> dict[str, object]:
             node = node[parent]
         if node[name] in _LEFT_OUT and node[name] is not False:
             del node[name]
+    for name in _TRIAL_ADDED_LATER:
+        if dumped["trial"][name] == TrialSpec.model_fields[name].default:
+            del dumped["trial"][name]
     return dumped
 
 
