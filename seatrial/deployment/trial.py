@@ -66,9 +66,15 @@ def trial_request(
 
 
 def request_template(loaded: LoadedSpec, plan: Plan, serving: RenderedConfig) -> str:
-    """Return the trial's request as JSON, without what only the stack knows: target and expected."""
+    """Return the trial's request as JSON, without what only the stack knows: target and expected.
+
+    Raises:
+        BenchError: SEA501, with every value that the deployed trial would refuse.
+    """
     nowhere = Target(endpoint_name="", inference_component=None, region=loaded.environment.region)
-    fields = json.loads(trial_request(loaded, plan, serving, nowhere, None).to_json())
+    request = trial_request(loaded, plan, serving, nowhere, None)
+    request.check()
+    fields = json.loads(request.to_json())
     return json.dumps({key: value for key, value in fields.items() if key not in ONLY_THE_STACK_KNOWS}, sort_keys=True)
 
 

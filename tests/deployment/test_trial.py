@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,8 @@ import pytest
 
 from seatrial.bench.prior import PredictedLevel
 from seatrial.bench.request import Target, TrialRequest
-from seatrial.deployment.trial import trial_request
+from seatrial.deployment.trial import request_template, trial_request
+from seatrial.errors import BenchError
 from seatrial.plan.planner import make_plan
 from seatrial.serving.render import render
 from seatrial.spec.load import load_spec
@@ -41,6 +43,19 @@ def test_the_prior_is_the_plans_curve_of_one_copy(planned: tuple[Plan, TrialRequ
 def test_the_batch_limit_is_the_lesser_of_engine_and_kv_room(planned: tuple[Plan, TrialRequest]) -> None:
     plan, request = planned
     assert request.prior.batch_limit == min(plan.max_num_seqs.value, plan.memory.kv_limited_batch)
+
+
+def test_what_the_deployed_trial_would_refuse_is_refused_before() -> None:
+    loaded = load_spec(ROOT / "endpoints" / "llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
+    plan = make_plan(loaded)
+    trial = loaded.endpoint.trial.model_copy(update={"budget_usd": 5.0})
+    asked = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"trial": trial}))
+    unpriced = plan.model_copy(update={"cost": plan.cost.model_copy(update={"usd_per_hour_per_copy": None})})
+    with pytest.raises(BenchError) as caught:
+        request_template(asked, unpriced, render(loaded, plan))
+    assert str(caught.value) == (
+        "trial request: load.budget_usd: SEA501: 5 USD bound nothing where no price per hour is known"
+    )
 
 
 def test_a_request_with_a_prior_is_read_as_it_was_written(planned: tuple[Plan, TrialRequest]) -> None:
