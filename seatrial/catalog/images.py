@@ -146,7 +146,18 @@ def rank(build: Build) -> tuple[int, int, tuple[int, ...]]:
 
 def uri(build: Build, region: str) -> str:
     """Return the address of a build in a region for which it is listed."""
-    return f"{_accounts()[region]}.dkr.ecr.{region}.{_dns_suffix(region)}/{build.repository}:{build.tag}"
+    return f"{registry(region)}/{build.repository}:{build.tag}"
+
+
+def registry(region: str) -> str | None:
+    """Return the registry of a region, `account.dkr.ecr.region.suffix`; `None` when none is known."""
+    account = _accounts().get(region)
+    return f"{account}.dkr.ecr.{region}.{_dns_suffix(region)}" if account else None
+
+
+def repositories(family: str) -> tuple[str, ...]:
+    """Return the repositories that hold builds of an engine, sorted."""
+    return tuple(sorted({build.repository for build in every() if build.family == family}))
 
 
 def find(repository: str, tag: str) -> Build | None:

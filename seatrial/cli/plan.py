@@ -27,18 +27,26 @@ def plan(
     ] = None,
     *,
     write: Annotated[bool, typer.Option("--write", help="Write the plan to the lock beside the spec.")] = False,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Take over what was set by hand in the lock, and say what it overrules.")
+    ] = False,
     accept_slo_miss: Annotated[
         bool, typer.Option("--accept-slo-miss", help="Plan even if no deployment is predicted to meet the SLO.")
     ] = False,
 ) -> None:
     """Choose instance type, degree, copies and limits, and say why."""
-    if why is not None and write:
+    if why is not None and (write or adopt):
         raise typer.BadParameter("it makes no plan to write", param_hint="'--why'")
+    if adopt and (write or accept_slo_miss):
+        raise typer.BadParameter("it takes the plan that is locked, and makes no other", param_hint="'--adopt'")
     from seatrial.spec.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
     if why is not None:
         _explain(loaded, why, output_format, accept_slo_miss=accept_slo_miss)
+        return
+    if adopt:
+        _adopt(loaded, output_format)
         return
     from seatrial.plan.planner import make_plan
 
@@ -81,3 +89,22 @@ def _lock(made: Plan, loaded: LoadedSpec) -> None:
     typer.echo(f"locked in {file.as_posix()}", err=True)
     for line in changes(before, made) if before is not None else ():
         typer.echo(f"  {line}", err=True)
+
+
+def _adopt(loaded: LoadedSpec, output_format: Format) -> None:
+    from seatrial.plan.adopt import adopt
+    from seatrial.plan.changes import text_of
+    from seatrial.plan.lock import read_locked_plan, write_lock
+
+    adoption = adopt(loaded)
+    if adoption is None:
+        read_locked_plan(loaded)
+        typer.echo("nothing was set by hand in the lock: it is what was written", err=True)
+        return
+    _show(adoption.plan, loaded, output_format)
+    file = write_lock(adoption.plan, loaded.path)
+    typer.echo(f"locked in {file.as_posix()}", err=True)
+    for name, each in adoption.overruled.items():
+        typer.echo(f"  {name}: planned {text_of(each.planned)}, adopted {text_of(each.adopted)}", err=True)
+    for line in adoption.recomputed:
+        typer.echo(f"  {line} (follows)", err=True)

@@ -23,6 +23,7 @@ _NO_DECISION = frozenset(
         "pareto",
         "rejected",
         "warnings",
+        "adopted",
     }
 )
 
@@ -48,13 +49,14 @@ def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
 def _decisions(plan: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name, field in plan.items():
         if name not in _NO_DECISION:
-            yield name, _text(field)
+            yield name, text_of(field)
     cost = plan.get("cost")
     if isinstance(cost, dict):
-        yield "usd_per_hour", _text(cost.get("usd_per_hour"))
+        yield "usd_per_hour", text_of(cost.get("usd_per_hour"))
 
 
-def _text(field: object) -> str:
+def text_of(field: object) -> str:
+    """Return the value of a plan's field as people read it; of a decision without its reason."""
     value = field["value"] if isinstance(field, dict) and "value" in field else field
     if isinstance(value, dict) and "uri" in value:
         value = value["uri"]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from pydantic import Field, JsonValue, model_serializer
 
 from seatrial.model import FrozenModel, canonical_json, digest
 from seatrial.predict.band import Band
 from seatrial.predict.memory import MemoryFit
 from seatrial.predict.regime import Regime
 
+if TYPE_CHECKING:
+    from pydantic import SerializerFunctionWrapHandler
+
 __all__ = [
     "PLAN_SCHEMA",
+    "Adopted",
     "Alternative",
     "Band",
     "Cost",
@@ -133,6 +139,18 @@ class Image(FrozenModel):
     tag: str
 
 
+class Adopted(FrozenModel):
+    """A decision that was set by hand in the lock.
+
+    Attributes:
+        planned: What the planner decided.
+        adopted: What was set.
+    """
+
+    planned: JsonValue
+    adopted: JsonValue
+
+
 class Plan(FrozenModel):
     """What will be deployed for one endpoint in one environment, and why.
 
@@ -156,6 +174,7 @@ class Plan(FrozenModel):
         regime: What bounds one copy, and what limits its knee.
         pareto: The deployments that no other beats in everything, by price; the chosen one is marked.
         rejected: The nearest losers, each with one sentence why.
+        adopted: The decisions that were set by hand, by field; written only where there are some.
     """
 
     schema_version: str = PLAN_SCHEMA
@@ -199,6 +218,13 @@ class Plan(FrozenModel):
     pareto: tuple[Alternative, ...]
     rejected: tuple[Rejected, ...]
     warnings: tuple[str, ...] = ()
+    adopted: dict[str, Adopted] = Field({})
+
+    @model_serializer(mode="wrap")
+    def _leave_out_nothing_adopted(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write `adopted` only where there is some: a plan of the planner keeps the digest it always had."""
+        fields: dict[str, object] = write(self)
+        return {name: value for name, value in fields.items() if name != "adopted" or value}
 
     @property
     def digest(self) -> str:

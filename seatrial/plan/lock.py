@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from seatrial.errors import SpecError
+from seatrial.errors import Problem, SpecError
+from seatrial.plan.changes import text_of
 from seatrial.plan.document import PLAN_SCHEMA, Plan
+from seatrial.plan.limits import limit_problems, rail_problems
+from seatrial.plan.lock_path import lock_path
 from seatrial.plan.replace_file import replace_file
+from seatrial.plan.seal import Seal, changed_fields, seal_of
 from seatrial.secrets import holds_credential
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from seatrial.spec.load import LoadedSpec
 
 LOCK_SCHEMA = "1"
-
-
-def lock_path(spec_path: Path) -> Path:
-    """Return the lock of a spec: `chat.yaml` has `chat.lock.json`."""
-    return spec_path.with_name(f"{spec_path.stem}.lock.json")
+_LONGEST_SHOWN = 120
 
 
 def write_lock(plan: Plan, spec_path: Path) -> Path:
-    """Write a plan into its spec's lock; the plans of other environments stay. Equal plans give equal bytes.
+    """Write a plan with its digests into its spec's lock; the plans of other environments stay as they are.
+
+    Equal plans give equal bytes.
 
     Returns:
         The lock's path.
@@ -35,11 +39,23 @@ def write_lock(plan: Plan, spec_path: Path) -> Path:
         SpecError: SEA403 when there is a lock that can't be read or replaced: it is left alone.
     """
     path = lock_path(spec_path)
-    environments = _read(path)
-    environments[plan.environment] = plan.model_dump(mode="json")
-    document = {"schema_version": LOCK_SCHEMA, "environments": environments}
-    replace_file(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "SEA403")
+    lock, document = _read(path), plan.model_dump(mode="json")
+    whole = {
+        "schema_version": LOCK_SCHEMA,
+        "environments": {**lock.environments, plan.environment: document},
+        "digests": {**lock.digests, plan.environment: seal_of(document).model_dump()},
+    }
+    replace_file(path, json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "SEA403")
     return path
+
+
+def locked_environments(spec_path: Path) -> frozenset[str]:
+    """Return the environments for which a spec has a plan, fresh or stale; none when it has no lock.
+
+    Raises:
+        SpecError: SEA403 when the lock can't be read.
+    """
+    return frozenset(_read(lock_path(spec_path)).environments)
 
 
 def is_locked(loaded: LoadedSpec) -> bool:
@@ -48,7 +64,7 @@ def is_locked(loaded: LoadedSpec) -> bool:
     Raises:
         SpecError: SEA403 when the lock can't be read.
     """
-    return loaded.environment.name in _read(lock_path(loaded.path))
+    return loaded.environment.name in locked_environments(loaded.path)
 
 
 def locked_document(loaded: LoadedSpec) -> dict[str, object] | None:
@@ -57,41 +73,120 @@ def locked_document(loaded: LoadedSpec) -> dict[str, object] | None:
     Raises:
         SpecError: SEA403 when the lock can't be read.
     """
-    document = _read(lock_path(loaded.path)).get(loaded.environment.name)
+    document = _read(lock_path(loaded.path)).environments.get(loaded.environment.name)
     return {str(key): value for key, value in document.items()} if isinstance(document, dict) else None
 
 
 def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
-    """Return the plan that was locked for a spec in its environment.
+    """Return the plan that was locked for a spec in its environment, as it was planned or adopted.
 
     Args:
         loaded: The spec in its environment.
-        stale: Take the plan also when the spec or the environment changed since.
+        stale: Take the plan also when the spec or the environment changed since; their limits are not checked then.
 
     Raises:
-        SpecError: SEA401 when there is none, SEA402 when it is stale and may not be, SEA403 when the lock can't be
-            read.
+        SpecError: SEA401 when there is none, SEA403 when the lock can't be read. Else with every problem of SEA402
+            when it is stale and may not be, SEA411 when it was changed by hand, and SEA413 to SEA415 when it is beyond
+            what the environment and the spec allow.
     """
-    path, name = lock_path(loaded.path), loaded.environment.name
-    hint = f"run `seatrial plan {loaded.path.as_posix()} --environment {name} --write`"
-    environments = _read(path)
-    if name not in environments:
-        message = f"there is no plan for {name}" if environments else "there is no lock"
-        raise SpecError.of("SEA401", message, hint=hint, where=path.as_posix(), field=name)
-    plan = _validate(environments[name], path, name)
-    if plan.spec_digest != loaded.digest and not stale:
-        message = f"the plan was made from {plan.spec_digest}, and the spec is now {loaded.digest}"
-        raise SpecError.of("SEA402", message, hint=hint, where=path.as_posix(), field=name)
+    plan, changed = read_edited_plan(loaded)
+    problems = list(changed.problems)
+    if not stale:
+        fresh = plan.spec_digest == loaded.digest
+        problems += limit_problems(plan, loaded) if fresh else (_stale(plan, loaded), *rail_problems(plan, loaded))
+    if problems:
+        raise SpecError(problems)
     return plan
 
 
-def _read(path: Path) -> dict[str, object]:
-    """Return the plans of a lock by environment; none when there is no lock."""
+def read_edited_plan(loaded: LoadedSpec) -> tuple[Plan, Changed]:
+    """Return the locked plan with what was changed by hand since it was written.
+
+    Raises:
+        SpecError: SEA401 when there is none, SEA403 when it can't be read.
+    """
+    path, name = lock_path(loaded.path), loaded.environment.name
+    lock = _read(path)
+    if name not in lock.environments:
+        message = f"there is no plan for {name}" if lock.environments else "there is no lock"
+        raise SpecError.of("SEA401", message, hint=_plan_again(loaded), where=path.as_posix(), field=name)
+    document = lock.environments[name]
+    plan = _validate(document, path, name)
+    return plan, _changed(document, lock.digests.get(name), loaded)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What was changed by hand in a locked plan since it was written.
+
+    Attributes:
+        fields: The fields, sorted; empty for none.
+        problems: One for each of them, or one that says why nothing can be told.
+        seal: The digests with which it was written; `None` where they are missing.
+    """
+
+    fields: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    seal: Seal | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    """The plans of a lock and their digests, as written, by environment."""
+
+    environments: dict[str, object]
+    digests: dict[str, object]
+
+
+def _changed(document: object, digests: object, loaded: LoadedSpec) -> Changed:
+    where, name = lock_path(loaded.path).as_posix(), loaded.environment.name
+    try:
+        seal = Seal.model_validate(digests)
+    except ValidationError:
+        message = "the plan has no digest, so nobody can tell whether it is what was planned"
+        return Changed((), (Problem(where, name, "SEA411", message, _plan_again(loaded)),), None)
+    fields = document if isinstance(document, dict) else {}
+    hint = (
+        f"restore the committed lock, plan again (`{_command(loaded)} --write`), or adopt what was changed "
+        f"(`{_command(loaded)} --adopt`)"
+    )
+    changed = changed_fields(fields, seal)
+    problems = (
+        Problem(where, f"{name}.{field}", "SEA411", f"it was changed by hand{_shown(field, fields)}", hint)
+        for field in changed
+    )
+    return Changed(changed, tuple(problems), seal)
+
+
+def _shown(field: str, document: Mapping[str, object]) -> str:
+    """Return what a changed field holds now, as far as it fits into a message."""
+    if field not in document:
+        return " and is not there any more" if field != "digests" else ""
+    value = text_of(document[field])
+    return f" and is now {value}" if len(value) <= _LONGEST_SHOWN else ""
+
+
+def _stale(plan: Plan, loaded: LoadedSpec) -> Problem:
+    where, name = lock_path(loaded.path).as_posix(), loaded.environment.name
+    message = f"the plan was made from {plan.spec_digest}, and the spec is now {loaded.digest}"
+    return Problem(where, name, "SEA402", message, _plan_again(loaded))
+
+
+def _plan_again(loaded: LoadedSpec) -> str:
+    return f"run `{_command(loaded)} --write`"
+
+
+def _command(loaded: LoadedSpec) -> str:
+    return f"seatrial plan {loaded.path.as_posix()} --environment {loaded.environment.name}"
+
+
+def _read(path: Path) -> _Lock:
+    """Return the plans of a lock; none when there is no lock."""
     try:
         text = path.read_text(encoding="utf-8")
         document = json.loads(text)
     except FileNotFoundError:
-        return {}
+        return _Lock({}, {})
     except OSError as error:
         raise _unreadable(path, f"it can't be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -104,7 +199,8 @@ def _read(path: Path) -> dict[str, object]:
     version = document.get("schema_version")
     if version != LOCK_SCHEMA:
         raise _unreadable(path, f"its schema_version is {version}, and this release reads {LOCK_SCHEMA}")
-    return {str(name): plan for name, plan in document["environments"].items()}
+    digests = document.get("digests")
+    return _Lock(document["environments"], digests if isinstance(digests, dict) else {})
 
 
 def _validate(document: object, path: Path, name: str) -> Plan:

@@ -29,7 +29,7 @@ def pin(plan: Plan, digest: str) -> Plan:
         digest: As `sha256:…`, which the registry gives for the plan's tag.
     """
     image = plan.image.value
-    uri = f"{_place(image)}@{digest}"
+    uri = f"{place_of(image.uri)}@{digest}"
     because = f"{plan.image.because.partition(_GIVEN)[0]}{_GIVEN} {image.tag}."
     named: Decision[Image] = Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
     return plan.model_copy(update={"image": named})
@@ -48,11 +48,11 @@ def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:
         return plan
     before, now = Image.model_validate(value), plan.image.value
     digest = digest_of(before.uri)
-    same = (_place(before), before.tag) == (_place(now), now.tag)
+    same = (place_of(before.uri), before.tag) == (place_of(now.uri), now.tag)
     return pin(plan, digest) if digest is not None and same else plan
 
 
-def _place(image: Image) -> str:
-    """Return the image's registry and repository, without tag or digest."""
-    registry, _, rest = image.uri.partition("/")
+def place_of(uri: str) -> str:
+    """Return the registry and repository of an image's address, without tag or digest."""
+    registry, _, rest = uri.partition("/")
     return f"{registry}/{rest.partition('@')[0].partition(':')[0]}"

@@ -51,6 +51,11 @@ def make_plan(loaded: LoadedSpec, *, accept_slo_miss: bool = False) -> Plan:
     findings = Findings(
         loaded, reading.demand, reading.choice, best, reading.max_model_len, reading.batched_tokens, reading.warnings
     )
+    return plan_of(findings, found)
+
+
+def plan_of(findings: Findings, found: Found) -> Plan:
+    """Return the plan of a deployment that was found, or that someone chose."""
     return _write_down(findings, settle(findings), found)
 
 

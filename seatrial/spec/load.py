@@ -38,6 +38,7 @@ class LoadedSpec:
         endpoint: Its spec with the environment's overrides merged.
         environment: The environment.
         document: The merged document, which knows the file and line of every field.
+        place: The environment's document, which knows them too.
         config_file: The content of `model.config_file` in canonical form; `None` without one.
         calibration_json: What trials measured of this endpoint in this environment, as JSON; `None` without any.
     """
@@ -46,6 +47,7 @@ class LoadedSpec:
     endpoint: EndpointSpec
     environment: EnvironmentSpec
     document: Document
+    place: Document
     config_file: str | None = None
     calibration_json: str | None = None
 
@@ -78,7 +80,7 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     source = read_source(path)
     problems = [*source.problems, *secret_problems(source)]
     problems += _unknown_overrides(source, environments)
-    place, found = _read_environment(environments, environment)
+    place, place_document, found = _read_environment(environments, environment)
     problems += found
     document = merge_environment(source, environment)
     endpoint, wrong = _validate(EndpointSpec, document) if source.data else (None, [])
@@ -88,11 +90,11 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
         problems += guard_rail_problems(endpoint, place, document)
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable
-    if problems or endpoint is None or place is None:
+    if problems or endpoint is None or place is None or place_document is None:
         raise SpecError(_ordered(problems))
     name = endpoint.model.config_file
     config_file = None if name is None else config_file_content(path.parent / name)
-    return LoadedSpec(path, endpoint, place, document, config_file, calibration)
+    return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration)
 
 
 def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[Problem, ...]]:
@@ -114,7 +116,7 @@ def load_environment(environments: Path, name: str) -> EnvironmentSpec:
     Raises:
         SpecError: With every problem of its file.
     """
-    spec, problems = _read_environment(environments, name)
+    spec, _, problems = _read_environment(environments, name)
     if problems or spec is None:
         raise SpecError(_ordered(problems))
     return spec
@@ -125,12 +127,12 @@ def environment_names(environments: Path) -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in environments.glob("*.yaml")))
 
 
-def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
+def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | None, Document | None, list[Problem]]:
     file = environments / f"{name}.yaml"
     if not file.is_file():
         known = ", ".join(environment_names(environments)) or "none"
         hint = f"known in {environments.as_posix()}: {known}"
-        return None, [Problem(file.as_posix(), "", "SEA109", f"there is no environment {name}", hint)]
+        return None, None, [Problem(file.as_posix(), "", "SEA109", f"there is no environment {name}", hint)]
     source = read_source(file)
     document = merge_environment(source, None)
     spec, problems = _validate(EnvironmentSpec, document) if source.data else (None, [])
@@ -139,7 +141,7 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     if spec is not None and spec.name != name:
         message = f"the name {spec.name} differs from the file's, {name}"
         problems.append(Problem(document.where(("name",)), "name", "SEA108", message, f"write `name: {name}`"))
-    return spec, [*source.problems, *secret_problems(source), *problems]
+    return spec, document, [*source.problems, *secret_problems(source), *problems]
 
 
 def _validate(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:

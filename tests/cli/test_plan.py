@@ -134,3 +134,48 @@ def test_a_change_of_what_is_only_deployed_keeps_the_lock(seatrial: Seatrial, pr
     spec.write_text(spec.read_text().replace("Chat for the support portal.", "Chat."))
     place.write_text(place.read_text().replace("removal: destroy", "removal: retain"))
     assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
+
+
+class TestAdopt:
+    LOCK = "endpoints/llama-2-7b-chat.lock.json"
+
+    def edit(self, project: Path, field: str, value: object) -> None:
+        path = project / self.LOCK
+        document = json.loads(path.read_text(encoding="utf-8"))
+        document["environments"]["dev"][field]["value"] = value
+        path.write_text(json.dumps(document), encoding="utf-8")
+
+    def test_nothing_was_edited(self, seatrial: Seatrial, project: Path) -> None:
+        seatrial("plan", SPECS[1], "-e", "dev", "--write")
+        before = (project / self.LOCK).read_bytes()
+        done = seatrial("plan", SPECS[1], "-e", "dev", "--adopt")
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr == "nothing was set by hand in the lock: it is what was written\n"
+        assert (project / self.LOCK).read_bytes() == before
+
+    def test_a_hand_edit_is_refused_until_it_is_adopted(self, seatrial: Seatrial, project: Path) -> None:
+        seatrial("plan", SPECS[1], "-e", "dev", "--write")
+        self.edit(project, "copy_count", 2)
+        refused = seatrial("render", SPECS[1], "-e", "dev")
+        assert refused.returncode == 2
+        assert "dev.copy_count: SEA411: it was changed by hand and is now 2\n" in refused.stderr
+        done = seatrial("plan", SPECS[1], "-e", "dev", "--adopt")
+        assert done.returncode == 0
+        assert "  copy_count: planned 1, adopted 2\n" in done.stderr
+        assert "  instance_count: 1 -> 2 (follows)\n" in done.stderr
+        assert "warning: copy_count was set by hand: 2, and the planner decided 1." in " ".join(done.stdout.split())
+        assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
+
+    def test_what_breaks_a_guard_rail_is_not_adopted(self, seatrial: Seatrial, project: Path) -> None:
+        seatrial("plan", SPECS[1], "-e", "dev", "--write")
+        self.edit(project, "copy_count", 500)
+        before = (project / self.LOCK).read_bytes()
+        done = seatrial("plan", SPECS[1], "-e", "dev", "--adopt")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "dev.copy_count: SEA413: 500 copies exceed 2, which guard_rails.max_copies allows (" in done.stderr
+        assert (project / self.LOCK).read_bytes() == before
+
+    def test_it_makes_no_other_plan(self, seatrial: Seatrial) -> None:
+        done = seatrial("plan", SPECS[1], "-e", "dev", "--adopt", "--write")
+        assert done.returncode == 2
+        assert "it takes the plan that is locked" in done.stderr

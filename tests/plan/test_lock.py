@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.errors import SpecError
-from seatrial.plan.lock import lock_path, read_locked_plan, write_lock
+from seatrial.plan.lock import read_locked_plan, write_lock
+from seatrial.plan.lock_path import lock_path
 from seatrial.plan.planner import make_plan
 
 if TYPE_CHECKING:
