@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
 from seatrial.deployment.document import Deployment
 from seatrial.deployment.trial import request_template
 from seatrial.errors import Problem, SeatrialError, SpecError
-from seatrial.plan.lock import read_locked_plan
+from seatrial.plan.lock import locked_environments, read_locked_plan
 from seatrial.serving.render import render
-from seatrial.spec.load import load_spec
+from seatrial.spec.load import environment_names, load_environment, load_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -31,10 +32,90 @@ def load_deployments(
     Raises:
         SpecError: With every problem of every spec, environment and lock; SEA404 when no spec is found.
     """
+    deployments, problems = _load(_specs(endpoints, endpoint), environments, environment)
+    if problems:
+        raise SpecError(dict.fromkeys(problems))  # an environment's problem concerns every spec, and is told once
+    return deployments
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is locked in every environment.
+
+    Attributes:
+        deployments: By environment, then by file name.
+        left_out: One line for each environment in which something is left out, and why.
+    """
+
+    deployments: tuple[Deployment, ...]
+    left_out: tuple[str, ...]
+
+
+def find_deployments(endpoints: Path, environments: Path, endpoint: str | None = None) -> Found:
+    """Load what is locked in every environment; the embedded AWS is none of them, since it must be asked for by name.
+
+    Args:
+        endpoints: Folder of specs with their locks.
+        environments: Folder of environments.
+        endpoint: Load only the file of this name; `None` loads all.
+
+    Raises:
+        SpecError: With every problem of every environment; SEA404 when nothing is found.
+    """
+    locks, problems = _locks(_specs(endpoints, endpoint))
+    deployments: list[Deployment] = []
+    left_out: list[str] = []
+    for name in environment_names(environments):
+        try:
+            embedded = load_environment(environments, name).is_embedded
+        except SeatrialError as error:
+            problems += error.problems
+            continue
+        if embedded:
+            left_out.append(f"{name} is the embedded AWS, and is left out unless it is named: -c environment={name}")
+            continue
+        locked = [file for file, known in locks.items() if name in known]
+        found, wrong = _load(locked, environments, name)
+        deployments += found
+        problems += wrong
+        left_out += _unlocked(name, [file for file in locks if file not in locked])
+    if problems:
+        raise SpecError(dict.fromkeys(problems))
+    if not deployments:
+        hint = "; ".join(left_out) or f"there is no environment in {environments.as_posix()}"
+        raise SpecError.of("SEA404", "no endpoint is locked in any environment", where=endpoints.as_posix(), hint=hint)
+    return Found(tuple(deployments), tuple(left_out))
+
+
+def _specs(endpoints: Path, endpoint: str | None) -> list[Path]:
     files = [file for file in sorted(endpoints.glob("*.yaml")) if endpoint in (None, file.stem)]
     if not files:
         what = f"no spec {endpoint}.yaml" if endpoint else "no spec (*.yaml)"
         raise SpecError.of("SEA404", f"there is {what}", where=endpoints.as_posix(), hint="name the folder of specs")
+    return files
+
+
+def _locks(files: Iterable[Path]) -> tuple[dict[Path, frozenset[str]], list[Problem]]:
+    """Return the environments that each spec is locked for, and what is wrong with the locks."""
+    locks: dict[Path, frozenset[str]] = {}
+    problems: list[Problem] = []
+    for file in files:
+        try:
+            locks[file] = locked_environments(file)
+        except SeatrialError as error:
+            problems += error.problems
+    return locks, problems
+
+
+def _unlocked(environment: str, files: list[Path]) -> Iterator[str]:
+    if files:
+        names = ", ".join(file.stem for file in files)
+        command = f"seatrial plan {files[0].as_posix()} --environment {environment} --write"
+        yield f"{environment}: no plan is locked for {names}: left out (`{command}` locks one)"
+
+
+def _load(files: Iterable[Path], environments: Path, environment: str) -> tuple[tuple[Deployment, ...], list[Problem]]:
+    """Load some endpoints for one environment; return them with everything that is wrong."""
     deployments: dict[Path, Deployment] = {}
     problems: list[Problem] = []
     for file in files:
@@ -43,9 +124,7 @@ def load_deployments(
         except SeatrialError as error:
             problems += error.problems
     problems += _same_names(deployments)
-    if problems:
-        raise SpecError(dict.fromkeys(problems))  # an environment's problem concerns every spec, and is told once
-    return tuple(deployments.values())
+    return tuple(deployments.values()), problems
 
 
 def load_deployment(spec: Path, environments: Path, environment: str) -> Deployment:

@@ -10,6 +10,9 @@ from seatrial.model import FrozenModel
 from seatrial.spec import shapes
 from seatrial.spec.endpoint import Copies, InstanceTypes
 
+EMBEDDED_ACCOUNT = "000000000000"
+"""The account of the embedded AWS; it is nobody's on the real one."""
+
 Account = Annotated[str, StringConstraints(pattern=shapes.ACCOUNT)]
 Region = Annotated[str, StringConstraints(pattern=shapes.REGION)]
 EnvironmentName = Annotated[str, StringConstraints(pattern=shapes.ENVIRONMENT_NAME, max_length=16)]
@@ -45,3 +48,8 @@ class EnvironmentSpec(FrozenModel):
     kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results; left out, one is made.")
     removal: Literal["destroy", "retain"] = Field("retain", description="What becomes of results on deletion.")
     tags: dict[str, str] = Field({}, description="Tags of every resource.")
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether this is the embedded AWS of the laptop."""
+        return self.account == EMBEDDED_ACCOUNT

@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.deployment.load import load_deployments
+import seatrial.local.environment
+from seatrial.deployment.load import find_deployments, load_deployments
 from seatrial.errors import SpecError
 from seatrial.plan.lock import write_lock
 from seatrial.plan.planner import make_plan
+from seatrial.spec.environment import EMBEDDED_ACCOUNT
 from seatrial.spec.load import load_spec
 
 if TYPE_CHECKING:
@@ -31,10 +33,20 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     return endpoints.relative_to(tmp_path), environments.relative_to(tmp_path)
 
 
-def write(folders: tuple[Path, Path], file: str, name: str) -> None:
+def write(folders: tuple[Path, Path], file: str, name: str, *locked: str) -> None:
+    """Write a spec, and lock it for some environments; for dev when none is named."""
     spec = folders[0] / file
     spec.write_text(SPEC.format(name=name))
-    write_lock(make_plan(load_spec(spec, "dev", environments=folders[1])), spec)
+    for environment in locked or ("dev",):
+        write_lock(make_plan(load_spec(spec, environment, environments=folders[1])), spec)
+
+
+@pytest.fixture
+def three(folders: tuple[Path, Path]) -> tuple[Path, Path]:
+    """Add the environments prod and local to dev; local is the embedded AWS."""
+    (folders[1] / "prod.yaml").write_text("name: prod\nregion: eu-west-1\n")
+    (folders[1] / "local.yaml").write_text(f'name: local\naccount: "{EMBEDDED_ACCOUNT}"\nregion: us-east-1\n')
+    return folders
 
 
 def test_every_endpoint_of_the_folder_is_loaded(folders: tuple[Path, Path]) -> None:
@@ -66,3 +78,65 @@ def test_what_is_wrong_with_the_environment_is_told_once(folders: tuple[Path, Pa
     assert [str(problem) for problem in caught.value.problems] == [
         "environments/stage.yaml: SEA109: there is no environment stage\n  hint: known in environments: dev"
     ]
+
+
+EMBEDDED = "local is the embedded AWS, and is left out unless it is named: -c environment=local"
+
+
+class TestEveryEnvironment:
+    def test_what_is_locked_is_found_and_what_is_not_is_told(self, three: tuple[Path, Path]) -> None:
+        write(three, "a.yaml", "chat", "dev", "prod", "local")
+        write(three, "b.yaml", "talk", "local")
+        write(three, "c.yaml", "sum", "dev")
+        found = find_deployments(*three)
+        assert [each.stack_name for each in found.deployments] == [
+            "seatrial-dev-chat",
+            "seatrial-dev-sum",
+            "seatrial-prod-chat",
+        ]
+        assert found.left_out == (
+            "dev: no plan is locked for b: left out (`seatrial plan endpoints/b.yaml --environment dev --write` locks "
+            "one)",
+            EMBEDDED,
+            "prod: no plan is locked for b, c: left out (`seatrial plan endpoints/b.yaml --environment prod --write` "
+            "locks one)",
+        )
+
+    def test_one_endpoint_alone(self, three: tuple[Path, Path]) -> None:
+        write(three, "a.yaml", "chat", "dev", "prod")
+        write(three, "b.yaml", "talk", "dev")
+        found = find_deployments(*three, "a")
+        assert [each.stack_name for each in found.deployments] == ["seatrial-dev-chat", "seatrial-prod-chat"]
+        assert found.left_out == (EMBEDDED,)
+
+    def test_every_problem_of_every_environment_is_told(self, three: tuple[Path, Path]) -> None:
+        write(three, "a.yaml", "chat", "dev", "prod")
+        write(three, "b.yaml", "talk", "dev", "prod")
+        (three[0] / "a.yaml").write_text(SPEC.format(name="chat").replace("concurrency: 8", "concurrency: 9"))
+        (three[0] / "b.lock.json").write_text("{")
+        (three[1] / "stage.yaml").write_text("name: stage\n")
+        with pytest.raises(SpecError) as caught:
+            find_deployments(*three)
+        assert [(each.where, each.field, each.rule) for each in caught.value.problems] == [
+            ("endpoints/b.lock.json", "", "SEA403"),
+            ("endpoints/a.lock.json", "dev", "SEA402"),
+            ("endpoints/a.lock.json", "prod", "SEA402"),
+            ("environments/stage.yaml", "region", "SEA106"),
+        ]
+
+    def test_nothing_but_the_embedded_aws_is_locked(self, three: tuple[Path, Path]) -> None:
+        write(three, "a.yaml", "chat", "local")
+        with pytest.raises(SpecError) as caught:
+            find_deployments(*three)
+        (problem,) = caught.value.problems
+        assert (problem.rule, problem.message) == ("SEA404", "no endpoint is locked in any environment")
+        assert EMBEDDED in problem.hint
+
+    def test_a_named_environment_must_have_every_endpoint(self, three: tuple[Path, Path]) -> None:
+        write(three, "a.yaml", "chat", "dev", "prod")
+        write(three, "b.yaml", "talk", "dev")
+        with pytest.raises(SpecError, match="SEA401: there is no plan for prod"):
+            load_deployments(*three, "prod")
+
+    def test_the_account_of_the_embedded_aws_is_one(self) -> None:
+        assert seatrial.local.environment.ACCOUNT == EMBEDDED_ACCOUNT

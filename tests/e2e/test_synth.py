@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.conftest import BIN, ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.e2e.conftest import Outcome, RunCdk, Workspace
+    from tests.e2e.conftest import Outcome, RunCdk, RunTool, Workspace
 
 pytestmark = pytest.mark.e2e
 
@@ -73,7 +75,7 @@ def refused(synth: RunCdk, mistakes: Workspace, tmp_path_factory: pytest.TempPat
     asked = {
         "locks": mistakes.synth_arguments(),
         "unknown": (*mistakes.synth_arguments("staging"), "-c", "endpoint=chat"),
-        "unnamed": ("-c", f"environments={mistakes.environments}"),
+        "unnamed": ("-c", f"endpoints={mistakes.endpoints}", "-c", f"environments={mistakes.environments}"),
     }
 
     def outcome(name: str) -> Outcome:
@@ -105,8 +107,51 @@ def test_an_unknown_environment_is_told_with_the_known_ones(refused: dict[str, O
     )
 
 
-def test_without_an_environment_the_known_ones_are_told(refused: dict[str, Outcome]) -> None:
+def test_without_an_environment_what_must_be_named_is_told(refused: dict[str, Outcome], mistakes: Workspace) -> None:
     assert refused["unnamed"].exit_code == 1
     assert refused["unnamed"].output == (
-        f"SEA404: no environment is named\n  hint: add `-c environment=NAME`; known: local\n{LAST_LINE}"
+        f"{mistakes.endpoints}: SEA404: no endpoint is locked in any environment\n"
+        f"  hint: local is the embedded AWS, and is left out unless it is named: -c environment=local\n{LAST_LINE}"
     )
+
+
+STACKS = {f"seatrial-{environment}-{name}" for environment in ENDPOINTS for name in ENDPOINTS["dev"]}
+LEFT_OUT = "note: local is the embedded AWS, and is left out unless it is named: -c environment=local\n"
+
+
+@pytest.fixture(scope="module")
+def listed(run_tool: RunTool, variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Run `cdk ls` without any context; return what it wrote and the assembly that it made for it."""
+    assembly = tmp_path_factory.mktemp("everything")
+    ended = run_tool(BIN / "cdk", "ls", "--no-notices", "--output", assembly, folder=ROOT, env=variables)
+    assert ended.exit_code == 0, ended.output
+    return ended.output, assembly
+
+
+def test_ls_without_context_lists_every_environment_but_the_embedded_aws(listed: tuple[str, Path]) -> None:
+    output, _ = listed
+    assert output.startswith(LEFT_OUT)
+    assert set(output.removeprefix(LEFT_OUT).splitlines()) == STACKS
+
+
+def test_a_template_is_that_of_a_narrowed_synthesis(
+    listed: tuple[str, Path], assemblies: dict[str, tuple[Path, Path]]
+) -> None:
+    narrowed = {file.name: file.read_bytes() for two in assemblies.values() for file in two[0].glob("*.template.json")}
+    assert len(narrowed) == 4
+    assert {name: (listed[1] / name).read_bytes() for name in narrowed} == narrowed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("seatrial-dev-llama-2-7b-chat", {"seatrial-dev-llama-2-7b-chat"}),
+        ("seatrial-prod-*", {name for name in STACKS if "-prod-" in name}),
+    ],
+)
+def test_stacks_are_chosen_by_name_or_pattern(
+    listed: tuple[str, Path], run_tool: RunTool, variables: dict[str, str], pattern: str, expected: set[str]
+) -> None:
+    ended = run_tool(BIN / "cdk", "ls", pattern, "--no-notices", "--app", listed[1], folder=ROOT, env=variables)
+    assert ended.exit_code == 0, ended.output
+    assert set(ended.output.splitlines()) == expected

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,17 +24,41 @@ def run_app(monkeypatch: pytest.MonkeyPatch, folder: Path, context: dict[str, ob
     runpy.run_path(str(ROOT / "app.py"), run_name="__main__")
 
 
-def test_without_an_environment_the_known_ones_are_named(
+def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("prod", "dev"):
-        (tmp_path / f"{name}.yaml").touch()
-    with pytest.raises(SystemExit) as ended:
-        run_app(monkeypatch, tmp_path, {"environments": str(tmp_path)})
-    assert ended.value.code == 2
+    for folder in ("endpoints", "environments"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    context: dict[str, object] = {folder: str(tmp_path / folder) for folder in ("endpoints", "environments")}
+    lock = tmp_path / "endpoints" / "falcon-40b.lock.json"
+    document = json.loads(lock.read_text(encoding="utf-8"))
+    del document["environments"]["prod"]
+    lock.write_text(json.dumps(document), encoding="utf-8")
+    run_app(monkeypatch, tmp_path, context)
+    manifest = json.loads((tmp_path / "cdk.out" / "manifest.json").read_text())
+    stacks = {name: each for name, each in manifest["artifacts"].items() if each["type"] == "aws:cloudformation:stack"}
+    assert sorted(stacks) == [
+        "seatrial-dev-falcon-40b",
+        "seatrial-dev-llama-2-7b-chat",
+        "seatrial-dev-mixtral-8x7b",
+        "seatrial-prod-llama-2-7b-chat",
+        "seatrial-prod-mixtral-8x7b",
+    ]
+    assert {each["displayName"] for each in stacks.values()} == set(stacks)
     assert capsys.readouterr().err == (
-        "SEA404: no environment is named\n  hint: add `-c environment=NAME`; known: dev, prod\n"
+        "note: local is the embedded AWS, and is left out unless it is named: -c environment=local\n"
+        f"note: prod: no plan is locked for falcon-40b: left out (`seatrial plan {tmp_path}/endpoints/falcon-40b.yaml "
+        "--environment prod --write` locks one)\n"
     )
+
+
+def test_a_template_is_the_same_whatever_else_is_defined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folders: dict[str, object] = {name: str(ROOT / name) for name in ("endpoints", "environments")}
+    everything, alone = tmp_path / "everything", tmp_path / "alone"
+    run_app(monkeypatch, everything, {**folders, "endpoint": "llama-2-7b-chat"})
+    run_app(monkeypatch, alone, {**folders, "endpoint": "llama-2-7b-chat", "environment": "dev"})
+    name = "cdk.out/seatrial-dev-llama-2-7b-chat.template.json"
+    assert (everything / name).read_bytes() == (alone / name).read_bytes()
 
 
 @pytest.mark.parametrize(

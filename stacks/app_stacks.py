@@ -1,0 +1,45 @@
+"""The stacks of an app: what its context asks for, or everything that is locked."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.deployment import load
+from stacks.context import context_text
+from stacks.endpoint_stack import EndpointStack
+
+if TYPE_CHECKING:
+    from aws_cdk import App
+
+    from seatrial.deployment.document import Deployment
+
+
+def define_stacks(app: App) -> None:
+    """Add one stack for each endpoint, by the stack's name.
+
+    The context narrows: `environment` to one environment, in which every endpoint must be locked then; `endpoint` to
+    one file. Without `environment` every environment is defined but the embedded AWS, and what is left out is told on
+    stderr. `endpoints` and `environments` name other folders.
+
+    Stacks stand directly below the app, not in stages: the CDK CLI takes a single stack without its name only there,
+    and a path in the template would change.
+
+    Raises:
+        SpecError: With everything that is wrong in every environment.
+    """
+    endpoints, environments = (Path(context_text(app, name) or name) for name in ("endpoints", "environments"))
+    environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
+    for deployment in _asked(endpoints, environments, environment, endpoint):
+        EndpointStack(app, deployment.stack_name, deployment=deployment)
+
+
+def _asked(
+    endpoints: Path, environments: Path, environment: str | None, endpoint: str | None
+) -> tuple[Deployment, ...]:
+    if environment is not None:
+        return load.load_deployments(endpoints, environments, environment, endpoint)
+    found = load.find_deployments(endpoints, environments, endpoint)
+    sys.stderr.write("".join(f"note: {line}\n" for line in found.left_out))
+    return found.deployments
