@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 SHOWN = 3
 """Characters of a credential that a message may show: its kind, nothing of its value."""
 MASK = "…"
+BY_NAME = "a secret value"
+"""The kind of a credential that only the name beside it tells."""
 LEAST_SHOWN = 20
 """Of a credential with fewer characters nothing is shown: three of a short password say too much."""
 
@@ -438,10 +440,9 @@ def _as_value(text: str, name: str) -> Iterator[Credential]:
     value = text.strip()
     if says == "no" or value.startswith(("{", "[")):  # a document, which is looked into
         return
-    is_phrase = "pass" in name.lower() or not any(map(str.isspace, value))
-    if _is_random(value) if says == "perhaps" else is_phrase and _is_value(value):
+    if _is_random(value) if says == "perhaps" else _is_value(value):
         start = text.index(value)
-        yield Credential(start, start + len(value), "a secret value")
+        yield Credential(start, start + len(value), BY_NAME)
 
 
 _QUOTE = r"\\*[\"']|&quot;|&\#0?3[49];|&\#x2[27];"
@@ -490,7 +491,7 @@ def _behind(text: str, found: re.Match[str], name: str, name_at: int) -> Iterato
         return
     span = _quoted(text, found, says, name) if found["open"] else _unquoted(text, found, says, name, name_at)
     if span:
-        yield Credential(*span, "a secret value")
+        yield Credential(*span, BY_NAME)
 
 
 def _quoted(text: str, found: re.Match[str], says: Says, name: str) -> tuple[int, int] | None:
