@@ -257,7 +257,8 @@ def _joined(found: Iterable[Credential]) -> Iterator[Credential]:
                 yield last
             last = one
         else:
-            last = Credential(last.start, max(last.end, one.end), last.kind)
+            kind = one.kind if last.kind == BY_NAME else last.kind
+            last = Credential(last.start, max(last.end, one.end), kind)
     if last:
         yield last
 

@@ -104,7 +104,7 @@ def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) ->
     """
     document = _object(body)
     name = _error_name(headers, document)
-    message = _message(document) or body[:MAX_DETAIL_CHARACTERS].decode(errors="replace") or "empty answer"
+    message = _message(document) or body[: 2 * MAX_DETAIL_CHARACTERS].decode(errors="replace") or "empty answer"
     error = _TYPE_CLASSES.get(name.lower()) or class_of_status(status)
     if error == "model_error":
         error = class_of_container_status(document.get("OriginalStatusCode"))
@@ -134,8 +134,8 @@ def class_of_container_status(status: object) -> ErrorClass:
 
 
 def shorten(text: str) -> str:
-    """Cut a message to what a report can show, on one line."""
-    line = " ".join(text.encode(errors="replace").decode().split())
+    """Cut a message to what a report can show, on one line; credentials are masked first, as a part has no form."""
+    line = redacted(" ".join(text.encode(errors="replace").decode().split())[: 2 * MAX_DETAIL_CHARACTERS])
     return line if len(line) <= MAX_DETAIL_CHARACTERS else f"{line[: MAX_DETAIL_CHARACTERS - 1]}…"
 
 
