@@ -5,11 +5,12 @@ import sys
 from aws_cdk import App
 
 from seatrial.errors import SeatrialError
+from seatrial.secrets import redacted
 from stacks.app_stacks import define_stacks
 
 try:
     define_stacks(app := App(analytics_reporting=False))
     app.synth()
 except SeatrialError as error:
-    sys.stderr.write(f"{error}\n")
+    sys.stderr.write(f"{redacted(str(error))}\n")
     sys.exit(error.exit_code)

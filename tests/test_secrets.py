@@ -112,6 +112,60 @@ def test_a_secret_access_key_is_known_by_its_name(folder: Path) -> None:
     assert_hidden(str(error.value), AWS_KEY)
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("api_key", "sk-proj-" + "aB3dE5fG7hJ9kL1mN2pQ4rS6"),
+        ("x", "nvapi-" + "aB3dE5fG7hJ9kL1mN2pQ4rS6"),
+        ("x", "glpat-" + "aB3dE5fG7hJ9kL1mN2pQ"),
+        ("x", "xoxb-" + "123456789012-aB3dE5fG7hJ9"),
+        ("x", "eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmN"),
+        ("session_token", "FwoGZXIvYXdz" + "EBYaDNKdyZLr4KcVaB3dE5fG7hJ9"),
+        ("hf_token", "swordfish"),
+        ("password", "hunter2"),
+        ("password", "12345678"),
+        ("proxy", "https://user:hunter2@proxy:8080"),
+        ("secret_key", AWS_KEY),
+        ("kwargs", '\'{"password": "swordfish"}\''),
+        ("arguments", '\'["--api-key", "aB3dE5fG7h"]\''),
+        ("download", "https://b.s3.amazonaws.com/k?X-Amz-Signature=" + "a1" * 32),
+    ],
+)
+def test_every_kind_is_refused_in_the_options_of_the_engine(option: str, value: str, folder: Path) -> None:
+    with pytest.raises(SpecError) as error:
+        load_spec(write(folder, option=option, value=value), "dev", environments=folder / "environments")
+    assert [(problem.rule, problem.field) for problem in error.value.problems] == [
+        ("SEA113", f"serving.overrides.extra.{option}")
+    ]
+    assert value.strip("'") not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("hf_token", "$HF_TOKEN"), ("api_key", "'{{token}}'"), ("pad_token", "</s>"), ("api_key", "EMPTY")],
+)
+def test_a_reference_and_a_word_of_models_are_read(option: str, value: str, folder: Path) -> None:
+    spec = write(folder, option=option, value=value)
+    assert option in load_spec(spec, "dev", environments=folder / "environments").endpoint.serving.overrides.extra
+
+
+def test_a_secret_that_only_its_name_tells_is_not_repeated_by_another_problem(folder: Path) -> None:
+    spec = write(folder)
+    spec.write_text(f'{spec.read_text()}scaling: {{min_copies: {{password: 1}}}}\npassword: ["swordfish"]\n')
+    with pytest.raises(SpecError) as error:
+        load_spec(spec, "dev", environments=folder / "environments")
+    assert "password: SEA113" not in str(error.value).partition("swordfish")[2]
+    assert "swordfish" not in str(error.value)
+
+
+def test_an_option_in_a_list_is_named_by_the_one_before_it(folder: Path) -> None:
+    spec = write(folder, value="[--api-key, swordfish]")
+    with pytest.raises(SpecError) as error:
+        load_spec(spec, "dev", environments=folder / "environments")
+    assert "SEA113" in [problem.rule for problem in error.value.problems]
+    assert "swordfish" not in str(error.value)
+
+
 @pytest.mark.parametrize("token", TOKENS)
 def test_an_environment_is_read_alike(token: str, folder: Path) -> None:
     environment = folder / "environments" / "dev.yaml"

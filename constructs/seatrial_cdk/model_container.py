@@ -8,10 +8,13 @@ from aws_cdk import SecretValue
 from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial.errors import RenderError
+from seatrial.serving.rendered import refuse_credentials
 
 if TYPE_CHECKING:
     from seatrial.serving.rendered import RenderedConfig
     from seatrial_cdk.serving_artifact import ServingArtifact
+
+_WHERE = "container of the model"
 
 
 def model_container(
@@ -25,8 +28,13 @@ def model_container(
         accept_eula: The user has accepted the licence of the weights that the service mounts.
 
     Raises:
-        RenderError: SEA305 when both the packaged files and the weights claim `/opt/ml/model`.
+        RenderError: SEA305 when both the packaged files and the weights claim `/opt/ml/model`; SEA374 when a variable
+            or a name holds a credential.
     """
+    plain = {**serving.container_env, "image": serving.image, "weights_s3_uri": serving.weights_s3_uri or ""}
+    refuse_credentials(
+        plain | {f"{name}.valueFrom": secret for name, secret in serving.secret_env.items()}, where=_WHERE
+    )
     if artifact and serving.weights_s3_uri:
         hint = "with mounted weights, configure the container through its environment only"
         raise RenderError.of("SEA305", "packaged files and mounted weights both claim /opt/ml/model", hint=hint)

@@ -8,6 +8,7 @@ from aws_cdk import AssetStaging, FileAssetPackaging, Stack
 from constructs import Construct
 
 from seatrial.packaging import tar_gz_bytes
+from seatrial.serving.rendered import refuse_credentials
 from seatrial_cdk.archive_file import archive_file
 
 if TYPE_CHECKING:
@@ -22,10 +23,14 @@ class ServingArtifact(Construct):
 
     Args:
         files: Texts by file name.
+
+    Raises:
+        RenderError: SEA374 with every file that holds a credential.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, files: Mapping[str, str]) -> None:
         super().__init__(scope, construct_id)
+        refuse_credentials(files, where="archive of the serving configuration")
         stack = Stack.of(self)
         content = tar_gz_bytes({name: text.encode() for name, text in files.items()})
         with archive_file("model.tar.gz", content) as path:

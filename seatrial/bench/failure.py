@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from seatrial.secrets import redacted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -28,6 +30,7 @@ LEAST_SECRET = 8
 """Shorter keys are what servers without a key are given (`EMPTY`): words that a message may well hold."""
 MASK = "[hidden]"
 _PROOFS = re.compile(r"""(bearer\s+|x-amz-security-token\s*[:=]\s*)[^\s"',;}]+""", re.IGNORECASE)
+"""Beside these every word goes, whatever it looks like: an endpoint repeats here what this client has sent."""
 _REFUSALS = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
 _STATUS_CLASSES: Mapping[int, ErrorClass] = {
     HTTPStatus.UNAUTHORIZED: "auth",
@@ -101,7 +104,7 @@ def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) ->
     """
     document = _object(body)
     name = _error_name(headers, document)
-    message = _message(document) or body[:MAX_DETAIL_CHARACTERS].decode(errors="replace") or "empty answer"
+    message = _message(document) or body[: 2 * MAX_DETAIL_CHARACTERS].decode(errors="replace") or "empty answer"
     error = _TYPE_CLASSES.get(name.lower()) or class_of_status(status)
     if error == "model_error":
         error = class_of_container_status(document.get("OriginalStatusCode"))
@@ -131,19 +134,21 @@ def class_of_container_status(status: object) -> ErrorClass:
 
 
 def shorten(text: str) -> str:
-    """Cut a message to what a report can show, on one line."""
-    line = " ".join(text.encode(errors="replace").decode().split())
+    """Cut a message to what a report can show, on one line; credentials are masked first, as a part has no form."""
+    line = redacted(" ".join(text.encode(errors="replace").decode().split())[: 2 * MAX_DETAIL_CHARACTERS])
     return line if len(line) <= MAX_DETAIL_CHARACTERS else f"{line[: MAX_DETAIL_CHARACTERS - 1]}…"
 
 
 def masked(text: str, secret: str) -> str:
     """Hide what proves who sent a request, where a service repeats it in its words: they are shown to many.
 
+    Other credentials that an endpoint tells are masked as everywhere (`seatrial.secrets`).
+
     Args:
         text: The service's words, shortened perhaps.
         secret: The key that was sent; empty for none.
     """
-    shown = _PROOFS.sub(lambda found: found[1] + MASK, text)
+    shown = redacted(_PROOFS.sub(lambda found: found[1] + MASK, text))
     if len(secret) < LEAST_SECRET:
         return shown
     shown = shown.replace(secret, MASK)

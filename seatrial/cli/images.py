@@ -10,6 +10,7 @@ import typer
 from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
 from seatrial.cli.terminal import show_json, show_text
 from seatrial.errors import SeatrialError
+from seatrial.secrets import redacted
 
 if TYPE_CHECKING:
     from seatrial.catalog.image_updates import Update
@@ -76,7 +77,7 @@ def lock(
     except SeatrialError as error:
         if require_digest or error.problems[0].rule not in _NO_ACCOUNT:
             raise
-        typer.echo(f"{error}\nthe tag is pinned, {name}; its digest is not", err=True)
+        typer.echo(redacted(f"{error}\nthe tag is pinned, {name}; its digest is not"), err=True)
         return
     before = digest_of(image.uri)
     if before == digest:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from seatrial.errors import SpecError
+from seatrial.secrets import redacted
 
 if TYPE_CHECKING:
     from seatrial.serving.lint.lint import Given, Report
@@ -112,10 +113,10 @@ def _tell(report: Report, output: str) -> None:
     for reading in report.readings:
         typer.echo(reading, err=True)
     for unreadable in report.unreadable:
-        typer.echo(f"{unreadable.file}: SEA101: {unreadable.because}", err=True)
+        typer.echo(redacted(f"{unreadable.file}: SEA101: {unreadable.because}"), err=True)
     if output == "json":
         show_json(as_json(report))
     elif output == "sarif":
         show_json(as_sarif(report, __version__))
     else:
-        show_text("".join(f"{finding}\n" for finding in report.findings))
+        show_text(redacted("".join(f"{finding}\n" for finding in report.findings)))

@@ -11,7 +11,7 @@ from seatrial.serving.limits import extra_option_problems
 from seatrial.serving.model_source import ModelSource, model_source
 from seatrial.serving.neutral import Form, Rendered, render_config
 from seatrial.serving.plan_config import dialect_of, plan_config, spelled_version
-from seatrial.serving.rendered import RenderedConfig
+from seatrial.serving.rendered import RenderedConfig, refuse_credentials
 from seatrial.spec.endpoint import ServingOverrides
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def render(loaded: LoadedSpec, plan: Plan) -> RenderedConfig:
     folder, so their configuration is the environment, as it is for every other engine.
 
     Raises:
-        RenderError: SEA301 to SEA310, every problem at once.
+        RenderError: SEA301 to SEA310, SEA368 and SEA369, every problem at once; SEA374 when a credential is left.
     """
     engine = _engine(plan)
     problems = list(extra_option_problems(loaded, engine))
@@ -81,6 +81,8 @@ def _refuse_short_prefill(loaded: LoadedSpec, plan: Plan) -> None:
 
 def _config(loaded: LoadedSpec, plan: Plan, source: ModelSource, rendered: Rendered) -> RenderedConfig:
     engine = _engine(plan)
+    where = f"serving configuration of {loaded.endpoint.name}"
+    refuse_credentials({**rendered.files, **rendered.env, "image": plan.image.value.uri}, where=where)
     return RenderedConfig(
         engine=engine,
         engine_version=plan.engine_version.value,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog.engine_versions import EngineName
+from seatrial.errors import Problem, RenderError
 from seatrial.model import FrozenModel
+from seatrial.secrets import credentials, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 
 class RenderedConfig(FrozenModel):
@@ -34,3 +39,26 @@ class RenderedConfig(FrozenModel):
     weights_s3_uri: str | None
     isolated: bool
     notes: tuple[str, ...] = ()
+
+
+def refuse_credentials(texts: Mapping[str, str], *, where: str) -> None:
+    """Refuse texts that would be deployed with a credential in them: the last look before template and archive.
+
+    Args:
+        texts: Texts by the name of their variable or file.
+        where: What they belong to, for the message.
+
+    Raises:
+        RenderError: SEA374 with every name.
+    """
+    if problems := list(_plain(texts, where)):
+        raise RenderError(problems)
+
+
+def _plain(texts: Mapping[str, str], where: str) -> Iterator[Problem]:
+    for name, text in texts.items():
+        kinds = {one.kind: None for one in (*credentials(name), *credentials(text, name=name))}
+        if kinds:
+            message = f"{' and '.join(kinds)} would be deployed in plain text"
+            hint = "store it in Secrets Manager and give its name, as model.hub_token_secret does; revoke this one"
+            yield Problem(where, redacted(name), "SEA374", message, hint)

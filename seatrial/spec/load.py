@@ -18,7 +18,7 @@ from seatrial.spec.environment_rules import network_problems, region_problems
 from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.guard_rails import guard_rail_problems
 from seatrial.spec.merge import OVERRIDES, Document, merge_environment
-from seatrial.spec.plain_secrets import secret_problems, without_secrets
+from seatrial.spec.plain_secrets import secret_problems, secret_values, without_secrets
 from seatrial.spec.problems import validation_problems
 from seatrial.spec.source import Source, read_source
 
@@ -91,7 +91,7 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable
     if problems or endpoint is None or place is None or place_document is None:
-        raise SpecError(_ordered(problems))
+        raise SpecError(_ordered(problems, secret_values(source)))
     name = endpoint.model.config_file
     config_file = None if name is None else config_file_content(path.parent / name)
     return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration)
@@ -168,9 +168,9 @@ def _unknown_overrides(source: Source, environments: Path) -> Iterator[Problem]:
             yield Problem(where, f"{OVERRIDES}.{name}", "SEA105", "must be a mapping of fields", "")
 
 
-def _ordered(problems: list[Problem]) -> list[Problem]:
+def _ordered(problems: list[Problem], secrets: tuple[str, ...] = ()) -> list[Problem]:
     def place(problem: Problem) -> tuple[str, int, str]:
         file, _, line = problem.where.rpartition(":")
         return (file, int(line), problem.rule) if line.isdigit() else (problem.where, 0, problem.rule)
 
-    return sorted(dict.fromkeys(without_secrets(problems)), key=place)
+    return sorted(dict.fromkeys(without_secrets(problems, secrets)), key=place)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.errors import Problem
-from seatrial.secrets import holds_credential, redacted
+from seatrial.secrets import MASK, credentials, holds_credential, redacted
 from seatrial.spec.source import dotted
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from seatrial.spec.source import FieldPath, Source, Yaml
 
 _MESSAGE = "this looks like a credential in plain text"
+_SHORTEST = 6  # a shorter value is hidden by no search: it stands in other words too
 _HINT = "store it in Secrets Manager and give model.hub_token_secret; revoke this one"
 
 
@@ -26,26 +27,48 @@ def secret_problems(source: Source) -> Iterator[Problem]:
             yield Problem(where, dotted(path), "SEA113", _MESSAGE, _HINT)
 
 
-def without_secrets(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yield the problems as they may be shown: what the user wrote is quoted in them."""
+def secret_values(source: Source) -> tuple[str, ...]:
+    """Return the credentials of a file that only the name of their field tells, the longest first."""
+    spans = ((text, one) for _, name, text in _texts(source.data, ()) for one in credentials(text, name=name))
+    found = {text[one.start : one.end] for text, one in spans if one.end - one.start >= _SHORTEST}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def without_secrets(problems: Iterable[Problem], secrets: Iterable[str] = ()) -> Iterator[Problem]:
+    """Yield the problems as they may be shown: what the user wrote is quoted in them.
+
+    Args:
+        problems: The problems.
+        secrets: Values that must not be repeated although their form does not tell them.
+    """
+
+    def shown(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, MASK)
+        return redacted(text)
+
     for problem in problems:
         yield replace(
             problem,
             where=redacted(problem.where),
             field=redacted(problem.field),
-            message=redacted(problem.message),
+            message=shown(problem.message),
             hint=redacted(problem.hint),
         )
 
 
 def _texts(node: Yaml, path: FieldPath) -> Iterator[tuple[FieldPath, str, str]]:
     """Yield every text with its path and the name of its field, names themselves included."""
-    if isinstance(node, str):
-        yield path, str(path[-1]) if path else "", node
+    if isinstance(node, str | int | float) and not isinstance(node, bool):
+        yield path, next((str(name) for name in reversed(path) if isinstance(name, str)), ""), str(node)
     elif isinstance(node, dict):
         for key, value in node.items():
             yield (*path, key), "", key
             yield from _texts(value, (*path, key))
     elif isinstance(node, list):
         for index, value in enumerate(node):
-            yield from _texts(value, (*path, index))
+            option = node[index - 1] if index else None  # as in ["--api-key", "…"]
+            if isinstance(value, str) and isinstance(option, str) and option.startswith("-"):
+                yield (*path, index), option, value
+            else:
+                yield from _texts(value, (*path, index))

@@ -144,10 +144,17 @@ def test_nothing_in_the_body() -> None:
         ("Authorization: Bearer other.key-1 refused", "Authorization: Bearer [hidden] refused"),
         ("x-amz-security-token:IQoJ== host:x", "x-amz-security-token:[hidden] host:x"),
         ("nothing to hide", "nothing to hide"),
+        ("proxy https://user:hunter2@proxy:8080 refused", "proxy https://user:…@proxy:8080 refused"),
     ],
 )
 def test_what_proves_the_sender_is_hidden(text: str, hidden: str) -> None:
     assert masked(text, "sk-0123456789") == hidden
+
+
+def test_a_credential_that_the_end_of_a_message_would_cut_is_masked_before() -> None:
+    key = "nvapi-" + "aB3dE5fG7hJ9kL1mN2pQ4rS6"
+    detail = failure_of_response(500, {}, b"x" * (MAX_DETAIL_CHARACTERS - 24) + f" {key}".encode()).detail
+    assert detail.endswith("x nva…")
 
 
 def test_a_key_that_is_a_common_word_is_no_secret() -> None:

@@ -104,6 +104,18 @@ def test_every_gpu_is_one_gpu_elsewhere(seatrial: Seatrial, project: Path) -> No
     assert seatrial("convert", "--to", "lmi", "serving.properties").returncode == 0
 
 
+def test_no_kind_of_secret_is_copied(seatrial: Seatrial, project: Path) -> None:
+    secrets = {"api_key": "swordfish", "hf_overrides": '{"password": "swordfish"}', "seed": "nvapi-" + "aB3dE5" * 5}
+    lines = "".join(f"option.{key}={value}\n" for key, value in secrets.items())
+    (project / "serving.properties").write_text(f"option.model_id=a/b\n{lines}")
+    done = seatrial("convert", "--to", "vllm", "serving.properties")
+    assert (done.returncode, done.stdout) == (1, "SM_VLLM_MODEL=a/b\n")
+    assert [line.partition(" ")[2].partition(":")[0] for line in done.stderr.splitlines()[1:]] == [
+        f"option.{key} (line {number})" for number, key in enumerate(secrets, start=2)
+    ]
+    assert not any(value in done.stderr for value in ("swordfish", secrets["seed"]))
+
+
 def test_a_token_in_a_key_is_not_repeated(seatrial: Seatrial, project: Path) -> None:
     token = "hf_" + "a1" * 15
     (project / "serving.properties").write_text(f"option.model_id=a/b\noption.{token}=1\n")

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from aws_cdk import App, Stack
 from aws_cdk import aws_sagemaker as sagemaker
 
+from seatrial.errors import RenderError
 from seatrial.serving.rendered import RenderedConfig
 from seatrial_cdk.model_container import model_container
+from seatrial_cdk.serving_artifact import ServingArtifact
 
 
 def serving(weights_s3_uri: str) -> RenderedConfig:
@@ -45,3 +48,27 @@ def test_a_prefix_is_mounted_and_an_archive_unpacked_each_with_its_own_licence(
     access = s3.model_access_config
     assert isinstance(access, sagemaker.CfnModel.ModelAccessConfigProperty)
     assert access.accept_eula is accept_eula
+
+
+def test_every_credential_in_the_environment_is_refused_before_it_is_in_a_template() -> None:
+    token = "nvapi-" + "aB3dE5fG7hJ9kL1mN2pQ4rS6"
+    env = {"HF_MODEL_ID": "/opt/ml/model", "NGC_TOKEN": token, "DB_PASSWORD": "swordfish", "PAD_TOKEN": "</s>"}
+    plain = serving("s3://bucket/model/").model_copy(update={"container_env": env})
+    with pytest.raises(RenderError) as error:
+        model_container(plain, artifact=None, accept_eula=False)
+    assert [(problem.rule, problem.field, problem.message) for problem in error.value.problems] == [
+        ("SEA374", "NGC_TOKEN", "an NVIDIA API key would be deployed in plain text"),
+        ("SEA374", "DB_PASSWORD", "a secret value would be deployed in plain text"),
+    ]
+    assert token not in str(error.value)
+
+
+def test_a_name_in_secrets_manager_is_none() -> None:
+    named = serving("s3://bucket/model/").model_copy(update={"secret_env": {"HF_TOKEN": "prod/hf-token-2024-a1B2c3"}})
+    assert model_container(named, artifact=None, accept_eula=False).image == named.image
+
+
+def test_an_archive_with_a_credential_is_not_made() -> None:
+    stack = Stack(App(), "stack")
+    with pytest.raises(RenderError, match=r"SEA374: an AWS access key id would be deployed in plain text"):
+        ServingArtifact(stack, "Artifact", files={"model.py": 'ID = "AKIA' + 'Z3X5C7V9B1N2M4Q6"'})

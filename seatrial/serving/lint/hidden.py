@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.secrets import holds_credential, redacted
+from seatrial.secrets import BY_NAME, credentials, holds_credential, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,25 +15,21 @@ if TYPE_CHECKING:
 
 HIDDEN = "(hidden)"
 _SHORTEST = 4  # a shorter value is hidden by no search: it stands in other words too
-_NAMES = re.compile(
-    r"(^|_)(hf_token|hf_api_token|hugging_face_hub_token|hub_token|secret_access_key|password|api_key|authtoken)$"
-)
-_REFERENCE = re.compile(r"^(\{\{resolve:|arn:aws|\$\{|<|\(from )")
 
 
 def secret_in(key: str, value: str) -> str:
     """Return what kind of secret stands in a value; empty for none, and for a reference to one."""
-    if holds_credential(value, name=key):
-        return "a credential"
-    if not value.strip() or _REFERENCE.match(value):
-        return ""
-    return "a secret" if _NAMES.search(key.removeprefix("option.").lower()) else ""
+    kinds = {one.kind for one in credentials(value, name=key)}
+    if kinds == {BY_NAME}:
+        return "a secret"
+    return "a credential" if kinds or holds_credential(key) else ""
 
 
 def secrets_of(sources: Iterable[Source]) -> tuple[str, ...]:
     """Return the secret values of configurations, the longest first."""
     entries = (entry for source in sources for entry in source.entries)
-    found = {entry.value for entry in entries if len(entry.value) >= _SHORTEST and secret_in(entry.key, entry.value)}
+    spans = ((entry.value, one) for entry in entries for one in credentials(entry.value, name=entry.key))
+    found = {value[one.start : one.end] for value, one in spans if one.end - one.start >= _SHORTEST}
     return tuple(sorted(found, key=len, reverse=True))
 
 

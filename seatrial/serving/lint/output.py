@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from seatrial.secrets import redacted
 from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.spec.rules import RULES
 
@@ -23,7 +24,7 @@ def as_json(report: Report) -> list[Json]:
 
 def _row(finding: Finding) -> Json:
     return {
-        "file": finding.file,
+        "file": redacted(finding.file),
         "line": finding.line,
         "key": finding.key,
         "rule": finding.rule,
@@ -37,7 +38,9 @@ def as_sarif(report: Report, version: str) -> Json:
     """Return the findings as a SARIF log of one run; what each file was read as is a notification."""
     used = sorted({finding.rule for finding in report.findings})
     notes: list[Json] = [{"level": "note", "message": {"text": reading}} for reading in report.readings]
-    notes += [{"level": "error", "message": {"text": f"{one.file}: {one.because}"}} for one in report.unreadable]
+    notes += [
+        {"level": "error", "message": {"text": redacted(f"{one.file}: {one.because}")}} for one in report.unreadable
+    ]
     driver: Json = {"name": "seatrial", "version": version, "rules": [_rule(rule) for rule in used]}
     invocation: Json = {"executionSuccessful": not report.unreadable, "toolExecutionNotifications": notes}
     results: list[Json] = [_result(finding, used.index(finding.rule)) for finding in report.findings]
@@ -56,7 +59,7 @@ def _rule(rule: str) -> Json:
 
 def _result(finding: Finding, index: int) -> Json:
     fix = f" Fix: {finding.fix}." if finding.fix else ""
-    place: Json = {"artifactLocation": {"uri": _uri(finding.file)}, "region": {"startLine": finding.line}}
+    place: Json = {"artifactLocation": {"uri": _uri(redacted(finding.file))}, "region": {"startLine": finding.line}}
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from seatrial.secrets import redacted
 from seatrial_cdk.smoke_benchmark.runtime.attributes import headline
 from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError, calling
 
@@ -72,7 +73,7 @@ def result_detail(result: TrialResult, *, endpoint_name: str, result_uri: str, r
         "endpointName": endpoint_name,
         "planDigest": result.request.plan_digest,
         "verdict": result.verdict.status,
-        "because": result.verdict.because,
+        "because": redacted(result.verdict.because),
         "kneeConcurrencyPerCopy": headline(result).knee,
         "resultUri": result_uri,
         "reportUri": report_uri,

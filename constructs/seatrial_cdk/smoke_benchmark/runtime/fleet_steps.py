@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from seatrial.bench.course import Stop
 from seatrial.bench.share import BARRIER_S, plan_shares
 from seatrial.bench.tools import Tools
+from seatrial.secrets import redacted
 from seatrial_cdk.smoke_benchmark.runtime.announcement import aws_bus
 from seatrial_cdk.smoke_benchmark.runtime.baseline import baseline_of
 from seatrial_cdk.smoke_benchmark.runtime.beside import beside
@@ -191,5 +192,5 @@ def words_of(failure: Failure) -> str:
 
 
 def _log(*lines: str) -> None:
-    """Write into the function's log group."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    """Write into the function's log group, credentials masked."""
+    sys.stdout.write(redacted("".join(f"{line}\n" for line in lines)))

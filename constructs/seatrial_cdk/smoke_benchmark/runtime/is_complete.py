@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.bench.result import TrialResult
 from seatrial.errors import BenchError
+from seatrial.secrets import redacted
 from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes, unmeasured_attributes
 from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
 from seatrial_cdk.smoke_benchmark.runtime.deletion import end_deletion
@@ -32,6 +33,7 @@ class TrialNotPassedError(Exception):
     """The deployment is to be rolled back; the message is what CloudFormation shows: why, and where to read more."""
 
     def __init__(self, why: str, uri: str) -> None:
+        why = redacted(why)
         whole = len(why) <= MAX_REASON_CHARACTERS
         super().__init__(f"{why if whole else f'{why[: MAX_REASON_CHARACTERS - 1]}…'} (result: {uri})")
 
@@ -80,7 +82,7 @@ def respond(event: CustomResourceEvent, surroundings: Surroundings, *, now_s: fl
     except UnavailableError as unavailable:
         if _overdue(event, properties, now_s):
             return _failed(properties, f"{unavailable}", "unknown")
-        sys.stdout.write(f"to be looked at again: {unavailable}\n")
+        sys.stdout.write(redacted(f"to be looked at again: {unavailable}\n"))
         return {"IsComplete": False}
 
 
@@ -105,7 +107,7 @@ def _why_no_more(
         return f"no answer after {waited_s:.0f} s, the budget was {properties.budget_s:.0f} s"
     step = keep_going(event, properties, surroundings.store, now_s=now_s)
     if step.order is not None:
-        sys.stdout.write(f"run {step.order['Run']}: {step.because}\n")
+        sys.stdout.write(redacted(f"run {step.order['Run']}: {step.because}\n"))
         surroundings.starter.start(step.order)
         return ""
     return step.because

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.bench.result import TrialResult
 from seatrial.errors import BenchError
+from seatrial.secrets import redacted
 from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes, unmeasured_attributes
 from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
 from seatrial_cdk.smoke_benchmark.runtime.deletion import begin_deletion
@@ -145,7 +146,7 @@ def _start(
         try:
             surroundings.start_runner(order)
         except UnavailableError as unavailable:
-            sys.stdout.write(f"run 1 is not ordered: {unavailable}\n")
+            sys.stdout.write(redacted(f"run 1 is not ordered: {unavailable}\n"))
     return turn.seen_at_s
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from seatrial.secrets import redacted
 from seatrial_cdk.smoke_benchmark.runtime.announcement import announce, error_detail, result_detail
 from seatrial_cdk.smoke_benchmark.runtime.evidence import evidence
 from seatrial_cdk.smoke_benchmark.runtime.metrics_line import metrics_line
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
 def keep_result(
     store: TrialStore, properties: TrialProperties, request_id: str, result: TrialResult, *, bus: Bus, now_s: float
 ) -> list[str]:
-    """Keep what was measured and announce it; return the log's lines.
+    """Keep what was measured and announce it, credentials masked; return the log's lines.
 
     The trial's own document, which lets the deployment go on, is written after all that later deployments read.
     """
     key = trial_key(properties, request_id)
-    document, report = result.to_json(), short_report(result, store.uri(key))
+    document, report = redacted(result.to_json()), redacted(short_report(result, store.uri(key)))
     for kept in (*_keys_of_the_deployed(properties, result), key):
         store.write(report_key(kept), report)
         store.write(kept, document)
@@ -52,7 +53,7 @@ def keep_error(
     store: TrialStore, properties: TrialProperties, request_id: str, message: str, *, bus: Bus | None
 ) -> str:
     """Keep why there is no result, and announce it where there is a bus; return the log's line, empty without one."""
-    key = trial_key(properties, request_id)
+    key, message = trial_key(properties, request_id), redacted(message)
     store.write(key, json.dumps({"error": message}))
     if bus is None:
         return ""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from seatrial.bench.progress import TrialProgress
 from seatrial.bench.request import TrialRequest
 from seatrial.errors import BenchError
+from seatrial.secrets import redacted
 from seatrial_cdk.smoke_benchmark.runtime.announcement import aws_bus
 from seatrial_cdk.smoke_benchmark.runtime.baseline import baseline_of
 from seatrial_cdk.smoke_benchmark.runtime.bench_trial import bench_trial
@@ -190,8 +191,8 @@ def shortened(request: TrialRequest, late_s: float) -> TrialRequest:
 
 
 def _log(*lines: str) -> None:
-    """Write into the function's log group."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    """Write into the function's log group, credentials masked."""
+    sys.stdout.write(redacted("".join(f"{line}\n" for line in lines)))
 
 
 def trial_request(properties: TrialProperties, region: str) -> TrialRequest:
