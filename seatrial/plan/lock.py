@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from seatrial.errors import SpecError
+from seatrial.files import read_text
 from seatrial.plan.document import PLAN_SCHEMA, Plan
 from seatrial.plan.replace_file import replace_file
 from seatrial.secrets import holds_credential
@@ -88,7 +89,7 @@ def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
 def _read(path: Path) -> dict[str, object]:
     """Return the plans of a lock by environment; none when there is no lock."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         document = json.loads(text)
     except FileNotFoundError:
         return {}
