@@ -14,6 +14,7 @@ from seatrial.bench.budget import budget_over, left_s
 from seatrial.bench.closing import conclude
 from seatrial.bench.crew import CrewOrder, load
 from seatrial.bench.events import LevelAdvanced
+from seatrial.bench.holding import limits_of
 from seatrial.bench.interval import precision_of
 from seatrial.bench.level import level_of
 from seatrial.bench.level_size import level_size
@@ -149,6 +150,7 @@ def load_level(
         enough=_enough(request, size) if plan is None else None,
         stop=should_stop,
         tell=_teller(progress, tools),
+        limits=limits_of(request.workload, requests),
     )
     writer = tools.writer(
         request,

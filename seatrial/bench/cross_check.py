@@ -34,6 +34,8 @@ def cross_check(target: Target, exchange: Exchange) -> CrossCheck:
         return _not_made("boto3 doesn't speak to this kind of server")
     if head is None or MEDIA_TYPE not in head.headers.get("content-type", ""):
         return _not_made("the answer is not an event stream")
+    if exchange.failure is not None and exchange.failure.error == "answer_too_large":
+        return _not_made(f"the answer was cut: {exchange.failure.detail}")
     return compare([part for _, part in exchange.inbox.body])
 
 

@@ -6,7 +6,14 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from seatrial.bench.failure import Failure, failure_of_response, failure_of_type, masked, shorten
+from seatrial.bench.failure import (
+    Failure,
+    failure_of_malformed,
+    failure_of_response,
+    failure_of_type,
+    masked,
+    shorten,
+)
 from seatrial.bench.record import RequestRecord, TokenSource
 from seatrial.bench.wire.event_stream import MEDIA_TYPE, FrameDecoder
 from seatrial.bench.wire.protocol_error import ProtocolError
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
 
 ENGINE_HEADER = "x-seatrial-engine"
 MAX_EARLY_BYTES = 4_096
+MAX_ERROR_BYTES = 65_536
+"""What is read of an answer that isn't 200: an error's words stand at its beginning."""
 _NOTHING = Completion((), finished=False, finished_at_s=None, reported_tokens=None, input_tokens=None,
                       finish_reason=None, failure=None)  # fmt: skip
 _REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
@@ -58,7 +67,7 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "") -> RequestR
         error=failure.error if failure else None,
         status=head.status if head else None,
         detail=masked(_detail(failure, len(times_s)), secret),
-        engine=head.headers.get(ENGINE_HEADER, "") if head else "",
+        engine=shorten(head.headers.get(ENGINE_HEADER, "")) if head else "",
         index=exchange.index,
         due_s=exchange.due_s,
         parts=parts or None,
@@ -75,7 +84,10 @@ def failure_of(exchange: Exchange) -> Failure | None:
 
 
 def _outranking(exchange: Exchange, found: Failure | None) -> Failure | None:
-    return found if found and found.error != "protocol" else exchange.failure or found
+    given_up = exchange.failure
+    if given_up is not None and given_up.error == "answer_too_large":
+        return given_up
+    return found if found and found.error != "protocol" else given_up or found
 
 
 def output_tokens(said: Completion) -> tuple[int | None, TokenSource | None]:
@@ -107,18 +119,23 @@ def _read_body(inbox: Inbox, head: ResponseHead, *, stream: bool) -> _Said:
     if head.status in _REDIRECTS:
         return _Said(failure=_redirected(head))
     if head.status != HTTPStatus.OK:
-        return _Said(failure=failure_of_response(head.status, head.headers, _joined(inbox)))
+        return _Said(failure=failure_of_response(head.status, head.headers, _beginning(inbox)))
     if stream:
         return _read_stream(inbox, framed=MEDIA_TYPE in head.headers.get("content-type", ""))
     try:
-        said = read_whole(inbox.arrival_times_s[-1], _joined(inbox))
+        said = read_whole(inbox.last_arrival_s, b"".join(part for _, part in inbox.body))
     except ProtocolError as malformed:
-        return _Said(failure=_malformed(malformed))
+        return _Said(failure=failure_of_malformed(malformed))
     return _Said(said, _failure_in(said))
 
 
-def _joined(inbox: Inbox) -> bytes:
-    return b"".join([part for _, part in inbox.body])
+def _beginning(inbox: Inbox) -> bytes:
+    beginning = b""
+    for _, part in inbox.body:
+        beginning += part
+        if len(beginning) >= MAX_ERROR_BYTES:
+            break
+    return beginning[:MAX_ERROR_BYTES]
 
 
 def _redirected(head: ResponseHead) -> Failure:
@@ -146,9 +163,9 @@ def _read_stream(inbox: Inbox, *, framed: bool) -> _Said:
             parts += 1
             reader.feed(at_s, part)
         else:
-            reader.finish(inbox.arrival_times_s[-1])
+            reader.finish(inbox.last_arrival_s)
     except ProtocolError as malformed:
-        refused = reader.completion().failure or _malformed(malformed)
+        refused = reader.completion().failure or failure_of_malformed(malformed)
     said = reader.completion()
     return _Said(said, refused or _failure_in(said), parts if framed else reader.documents)
 
@@ -178,7 +195,3 @@ def _failure_in(said: Completion) -> Failure | None:
     if said.failure is None and not said.finished:
         return Failure("protocol", "the answer ended before its closing line")
     return said.failure
-
-
-def _malformed(malformed: ProtocolError) -> Failure:
-    return Failure("protocol", shorten(str(malformed)))

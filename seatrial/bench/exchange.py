@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import zlib
+from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
+from seatrial.bench.holding import LEAST, Holding, mib
 from seatrial.bench.wire.http1 import ResponseParser
+from seatrial.bench.wire.protocol_error import TooLargeError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seatrial.bench.failure import ErrorClass, Failure
     from seatrial.bench.wire.http1 import ResponseHead
+
+FOLD_BYTES: Final = 65_536
+_QUICK: Final = 1  # zlib's least effort: five times smaller all the same, since engines repeat themselves
+_ARRIVAL_BYTES: Final = 128  # a tuple, a float and the headers of both it and the bytes
+_FOLDED_ARRIVAL_BYTES: Final = 12
+_HEADER_BYTES: Final = 200
+_LINE_BYTES: Final = 48  # a line may be a token, whose time is kept by the record
+_LEAST_TOKEN_BYTES: Final = 20
+
+
+class _Folded(NamedTuple):
+    """Some arrivals of a body: their times, their lengths, and their bytes, compressed."""
+
+    times_s: array[float]
+    lengths: array[int]
+    packed: bytes
 
 
 class Inbox:
@@ -18,15 +40,35 @@ class Inbox:
     The framing of HTTP is parsed as it comes, some 4 µs for each arrival. Put off until an answer ends, it would cost
     no less, and all at once: answers that end together would hold up the first tokens of the next ones. What the body
     says is read after the wave.
+
+    What a server may send has no end, so what is kept has one: each 64 KiB of a body are folded (compressed at some
+    µs a KiB, their times kept), and past the limits of the wave the answer is cut.
+
+    Attributes:
+        last_arrival_s: When the last bytes came; 0 before any did.
+        received_bytes: All bytes that came, the head and the framing included.
+        parser: Reads head and framing.
     """
 
-    __slots__ = ("arrival_times_s", "body", "parser", "received_bytes")
+    __slots__ = (
+        "_arrivals",
+        "_folded",
+        "_holding",
+        "_open_bytes",
+        "_own_bytes",
+        "last_arrival_s",
+        "parser",
+        "received_bytes",
+    )
 
-    def __init__(self) -> None:
-        self.arrival_times_s: list[float] = []
-        self.body: list[tuple[float, bytes]] = []
+    def __init__(self, holding: Holding | None = None) -> None:
+        self.last_arrival_s = 0.0
         self.parser = ResponseParser()
         self.received_bytes = 0
+        self._holding = holding or Holding(LEAST)
+        self._arrivals: list[tuple[float, bytes]] = []
+        self._folded: list[_Folded] = []
+        self._open_bytes = self._own_bytes = 0
 
     @property
     def head(self) -> ResponseHead | None:
@@ -36,18 +78,41 @@ class Inbox:
     @property
     def answering(self) -> bool:
         """Whether a part of the answer's body has arrived: silence before that is a queue, after it a stall."""
-        return bool(self.body)
+        return bool(self._arrivals or self._folded)
+
+    @property
+    def body(self) -> Iterator[tuple[float, bytes]]:
+        """The body as it came, with the times of arrival; empty when the answer was cut."""
+        for times_s, lengths, packed in self._folded:
+            data, start = zlib.decompress(packed), 0
+            for at_s, length in zip(times_s, lengths, strict=True):
+                yield at_s, data[start : start + length]
+                start += length
+        yield from self._arrivals
 
     def add(self, at_s: float, data: bytes) -> bool:
         """Keep what arrived; return whether the response is complete.
 
         Raises:
             ProtocolError: The bytes aren't an HTTP/1.1 response.
+            TooLargeError: It has more bytes than an answer may have, or all answers together take too much memory.
         """
-        self.arrival_times_s.append(at_s)
+        self.last_arrival_s = at_s
         self.received_bytes += len(data)
-        for part in self.parser.feed(data):
-            self.body.append((at_s, part))
+        holding = self._holding
+        if self.received_bytes > holding.limits.answer_bytes:
+            self._refuse(f"more than {mib(holding.limits.answer_bytes)}")
+        parts = self.parser.feed(data)
+        if parts:
+            part = parts[0] if len(parts) == 1 else b"".join(parts)
+            self._arrivals.append((at_s, part))
+            cost_bytes = len(part) + _ARRIVAL_BYTES
+            self._open_bytes += cost_bytes
+            holding.held_bytes += cost_bytes
+            if self._open_bytes > FOLD_BYTES:
+                self._fold()
+            if holding.held_bytes > holding.limits.wave_bytes:
+                self._refuse(f"more than {mib(holding.limits.wave_bytes)}, all answers of the level together")
         return self.parser.complete
 
     def close(self) -> None:
@@ -57,6 +122,50 @@ class Inbox:
             ProtocolError: The response wasn't over.
         """
         self.parser.close()
+
+    def end(self) -> None:
+        """Tell that nothing more is added: what nobody needs any more goes."""
+        self.parser.release()
+        headers = self.parser.head.headers if self.parser.head else {}
+        self._hold(sum(len(name) + len(value) + _HEADER_BYTES for name, value in headers.items()))
+        if self._holding.is_tight:
+            self._fold()
+        else:
+            self._hold(sum([_record_bytes(part) for _, part in self._arrivals]))
+
+    def drop(self) -> None:
+        """Let the body go: nobody will read it."""
+        self._holding.held_bytes -= self._own_bytes + self._open_bytes
+        self._arrivals, self._folded = [], []
+        self._open_bytes = self._own_bytes = 0
+        self.parser.release()
+
+    def _fold(self) -> None:
+        if not self._arrivals:
+            return
+        data = b"".join([part for _, part in self._arrivals])
+        folded = _Folded(
+            array("d", [at_s for at_s, _ in self._arrivals]),
+            array("I", [len(part) for _, part in self._arrivals]),
+            zlib.compress(data, _QUICK),
+        )
+        self._holding.held_bytes -= self._open_bytes
+        self._hold(len(folded.packed) + _FOLDED_ARRIVAL_BYTES * len(folded.times_s) + _record_bytes(data))
+        self._folded.append(folded)
+        self._arrivals, self._open_bytes = [], 0
+
+    def _hold(self, size_bytes: int) -> None:
+        self._own_bytes += size_bytes
+        self._holding.held_bytes += size_bytes
+
+    def _refuse(self, because: str) -> NoReturn:
+        self.drop()
+        raise TooLargeError(because)
+
+
+def _record_bytes(data: bytes) -> int:
+    """Return what the record of an answer will take for the tokens in these bytes at most."""
+    return _LINE_BYTES * min(data.count(b"\n"), len(data) // _LEAST_TOKEN_BYTES)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from seatrial.bench.wire.protocol_error import ProtocolError, TooLargeError
 from seatrial.secrets import redacted
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ ErrorClass: TypeAlias = Literal[
     "stalled",
     "connection",
     "protocol",
+    "answer_too_large",
     "server",
 ]
 MAX_DETAIL_CHARACTERS = 300
@@ -85,13 +87,19 @@ class Failure:
             `model_error` (the container answered with an error), `validation` (the request was refused as wrong),
             `auth` (who sent it was refused: credentials expired, unknown or not allowed, a wrong signature, a wrong
             clock, a wrong key), `timeout` (ours: no complete answer in time), `stalled` (ours: a stream that had begun
-            was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense), `server`
-            (the service's own failure).
+            was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense),
+            `answer_too_large` (ours: an answer was cut that passed a limit of the client's memory), `server` (the
+            service's own failure).
         detail: The service's or the container's own words, shortened.
     """
 
     error: ErrorClass
     detail: str
+
+
+def failure_of_malformed(malformed: ProtocolError) -> Failure:
+    """Classify bytes that no parser takes, or too many of them."""
+    return Failure("answer_too_large" if isinstance(malformed, TooLargeError) else "protocol", shorten(str(malformed)))
 
 
 def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) -> Failure:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from seatrial.bench.backoff import repetition_of
 from seatrial.bench.exchange import Errand
 from seatrial.bench.failure import Failure
+from seatrial.bench.holding import Holding
 from seatrial.bench.lag import LagMeter
 from seatrial.bench.stream import Stream
 from seatrial.bench.usage import UsageMeter
@@ -64,7 +65,8 @@ class Loop:
         self._write_request = write_request
         self._clock = clock
         self._watch = watch
-        self._streams = [Stream(dial, watch, clock) for _ in range(min(wave.streams, wave.requests))]
+        holding = Holding(wave.limits)
+        self._streams = [Stream(dial, watch, clock, holding) for _ in range(min(wave.streams, wave.requests))]
         self._idle: deque[Stream] = deque()
         self._pausing: list[tuple[float, int, Stream]] = []
         self._written: deque[tuple[float, bytes]] = deque()
@@ -215,6 +217,7 @@ class Loop:
         if wanted.pause_s > self._wave.timeout_s or at_s >= self._wave.deadline_s:
             return False
         stream.errand.retried += (wanted.error,)
+        exchange.inbox.drop()
         heappush(self._pausing, (at_s, exchange.index, stream))
         return True
 

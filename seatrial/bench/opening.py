@@ -13,6 +13,7 @@ from seatrial.bench.decode import record_of
 from seatrial.bench.events import Told
 from seatrial.bench.exchange import Exchange, Inbox
 from seatrial.bench.failure import Failure
+from seatrial.bench.holding import limits_of
 from seatrial.bench.live import not_proven, prove_live
 from seatrial.bench.progress import TrialProgress
 from seatrial.bench.prompts.synthetic import calibrated
@@ -176,6 +177,7 @@ class _Opening:
             stall_timeout_s=load.stall_timeout_s,
             max_retries=load.max_retries,
             stop=self.should_stop,
+            limits=limits_of(self.request.workload, requests),
         )
         writer = self.tools.writer(
             self.request, started_at=self.started_at, clock_offset_s=self.clock_offset_s, first=first

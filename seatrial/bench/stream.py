@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.connection import OPEN
 from seatrial.bench.exchange import Errand, Exchange, Inbox
-from seatrial.bench.failure import Failure, shorten
+from seatrial.bench.failure import Failure, failure_of_malformed, shorten
 from seatrial.bench.wire.protocol_error import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.bench.connection import Connection, Dial
+    from seatrial.bench.holding import Holding
     from seatrial.bench.watch import Watch
 
 NEVER_S = math.inf
@@ -36,6 +37,7 @@ class Stream:
         "_connection",
         "_dial",
         "_events",
+        "_holding",
         "_inbox",
         "_request",
         "_reused",
@@ -47,7 +49,7 @@ class Stream:
         "opening",
     )
 
-    def __init__(self, dial: Dial, watch: Watch[Stream], clock: Callable[[], float]) -> None:
+    def __init__(self, dial: Dial, watch: Watch[Stream], clock: Callable[[], float], holding: Holding) -> None:
         self.opening = False
         self.give_up_s = NEVER_S
         self.errand: Errand | None = None
@@ -55,12 +57,13 @@ class Stream:
         self._dial = dial
         self._watch = watch
         self._clock = clock
+        self._holding = holding
         self._connection: Connection | None = None
         self._events = 0
         self._reused = False
         self._request: bytes | None = None
         self._unsent: memoryview | None = None
-        self._inbox = Inbox()
+        self._inbox = Inbox(holding)
 
     def dial(self, *, give_up_s: float) -> None:
         """Start to open a connection."""
@@ -77,7 +80,7 @@ class Stream:
         """Send a request, over a new connection when there is none."""
         self.errand = errand
         self._request = request
-        self._inbox = Inbox()
+        self._inbox = Inbox(self._holding)
         if self._connection is None:
             self.dial(give_up_s=give_up_s)
         else:
@@ -97,12 +100,12 @@ class Stream:
         except OSError as broken:
             self._break(broken)
         except ProtocolError as malformed:
-            self.fail(Failure("protocol", shorten(str(malformed))))
+            self.fail(failure_of_malformed(malformed))
 
     def silent_since_s(self) -> float:
         """Return when the answer that is under way was last heard of; infinite when none is."""
         inbox = self._inbox
-        return inbox.arrival_times_s[-1] if self._request is not None and inbox.answering else NEVER_S
+        return inbox.last_arrival_s if self._request is not None and inbox.answering else NEVER_S
 
     def give_up(self) -> None:
         """Stop waiting for the connection or the answer."""
@@ -200,6 +203,7 @@ class Stream:
         errand = self.errand
         if errand is None:
             return
+        self._inbox.end()
         self.exchange = Exchange(
             errand.sent_s,
             self._clock() if at_s is None else at_s,

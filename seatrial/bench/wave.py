@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial.bench.holding import LEAST, Limits
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -31,6 +33,7 @@ class Wave:
             order of ending; a reason that isn't empty ends the sending. Well is HTTP 200 and complete: what the answer
             says is read later. It gets at most 2 % of the time, and is asked between reads, so it should be quick.
         stop: Asked ten times a second; a reason that isn't empty gives the whole wave up at once, in flight or not.
+        limits: What a server may make the client keep; several processes share it.
         tell: Told every five seconds how many requests ended so far, those of all processes that are known.
     """
 
@@ -49,6 +52,7 @@ class Wave:
     enough: Callable[[Sequence[float]], str] | None = None
     stop: Callable[[], str] | None = None
     tell: Callable[[int], None] | None = None
+    limits: Limits = LEAST
 
     def share(self, worker: int, workers: int) -> Wave:
         """Return one worker's share: every `workers`-th request, and its part of the streams."""
@@ -58,5 +62,6 @@ class Wave:
             requests=len(range(worker, self.requests, workers)),
             first_index=self.first_index + worker * self.stride,
             stride=self.stride * workers,
+            limits=self.limits.share(workers),
             due_s=None if self.due_s is None else tuple(self.due_s[worker::workers]),
         )

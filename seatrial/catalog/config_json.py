@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.errors import PlanError
+from seatrial.files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,7 +171,7 @@ def _impossible(config: ConfigJson, required: tuple[str, ...]) -> str:
 
 def _read(path: Path) -> dict[str, object]:
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
+        fields = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         message, hint = f"the file can't be read: {error}", "it must be the model's config.json"
         raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix()) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,11 +11,12 @@ import typer
 
 from seatrial.cli import bench_options as options
 from seatrial.cli.bench_asked import DeployedSpec, asked_trial
-from seatrial.cli.bench_files import PromptFiles, check_folder, keeping, prompted
+from seatrial.cli.bench_files import PromptFiles, Unwritten, check_folder, keeping, prompted
 from seatrial.cli.bench_load import LoadOptions
 from seatrial.cli.bench_mistakes import Mistakes, as_mistakes, given_options
 from seatrial.cli.bench_server import ServerOptions
 from seatrial.cli.bench_show import conclude, watched
+from seatrial.cli.outputs import check_outputs, local_file, report_outputs, spec_inputs
 from seatrial.cli.results import read_result
 
 if TYPE_CHECKING:
@@ -99,22 +101,36 @@ def bench(
     for number in (signal.SIGINT, signal.SIGTERM):  # a job in the background is started with Ctrl-C ignored
         signal.signal(number, signal.default_int_handler)
     files = PromptFiles(prompts=prompts, trace=trace, speed=speed, tokenizer=tokenizer)
+    check_outputs(
+        {"--records": records, **report_outputs(output)},
+        {
+            "--prompts": prompts,
+            "--trace": trace,
+            "--tokenizer": tokenizer,
+            "--against": local_file(against),
+            "AWS_CA_BUNDLE": local_file(os.environ.get("AWS_CA_BUNDLE") or None),
+            **spec_inputs(spec, environments, environment),
+        },
+    )
     mistakes = Mistakes(given=given_options(context))
+    unwritten = Unwritten()
     with as_mistakes(mistakes):
         place = DeployedSpec(spec=spec, environment=environment, environments=environments)
         request, plan = asked_trial(place, server, load, files, mistakes)
         check_folder(output)
-        result = _measured(request, files, records, against)
-    conclude(result, plan, output)
+        result = _measured(request, files, records, against, unwritten)
+    conclude(result, plan, output, unwritten)
 
 
-def _measured(request: TrialRequest, files: PromptFiles, records: Path | None, against: str | None) -> TrialResult:
+def _measured(
+    request: TrialRequest, files: PromptFiles, records: Path | None, against: str | None, unwritten: Unwritten
+) -> TrialResult:
     from seatrial.bench.result import TrialResult
     from seatrial.bench.tools import Tools
     from seatrial.bench.trial import run_trial
 
     baseline = None if against is None else read_result(against)
-    with prompted(request, files) as (asked, file), keeping(records) as keep:
+    with prompted(request, files) as (asked, file), keeping(records, unwritten) as keep:
         tools = Tools(prompts_file=file, replay_speed=files.speed)
         tools = tools if keep is None else replace(tools, keep=keep)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from seatrial.errors import BenchError
+from seatrial.errors import BenchError, Problem
+from seatrial.files import check_regular, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,6 +68,7 @@ def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path)
 
     rule = "SEA509" if source == "jsonl" else "SEA510"
     try:
+        check_regular(path)
         digest = digest_of(path)
     except OSError as unread:
         raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=path.as_posix()) from unread
@@ -114,24 +116,90 @@ def check_folder(path: Path | None) -> None:
         raise BenchError.of("SEA506", why, where=path.as_posix())
 
 
+@dataclass(slots=True)
+class Unwritten:
+    """What could not be written of a trial's outputs: noted as it happens, told after the verdict."""
+
+    problems: list[Problem] = field(default_factory=list)
+
+    def note(self, path: Path, error: OSError) -> None:
+        """Note the first failure of a file or folder."""
+        where = path.as_posix()
+        if all(problem.where != where for problem in self.problems):
+            message = f"can't be written: {error.strerror}; the measurement is not concerned"
+            self.problems.append(Problem(where, "", "SEA506", message))
+
+    def raise_if_any(self) -> None:
+        """Raise what was noted.
+
+        Raises:
+            BenchError: SEA506, with every file and folder.
+        """
+        if self.problems:
+            raise BenchError(self.problems)
+
+
 @contextmanager
-def keeping(path: Path | None) -> Iterator[Keep | None]:
+def keeping(path: Path | None, unwritten: Unwritten) -> Iterator[Keep | None]:
     """Give what writes every request of the trial into a file, level by level; None without a file.
 
-    Raises:
-        BenchError: SEA506 when the file can't be written.
-    """
-    from seatrial.bench.raw import write_records
+    The file takes its place when the trial is over. A disk that becomes full ends neither the trial nor loses its
+    result: the failure is noted, and the file that was there before stays.
 
+    Raises:
+        BenchError: SEA506 when the file can't be opened: nothing was sent yet.
+    """
     if path is None:
         yield None
         return
+    records = _Records(path, unwritten)
     try:
-        with path.open("w", encoding="utf-8") as file:
+        yield records.keep
+        records.finish()
+    finally:
+        records.discard()
 
-            def keep(records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
-                write_records(file, records, concurrency=concurrency, ramp=ramp)
 
-            yield keep
-    except OSError as error:
-        raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=path.as_posix()) from error
+class _Records:
+    """The file of every request, beside its place until it is whole."""
+
+    def __init__(self, path: Path, unwritten: Unwritten) -> None:
+        self._path = path
+        self._unwritten = unwritten
+        self._held = ExitStack()
+        try:
+            self._file = self._held.enter_context(whole_file(path))
+        except OSError as error:
+            raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=path.as_posix()) from error
+        self._is_whole = True
+
+    def keep(self, records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
+        """Write the requests of a level, unless an earlier level could not be written."""
+        from seatrial.bench.raw import write_records
+
+        if not self._is_whole:
+            return
+        try:
+            write_records(self._file, records, concurrency=concurrency, ramp=ramp)
+            self._file.flush()
+        except OSError as error:
+            self._unwritten.note(self._path, error)
+            self.discard()
+
+    def finish(self) -> None:
+        """Put the file in its place, if all of it was written."""
+        if not self._is_whole:
+            return
+        self._is_whole = False
+        try:
+            self._held.close()
+        except OSError as error:
+            self._unwritten.note(self._path, error)
+
+    def discard(self) -> None:
+        """Leave nothing of a file that isn't whole."""
+        if self._is_whole:
+            self._is_whole = False
+            gone = OSError("the records are not whole")
+            with suppress(OSError):
+                self._held.__exit__(OSError, gone, None)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from seatrial.bench.events import TrialEvent, Watch
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import TrialResult
+    from seatrial.cli.bench_files import Unwritten
     from seatrial.plan.document import Plan
 
 FAILED = 1
@@ -53,8 +54,13 @@ def _teller(request: TrialRequest) -> Watch:
     return tell
 
 
-def conclude(result: TrialResult, plan: Plan | None, output: Path | None) -> None:
-    """Say what the trial found, write the report where one is asked for, and exit 1 unless the trial was passed."""
+def conclude(result: TrialResult, plan: Plan | None, output: Path | None, unwritten: Unwritten) -> None:
+    """Say what the trial found, write the report where one is asked for, and exit 1 unless the trial was passed.
+
+    Raises:
+        BenchError: SEA506, the report or the records could not be written; the verdict was told before.
+    """
+    from seatrial.errors import BenchError
     from seatrial.report import write_report
     from seatrial.report.jumpstart import is_jumpstart
 
@@ -74,6 +80,10 @@ def conclude(result: TrialResult, plan: Plan | None, output: Path | None) -> Non
     if result.engine_note:
         typer.echo(f"measured on: {result.engine_note}")
     if output is not None:
-        typer.echo(write_report(result, plan, output).html.as_posix())
+        try:
+            typer.echo(write_report(result, plan, output).html.as_posix())
+        except BenchError as error:
+            unwritten.problems.extend(error.problems)
+    unwritten.raise_if_any()
     if result.verdict.status != "pass":
         raise typer.Exit(FAILED)

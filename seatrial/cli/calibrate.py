@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.outputs import check_outputs, spec_inputs
 from seatrial.errors import SpecError
 
 if TYPE_CHECKING:
@@ -41,9 +42,15 @@ def calibrate(
     from seatrial.plan.lock import read_locked_plan
     from seatrial.plan.points import chosen
     from seatrial.report.terminal.calibration import calibration_view
+    from seatrial.spec.calibration import calibration_path
     from seatrial.spec.load import load_spec
 
-    loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
+    folder = environments_folder(environments, spec)
+    if write:
+        read = {**spec_inputs(spec, folder, environment), "--result": result, "--points": points}
+        del read["the calibration"]  # it is changed in place
+        check_outputs({"--write": calibration_path(spec)}, read)
+    loaded = load_spec(spec, environment, environments=folder)
     plan = read_locked_plan(loaded, stale=True)
     measured, source = _measured(result, points, loaded)
     entry = fit(loaded, plan, chosen(measured, _levels(probes), source.file), source)
@@ -82,8 +89,10 @@ def _measured(result: Path | None, points: Path | None, loaded: LoadedSpec) -> t
 
 
 def _text(file: Path) -> str:
+    from seatrial.files import read_text
+
     try:
-        return file.read_text(encoding="utf-8")
+        return read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         message = f"the measured points can't be read: {error}"
         raise SpecError.of("SEA407", message, where=file.as_posix()) from error

@@ -75,6 +75,7 @@ def _source(file: Path) -> Source:
 
 def _write(converted: Converted, source: Source, output: Path | None) -> None:
     from seatrial.cli.terminal import show_text
+    from seatrial.files import write_new
     from seatrial.serving.properties import write_env
 
     rendered = converted.rendered
@@ -85,8 +86,7 @@ def _write(converted: Converted, source: Source, output: Path | None) -> None:
         show_text(text)
         return
     try:
-        with output.open("x", encoding="utf-8") as target:
-            target.write(text)
+        write_new(output, text)
     except OSError as error:
         raise SpecError.of("SEA101", f"can't be written: {error.strerror}", where=output.as_posix()) from error
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.outputs import check_lock
 from seatrial.cli.terminal import show_json, show_text
 from seatrial.errors import SeatrialError
 from seatrial.secrets import redacted
@@ -68,7 +69,9 @@ def lock(
     from seatrial.plan.pinned_image import digest_of, pin
     from seatrial.spec.load import load_spec
 
-    loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
+    folder = environments_folder(environments, spec)
+    check_lock(spec, folder, environment)
+    loaded = load_spec(spec, environment, environments=folder)
     plan = read_locked_plan(loaded)
     image = plan.image.value
     name = f"{image.repository}:{image.tag}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.outputs import check_lock
 from seatrial.cli.terminal import show, show_json
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def plan(
         raise typer.BadParameter("it takes the plan that is locked, and makes no other", param_hint="'--adopt'")
     from seatrial.spec.load import load_spec
 
-    loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
+    folder = environments_folder(environments, spec)
+    if write:
+        check_lock(spec, folder, environment)
+    loaded = load_spec(spec, environment, environments=folder)
     if why is not None:
         _explain(loaded, why, output_format, accept_slo_miss=accept_slo_miss)
         return

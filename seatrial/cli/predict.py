@@ -39,9 +39,15 @@ def predict(
 
 
 def _read(rows: str) -> tuple[bytes, str]:
+    from seatrial.files import MOST_BYTES, read_bytes
+    from seatrial.units import MIB
+
     if rows == "-":
-        return sys.stdin.buffer.read(), "standard input"
+        content = sys.stdin.buffer.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise SpecError.of("SEA220", f"it has more than {MOST_BYTES // MIB} MiB", where="standard input")
+        return content, "standard input"
     try:
-        return Path(rows).read_bytes(), Path(rows).as_posix()
+        return read_bytes(Path(rows)), Path(rows).as_posix()
     except OSError as error:
         raise SpecError.of("SEA220", f"the table can't be read: {error.strerror}", where=rows) from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.outputs import check_outputs, local_file, report_outputs, spec_inputs
 from seatrial.cli.results import read_result
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ def report(
     from seatrial.report import write_report
     from seatrial.report.jumpstart import is_jumpstart
 
+    told = environments_folder(environments, spec) if spec is not None else None
+    given = {"--against": local_file(against), **spec_inputs(spec, told, environment)}
+    check_outputs(report_outputs(output), given)
+    pages = {name: path for name, path in report_outputs(output).items() if path and path.suffix != ".json"}
+    check_outputs(pages, {"RESULT": local_file(result)})  # the JSON is the result itself
     measured = read_result(result)
     if against is not None:
         measured = _compared(measured, against)

@@ -22,6 +22,7 @@ def read_result(where: str) -> TrialResult:
     from seatrial.bench.result import TrialResult
     from seatrial.deployment.aws_failures import aws_failures
     from seatrial.deployment.live_stack import fetch_result
+    from seatrial.files import read_text
 
     if where.startswith("s3://"):
         import boto3
@@ -30,7 +31,7 @@ def read_result(where: str) -> TrialResult:
             s3 = boto3.client("s3")
         return fetch_result(where, s3)
     try:
-        text = Path(where).read_text(encoding="utf-8")
+        text = read_text(Path(where))
     except (OSError, UnicodeDecodeError) as error:
         message = f"the result can't be read: {error}"
         raise BenchError.of("SEA501", message, where=where, hint="name the file, or its s3:// URI") from error

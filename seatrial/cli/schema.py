@@ -34,10 +34,12 @@ def schema(
 
 
 def _write(texts: dict[str, str]) -> None:
+    from seatrial.files import write_whole
+
     try:
         FOLDER.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            (FOLDER / f"{name}.schema.json").write_text(text, encoding="utf-8")
+            write_whole(FOLDER / f"{name}.schema.json", text)
     except OSError as error:
         message, hint = f"the schemas can't be written: {error.strerror}", "run it where the repository's docs/ lies"
         raise SpecError.of("SEA101", message, where=FOLDER.as_posix(), hint=hint) from error

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from seatrial.bench.failure import Failure, failure_of_type
 from seatrial.errors import SeatrialError
+from seatrial.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 INVOCATION_RULE = "SEA372"
 UNKNOWN_END_RULE = "SEA373"
+MAX_ANSWER_BYTES = 32 * MIB
+"""More than SageMaker lets a model answer; an answer that has more is given up."""
 _HINTS: Mapping[ErrorClass, str] = {
     "throttled": "send fewer requests at once, or scale out",
     "not_ready": "wait until a copy is up; an endpoint that scales from zero takes minutes",
@@ -33,6 +36,17 @@ class InvocationError(SeatrialError):
         error = cls.of(INVOCATION_RULE, message, where=where, hint=_HINTS.get(failure.error, ""))
         error.failure = failure
         return error
+
+
+def check_size(size_bytes: int, where: str) -> None:
+    """Refuse an answer that would fill the memory.
+
+    Raises:
+        InvocationError: SEA372, it has more than 32 MiB.
+    """
+    if size_bytes > MAX_ANSWER_BYTES:
+        endless = Failure("answer_too_large", f"the answer has more than {MAX_ANSWER_BYTES // MIB} MiB")
+        raise InvocationError.because(endless, where=where)
 
 
 def checked(completion: Completion, where: str) -> Completion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.client.error import InvocationError
+from seatrial.client.error import InvocationError, check_size
 from seatrial.client.transport import failure_of_event, failures_of
 from seatrial.payload.lines import DONE, LineReader
 
@@ -24,8 +24,10 @@ def stream_parts(events: Iterable[Mapping[str, object]], *, where: str = "stream
         where: What is being read, for the errors.
 
     Raises:
-        InvocationError: SEA372, the stream carried `ModelStreamError` or `InternalStreamFailure`, or it broke.
+        InvocationError: SEA372, the stream carried `ModelStreamError` or `InternalStreamFailure`, it broke, or it
+            carried more than 32 MiB.
     """
+    received_bytes = 0
     with failures_of(where):
         for event in events:
             for name in _EXCEPTIONS:
@@ -34,6 +36,8 @@ def stream_parts(events: Iterable[Mapping[str, object]], *, where: str = "stream
             part = event.get("PayloadPart")
             data = part.get("Bytes") if isinstance(part, dict) else None
             if isinstance(data, bytes):
+                received_bytes += len(data)
+                check_size(received_bytes, where)
                 yield data
 
 
@@ -48,6 +52,7 @@ def stream_lines(events: Iterable[Mapping[str, object]], *, where: str = "stream
 
     Raises:
         InvocationError: SEA372, as of `stream_parts`.
+        AnswerError: SEA371, a line has more than 1 MiB.
     """
     reader = LineReader()
     for data in stream_parts(events, where=where):

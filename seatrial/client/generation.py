@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
 from seatrial.bench.failure import Failure, shorten
-from seatrial.client.error import InvocationError, checked
+from seatrial.client.error import InvocationError, check_size, checked
 from seatrial.client.events import stream_parts
 from seatrial.client.target import invocation_arguments
 from seatrial.client.transport import failures_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from botocore.eventstream import EventStream
+    from botocore.response import StreamingBody
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
     from mypy_boto3_sagemaker_runtime.type_defs import ResponseStreamTypeDef
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from seatrial.payload.answer import Completion, Piece
     from seatrial.payload.options import Options
     from seatrial.payload.request import Prompt
+
+_PIECE_BYTES = 1_048_576
 
 
 def generate(client: SageMakerRuntimeClient, target: Target, prompt: Prompt, options: Options = DEFAULTS) -> Completion:
@@ -74,8 +78,16 @@ def invoke(client: SageMakerRuntimeClient, target: Target, body: bytes) -> bytes
         InvocationError: SEA372, the endpoint did not answer, or answered with an error.
     """
     arguments = invocation_arguments(target, body, stream=False)
-    with failures_of(target.where):
-        return client.invoke_endpoint(**arguments)["Body"].read()
+    with failures_of(target.where), closing(client.invoke_endpoint(**arguments)["Body"]) as answer:
+        return _whole(answer, target.where)
+
+
+def _whole(body: StreamingBody, where: str) -> bytes:
+    content = bytearray()
+    while piece := body.read(_PIECE_BYTES):
+        content += piece
+        check_size(len(content), where)
+    return bytes(content)
 
 
 class GenerationStream:

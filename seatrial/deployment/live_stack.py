@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from seatrial.bench.result import TrialResult
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.errors import BenchError
+from seatrial.files import MOST_BYTES
+from seatrial.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,9 +74,11 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
         raise BenchError.of("SEA501", f"{uri!r} is not s3://BUCKET/KEY", hint="take the stack's output TrialResultUri")
     try:
         with aws_failures(uri):
-            body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+            body = s3.get_object(Bucket=bucket, Key=key)["Body"].read(MOST_BYTES + 1)
     except s3.exceptions.ClientError as error:
         raise BenchError.of("SEA501", f"the result can't be read: {error}", where=uri) from error
+    if len(body) > MOST_BYTES:
+        raise BenchError.of("SEA501", f"the result has more than {MOST_BYTES // MIB} MiB", where=uri)
     text = body.decode(errors="replace")
     if failure := _failure(text):
         raise BenchError.of("SEA507", failure, where=uri, hint="mend the cause and deploy again")

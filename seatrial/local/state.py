@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
+from seatrial.files import write_whole
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
@@ -45,9 +47,7 @@ def hold_lock(state_dir: Path) -> AbstractContextManager[None] | None:
 
 def write_state(state_dir: Path, process: RunningProcess) -> None:
     """Write who runs; the reader sees the whole file or the one before."""
-    part = state_dir / f"{STATE_FILE}.part"
-    part.write_text(json.dumps(asdict(process)))
-    part.replace(state_dir / STATE_FILE)
+    write_whole(state_dir / STATE_FILE, json.dumps(asdict(process)))
 
 
 def running_process(state_dir: Path) -> RunningProcess | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from seatrial.errors import Problem, SpecError
+from seatrial.files import read_text
 from seatrial.plan.changes import text_of
 from seatrial.plan.document import PLAN_SCHEMA, Plan
 from seatrial.plan.limits import limit_problems, rail_problems
@@ -183,7 +184,7 @@ def _command(loaded: LoadedSpec) -> str:
 def _read(path: Path) -> _Lock:
     """Return the plans of a lock; none when there is no lock."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         document = json.loads(text)
     except FileNotFoundError:
         return _Lock({}, {})

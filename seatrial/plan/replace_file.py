@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seatrial.errors import SpecError
+from seatrial.files import write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def replace_file(path: Path, text: str, rule: str) -> None:
@@ -20,15 +23,7 @@ def replace_file(path: Path, text: str, rule: str) -> None:
         SpecError: The rule, when the folder is not writable or full.
     """
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".seatrial-")
-        written = Path(name)
-        try:
-            with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 (an open descriptor)
-                file.write(text)
-            written.chmod(0o644)
-            written.replace(path)
-        finally:
-            written.unlink(missing_ok=True)
+        write_whole(path, text)
     except OSError as error:
         hint = "the folder of the spec must be writable"
         message = f"it can't be written: {error.strerror}"

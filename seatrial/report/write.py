@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.errors import BenchError
+from seatrial.files import write_together
 from seatrial.report.markdown import render_markdown
 from seatrial.report.page import render_html
 from seatrial.secrets import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
 
     from seatrial.bench.result import TrialResult
     from seatrial.plan.document import Plan
@@ -49,13 +46,13 @@ def write_report(result: TrialResult, plan: Plan | None, folder: Path, *, outloo
     """
     report = Report(html=folder / "report.html", markdown=folder / "report.md", json=folder / "report.json")
     texts = {
-        report.html: redacted(render_html(result, plan, outlook)),
-        report.markdown: redacted(render_markdown(result, plan)),
-        report.json: redacted(render_json(result)),
+        report.html.name: redacted(render_html(result, plan, outlook)),
+        report.markdown.name: redacted(render_markdown(result, plan)),
+        report.json.name: redacted(render_json(result)),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace_all(texts, folder)
+        write_together(folder, texts)
     except OSError as error:
         raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
     return report
@@ -64,23 +61,3 @@ def write_report(result: TrialResult, plan: Plan | None, folder: Path, *, outloo
 def render_json(result: TrialResult) -> str:
     """Write the result as indented JSON."""
     return json.dumps(json.loads(result.to_json()), indent=2) + "\n"
-
-
-def _replace_all(texts: Mapping[Path, str], folder: Path) -> None:
-    """Put every text in its place, each at once; what was replaced comes back if a later one fails."""
-    with tempfile.TemporaryDirectory(prefix=".report-", dir=folder) as scratch, ExitStack() as undo:
-        for path, text in texts.items():
-            Path(scratch, path.name).write_text(text, encoding="utf-8", newline="\n")
-        for path in texts:
-            _replace(path, Path(scratch), undo)
-        undo.pop_all()
-
-
-def _replace(path: Path, scratch: Path, undo: ExitStack) -> None:
-    earlier = scratch / f"earlier-{path.name}"
-    if path.exists():
-        shutil.copy2(path, earlier)
-        undo.callback(earlier.replace, path)
-    else:
-        undo.callback(path.unlink, missing_ok=True)
-    (scratch / path.name).replace(path)

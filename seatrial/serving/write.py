@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.errors import RenderError
+from seatrial.files import write_folder
 from seatrial.serving.properties import write_env
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seatrial.serving.rendered import RenderedConfig
 
 
@@ -31,15 +31,7 @@ def write_config(config: RenderedConfig, folder: Path) -> tuple[Path, ...]:
     """
     try:
         _refuse_to_mix(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            whole = Path(scratch) / "whole"
-            whole.mkdir()
-            for name, text in rendered_files(config).items():
-                (whole / name).write_text(text, encoding="utf-8")
-            if folder.exists():
-                folder.rmdir()
-            shutil.move(whole, folder)
+        write_folder(folder, rendered_files(config))
     except OSError as error:
         raise RenderError.of("SEA301", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
     return tuple(folder / name for name in sorted(rendered_files(config)))

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from seatrial.errors import SpecError
+from seatrial.files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +57,7 @@ def every_calibration(spec_path: Path) -> dict[str, object]:
 
 def _read(path: Path) -> dict[str, object] | None:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+        document = json.loads(read_text(path), parse_constant=_no_number)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from seatrial.files import read_text
 from seatrial.model import digest
 from seatrial.spec.trial import TrialSpec
 
@@ -97,7 +98,7 @@ def config_file_content(path: Path) -> str:
     A file that can't be read has no content here: whoever plans with it is told so.
     """
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = read_text(path, errors="replace")
     except OSError:
         return ""
     try:

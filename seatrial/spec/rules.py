@@ -125,6 +125,7 @@ RULES = MappingProxyType(
         "SEA508": "the load needs more streams than this machine may open",
         "SEA509": "a file of prompts can't be read, or has bad lines",
         "SEA510": "a recorded trace can't be read, or has bad lines",
+        "SEA514": "an output would destroy an input or another output",
         "SEA601": "the embedded AWS did not start",
         "SEA602": "the embedded AWS is not running",
         "SEA603": "the laptop's dependencies are not installed",

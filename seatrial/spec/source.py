@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from seatrial.errors import Problem
+from seatrial.files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ def read_source(path: Path) -> Source:
     """Read one YAML file; what is wrong with it is returned, not raised."""
     name = path.as_posix()
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         return _broken(name, "SEA101", "the file does not exist", "check the path")
     except (OSError, UnicodeDecodeError) as error:

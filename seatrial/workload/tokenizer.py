@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial.errors import BenchError
+from seatrial.files import read_text
+from seatrial.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+MOST_BYTES = 256 * MIB
+"""Tokenizers of many languages have 10 to 40 MiB."""
 TokenCount: TypeAlias = "Callable[[str], int]"
 
 
@@ -30,7 +34,7 @@ def token_count(path: Path, *, special_tokens: bool = True) -> TokenCount:
         message = f"counting tokens needs a package that is not installed: {missing.name}"
         raise BenchError.of("SEA603", message, hint="pip install 'seatrial[local]'") from missing
     try:
-        tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        tokenizer = Tokenizer.from_str(read_text(path, most_bytes=MOST_BYTES))
     except OSError as unread:
         raise BenchError.of("SEA509", f"can't be read: {unread.strerror}", where=str(path)) from unread
     except Exception as malformed:  # the package raises nothing narrower

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from seatrial.files import whole_file
 from seatrial.workload.exact import exact_text
 
 if TYPE_CHECKING:
@@ -29,14 +30,9 @@ def write_prompts(path: Path, count: TokenCount, lengths: Iterable[tuple[int, in
         BenchError: SEA509, a length that no text has.
     """
     written = 0
-    unfinished = path.with_name(f"{path.name}.part")
-    try:
-        with unfinished.open("w", encoding="utf-8") as file:
-            for index, (tokens_in, tokens_out) in enumerate(lengths):
-                text = exact_text(count, tokens_in, f"{seed}:{index}")
-                file.write(json.dumps({"prompt": text, "output_tokens": tokens_out}) + "\n")
-                written += 1
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        for index, (tokens_in, tokens_out) in enumerate(lengths):
+            text = exact_text(count, tokens_in, f"{seed}:{index}")
+            file.write(json.dumps({"prompt": text, "output_tokens": tokens_out}) + "\n")
+            written += 1
     return written

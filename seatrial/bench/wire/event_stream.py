@@ -46,10 +46,11 @@ class FrameDecoder:
     call.
     """
 
-    __slots__ = ("_buffer", "_malformed")
+    __slots__ = ("_buffer", "_malformed", "_wanted_bytes")
 
     def __init__(self) -> None:
-        self._buffer = b""
+        self._buffer = bytearray()
+        self._wanted_bytes = PRELUDE_BYTES
         self._malformed: ProtocolError | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -60,21 +61,26 @@ class FrameDecoder:
         """
         if self._malformed is not None:
             raise self._malformed
-        buffer = self._buffer + data if self._buffer else data
+        buffer = data
+        if self._buffer:
+            self._buffer += data
+            if len(self._buffer) < self._wanted_bytes:
+                return []
+            buffer = bytes(self._buffer)
         frames: list[Frame] = []
-        start = 0
+        start, total = 0, PRELUDE_BYTES
         try:
             while len(buffer) - start >= PRELUDE_BYTES:
                 total, headers_bytes = _prelude(buffer, start)
                 if len(buffer) - start < total:
                     break
                 frames.append(_frame(buffer, start, total, headers_bytes))
-                start += total
+                start, total = start + total, PRELUDE_BYTES
         except ProtocolError as malformed:
             if not frames:
                 raise
             self._malformed = malformed
-        self._buffer = buffer[start:]
+        self._buffer, self._wanted_bytes = bytearray(buffer[start:]), total
         return frames
 
     def finish(self) -> None:

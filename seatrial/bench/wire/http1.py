@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MAX_HEAD_BYTES = 65_536
+MAX_HEADERS = 256
+MAX_INTERIM = 16
 MAX_LINE_BYTES = 1_024
 _HEX_DIGITS = frozenset(string.hexdigits.encode())
 _STATUS_DIGITS = 3
@@ -50,13 +52,14 @@ class ResponseParser:
         complete: Whether the whole response has been seen.
     """
 
-    __slots__ = ("_buffer", "_offset", "_read_next", "_remaining", "complete", "head")
+    __slots__ = ("_buffer", "_interim", "_offset", "_read_next", "_remaining", "complete", "head")
 
     def __init__(self) -> None:
         self.head: ResponseHead | None = None
         self.complete = False
         self._buffer = b""
         self._offset = 0
+        self._interim = 0
         self._remaining = 0
         self._read_next: Callable[[list[bytes]], bool] = self._read_head
 
@@ -74,6 +77,10 @@ class ResponseParser:
         if self.complete and self._unread():
             raise ProtocolError(f"{self._unread()} bytes follow the end of the response")
         return body
+
+    def release(self) -> None:
+        """Let go of the bytes that were not read: nothing more is fed."""
+        self._buffer, self._offset = b"", 0
 
     def close(self) -> None:
         """Tell that the server closed the connection, which ends a body without length.
@@ -103,6 +110,9 @@ class ResponseParser:
             return False
         head = parse_head(block)
         if head.status < HTTPStatus.OK:
+            self._interim += 1
+            if self._interim > MAX_INTERIM:
+                raise ProtocolError(f"more than {MAX_INTERIM} interim responses, and no final one")
             return True
         self.head = head
         return self._expect_body(head)
@@ -181,6 +191,8 @@ def parse_head(block: bytes) -> ResponseHead:
     status = status_line.partition(" ")[2].partition(" ")[0]
     if not (status.isascii() and status.isdigit() and len(status) == _STATUS_DIGITS):
         raise ProtocolError(f"not a status line: {status_line[:80]!r}")
+    if len(lines) > MAX_HEADERS:
+        raise ProtocolError(f"{len(lines)} headers are more than {MAX_HEADERS}")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")

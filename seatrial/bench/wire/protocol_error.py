@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class ProtocolError(ValueError):
     """The bytes are not what their format promises."""
+
+
+class TooLargeError(ProtocolError):
+    """The answer, or a line of it, is larger than its limit, which the message names."""

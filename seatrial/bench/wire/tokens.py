@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.bench.failure import Failure, failure_of_type
-from seatrial.bench.wire.protocol_error import ProtocolError
+from seatrial.bench.wire.protocol_error import ProtocolError, TooLargeError
 from seatrial.payload.error import AnswerError
 from seatrial.payload.fragment import read_fragment
 from seatrial.payload.json_text import parse_json
@@ -88,8 +88,13 @@ class TokenReader:
 
         Raises:
             ProtocolError: A line is neither JSON nor an SSE field, or JSON of no known shape.
+            TooLargeError: A line is longer than any that an engine writes.
         """
-        for line in self._lines.feed(data):
+        try:
+            lines = self._lines.feed(data)
+        except AnswerError as endless:
+            raise TooLargeError(endless.problems[0].message) from endless
+        for line in lines:
             self._read_line(at_s, line)
 
     def finish(self, at_s: float) -> None:

@@ -7,15 +7,15 @@ the hidden state carries a bias, which forbids the tokens that are control token
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from seatrial.files import replacing
 from seatrial.local.engine.settings import KV_POOL_TOKENS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import gguf
     import numpy as np
     from numpy.typing import NDArray
@@ -57,10 +57,8 @@ def weights_file(cache_dir: Path, *, shape: Shape | None = None, seed: int = 0) 
     if target.exists():
         return target
     cache_dir.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=cache_dir, prefix=target.name, suffix=".part")
-    os.close(handle)
-    write_weights(Path(part), shape, seed)
-    Path(part).replace(target)
+    with replacing(target) as part:
+        write_weights(part, shape, seed)
     return target
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial.files import write_whole
 from seatrial.serving.lint.hidden import secrets_of, without_secrets
 
 if TYPE_CHECKING:
@@ -48,13 +47,4 @@ def write_fixed(source: Source, text: str) -> None:
     Raises:
         OSError: When the file can't be written; it is then as it was.
     """
-    path = Path(source.file).resolve()
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode(source.encoding))
-        Path(scratch).chmod(path.stat().st_mode & 0o7777)
-        Path(scratch).replace(path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    write_whole(Path(source.file), text.encode(source.encoding))
