@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
+RUNNING = lifecycle.LocalAws(
+    endpoint_url="http://127.0.0.1:4566",
+    region="us-east-1",
+    account="000000000000",
+    pid=1,
+    access_key_id="AKIDEXAMPLE",
+    secret_access_key="the-secret",
+)
 
 
 def await_none(of: Callable[[str], list[int]], word: str) -> None:
@@ -33,8 +41,8 @@ def serve_one_model(local: lifecycle.LocalAws, name: str) -> None:
         "sagemaker",
         endpoint_url=local.endpoint_url,
         region_name=local.region,
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
+        aws_access_key_id=local.access_key_id,
+        aws_secret_access_key=local.secret_access_key,
     )
     container = {"Image": "r/djl-inference:0.36.0-lmi27", "Environment": {"HF_MODEL_ID": "m"}}
     client.create_model(ModelName=name, ExecutionRoleArn=ROLE, PrimaryContainer=container)  # type: ignore[arg-type]  # the stub wants its own dictionary
@@ -108,7 +116,10 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
 def test_what_does_not_run_is_told(tmp_path: Path) -> None:
     with pytest.raises(LocalError) as refused:
         lifecycle.running(tmp_path)
-    assert str(refused.value) == ("SEA602: the embedded AWS is not running\n  hint: start it with: seatrial local up")
+    assert str(refused.value) == (
+        f"{tmp_path}: SEA602: no embedded AWS runs with this state folder\n"
+        "  hint: start it with: seatrial local up; or name the folder of another with --state"
+    )
 
 
 def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,13 +144,12 @@ def test_a_start_that_fails_shows_the_last_lines(tmp_path: Path, monkeypatch: py
 def test_children_see_the_embedded_aws_and_no_real_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "production")
     monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", "123456789012")
-    local = lifecycle.LocalAws(endpoint_url="http://127.0.0.1:4566", region="us-east-1", account="000000000000", pid=1)
     found = {
-        name: value for name, value in lifecycle.child_variables(local).items() if name.startswith(("AWS_", "CDK_"))
+        name: value for name, value in lifecycle.child_variables(RUNNING).items() if name.startswith(("AWS_", "CDK_"))
     }
     assert found == {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+        "AWS_SECRET_ACCESS_KEY": "the-secret",
         "AWS_ENDPOINT_URL": "http://127.0.0.1:4566",
         "AWS_REGION": "us-east-1",
         "AWS_DEFAULT_REGION": "us-east-1",
@@ -153,7 +163,7 @@ def test_children_see_the_embedded_aws_and_no_real_account(monkeypatch: pytest.M
     assert (
         found.items()
         >= {
-            name: value for name, value in lifecycle.environment(local).items() if name.startswith(("AWS_", "CDK_"))
+            name: value for name, value in lifecycle.environment(RUNNING).items() if name.startswith(("AWS_", "CDK_"))
         }.items()
     )
 
