@@ -274,8 +274,7 @@ def _make_folders(state_dir: Path, logs: Path) -> None:
         make_private(logs)
     except OSError as error:
         message = f"the folder of its state can't be made: {error.strerror}"
-        where = str(error.filename or state_dir)
-        raise LocalError.of("SEA601", message, where=where, hint="name another with --state") from error
+        raise LocalError.of("SEA601", message, where=logs.as_posix(), hint="name another with --state") from error
 
 
 def _last_lines(state_dir: Path) -> str:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 RESPONSE_PATH: Final = "/_ministack/cfn-response/"
 QUERY_SERVICES: Final = frozenset(
-    ("autoscaling", "cloudformation", "cloudwatch", "ec2", "elasticache", "elasticbeanstalk", "elasticloadbalancing")
-    + ("iam", "monitoring", "rds", "redshift", "route53", "ses", "sns", "sts")
+    {"autoscaling", "cloudformation", "cloudwatch", "ec2", "elasticache", "elasticloadbalancing", "iam", "monitoring"}
+    | {"rds", "redshift", "route53", "ses", "sns", "sts"}
 )
 """Services that tell errors as XML of the query protocol."""
 POLICY_VIOLATION: Final = 1008
