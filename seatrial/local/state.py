@@ -204,7 +204,7 @@ def aws_log(state_dir: Path) -> Path:
 def _is_held(state_dir: Path) -> bool:
     try:
         file = (state_dir / LOCK_FILE).open("rb")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
         raise LocalError.of("SEA607", f"{LOCK_FILE} can't be read: {error.strerror}", where=str(state_dir)) from error
