@@ -45,8 +45,8 @@ def local_endpoint(slots: int) -> Iterator[LocalEndpoint]:
                 "sagemaker",
                 endpoint_url=aws.endpoint_url,
                 region_name=aws.region,
-                aws_access_key_id="test",
-                aws_secret_access_key="test",  # noqa: S106 (the embedded AWS takes any)
+                aws_access_key_id=aws.access_key_id,
+                aws_secret_access_key=aws.secret_access_key,
             )
             _deploy(sagemaker, slots)
             yield LocalEndpoint(aws, sagemaker)

@@ -9,10 +9,16 @@ import typer
 
 from seatrial.errors import LocalError
 
-local = typer.Typer(help="The embedded AWS with the local engine, on this machine only.", no_args_is_help=True)
+local = typer.Typer(
+    help=(
+        "The embedded AWS with the local engine, on this machine only. "
+        "Its stacks, buckets and endpoints live in memory: they end when it stops."
+    ),
+    no_args_is_help=True,
+)
 
 StateFolder = Annotated[
-    Path, typer.Option("--state", metavar="DIR", file_okay=False, help="Folder of its state and logs.")
+    Path, typer.Option("--state", metavar="DIR", file_okay=False, help="Folder of its access key, lock and logs.")
 ]
 STATE = Path(".seatrial/local")
 
@@ -24,14 +30,27 @@ def up(
         int | None, typer.Option(min=1, max=65535, help="Port on 127.0.0.1; a free one by default.")
     ] = None,
 ) -> None:
-    """Start it in the background and print the variables that the AWS tools need."""
-    from seatrial.local.lifecycle import environment
+    """Start it in the background and print the lines that lead the AWS tools of a shell to it, and nowhere else."""
+    from seatrial.local.lifecycle import exports, was_killed
     from seatrial.local.lifecycle import up as start
 
+    killed = was_killed(state)
     running = start(state_dir=state, port=port)
+    if killed:
+        typer.echo("the embedded AWS that ran here before was not stopped but ended: its stacks are gone", err=True)
     typer.echo(f"the embedded AWS runs at {running.endpoint_url} (pid {running.pid})", err=True)
-    for name, value in environment(running).items():
-        typer.echo(f"export {name}={value}")
+    for line in exports(running):
+        typer.echo(line)
+
+
+@local.command()
+def env(state: StateFolder = STATE) -> None:
+    """Print the same lines as `up`, for another shell: eval "$(seatrial local env)"."""
+    from seatrial.local.lifecycle import exports
+    from seatrial.local.lifecycle import running as find
+
+    for line in exports(find(state)):
+        typer.echo(line)
 
 
 @local.command()
@@ -41,7 +60,7 @@ def status(state: StateFolder = STATE) -> None:
 
     now = read_status(state)
     if now.local is None:
-        typer.echo("not running")
+        typer.echo(f"not running: {_place(state)}")
         raise typer.Exit(1)
     typer.echo(f"running at {now.local.endpoint_url} (pid {now.local.pid})")
     for endpoint in now.endpoints:
@@ -72,9 +91,13 @@ def logs(
 def down(
     state: StateFolder = STATE, *, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False
 ) -> None:
-    """Stop it and every engine."""
+    """Stop it and every engine; its stacks, buckets and endpoints are gone then."""
     from seatrial.local.lifecycle import down as stop
 
     stopped = stop(state)
     if not quiet:
-        typer.echo("stopped" if stopped else "it was not running")
+        typer.echo("stopped" if stopped else f"it was not running: {_place(state)}")
+
+
+def _place(state: Path) -> str:
+    return f"no embedded AWS has its state in {state.absolute()}; another folder is named with --state"

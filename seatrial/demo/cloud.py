@@ -71,8 +71,8 @@ class Cloud:
             service,
             region_name=self.region,
             endpoint_url=self.local.endpoint_url,
-            aws_access_key_id="local",
-            aws_secret_access_key="local",  # noqa: S106 (the embedded AWS asks for no real one)
+            aws_access_key_id=self.local.access_key_id,
+            aws_secret_access_key=self.local.secret_access_key,
             config=Config(s3={"addressing_style": "path"}),
         )
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from seatrial.errors import LocalError
@@ -20,6 +21,7 @@ from seatrial.local.environment import (
     child_environment,
     package_root,
     server_environment,
+    shell_lines,
     variables,
 )
 from seatrial.local.loopback import HOST
@@ -31,7 +33,17 @@ from seatrial.local.running import (
     local_status,
     status_document,
 )
-from seatrial.local.state import RunningProcess, aws_log, running_process, scratch_folder
+from seatrial.local.state import (
+    RunningProcess,
+    aws_log,
+    hold_lock,
+    lock_holder,
+    make_private,
+    open_private,
+    running_process,
+    scratch_folder,
+    was_killed,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,10 +56,12 @@ __all__ = [
     "child_variables",
     "down",
     "environment",
+    "exports",
     "log_files",
     "running",
     "status",
     "up",
+    "was_killed",
 ]
 
 USUAL_PORT: Final = 4566
@@ -68,10 +82,11 @@ def up(*, state_dir: Path, port: int | None = None, verbose: bool = False) -> Lo
         verbose: Log every request.
 
     Raises:
-        LocalError: SEA601, it did not start; SEA603, the optional dependencies are missing; SEA604, the port is taken.
+        LocalError: SEA601, it did not start; SEA603, the optional dependencies are missing; SEA604, the port is taken;
+            SEA607, one runs whose state can't be read.
     """
-    if found := running_process(state_dir):
-        return _await_answer(found, state_dir, None)
+    if lock_holder(state_dir) is not None:
+        return _await_answer(state_dir, None)
     _check_dependencies()
     try:
         return _start(state_dir, _port(port), verbose=verbose)
@@ -83,11 +98,11 @@ def up(*, state_dir: Path, port: int | None = None, verbose: bool = False) -> Lo
 
 def _start(state_dir: Path, port: int, *, verbose: bool) -> LocalAws:
     state_dir = state_dir.absolute()  # the server works in this folder
-    log, scratch = aws_log(state_dir), scratch_folder(state_dir)
-    _make_folders(log.parent, scratch)
+    log = aws_log(state_dir)
+    _make_folders(state_dir, log.parent)
     command = [sys.executable, "-m", "seatrial.local.aws", "--port", str(port), "--state-dir", str(state_dir)]
-    ours = {"PYTHONPATH": package_root(), "TMPDIR": str(scratch)}
-    with log.open("wb") as output:
+    ours = {"PYTHONPATH": package_root(), "TMPDIR": str(scratch_folder(state_dir))}
+    with open_private(log, "wb") as output:
         process = subprocess.Popen(
             [*command, *(["--verbose"] if verbose else [])],
             cwd=state_dir,
@@ -98,9 +113,13 @@ def _start(state_dir: Path, port: int, *, verbose: bool) -> LocalAws:
             start_new_session=True,
         )
     try:
-        return _await_answer(RunningProcess(pid=process.pid, port=port), state_dir, process)
+        return _await_answer(state_dir, process)
     except BaseException:  # Ctrl-C too: until its state is written, `down` can't find it
         process.kill()
+        process.wait()
+        if left := hold_lock(state_dir):  # which removes what it left
+            with left:
+                raise
         raise
 
 
@@ -108,37 +127,44 @@ def down(state_dir: Path) -> bool:
     """Stop the embedded AWS and every engine; return whether there was one.
 
     Raises:
-        LocalError: SEA601, it could not be stopped.
+        LocalError: SEA601, it could not be stopped; SEA607, no file tells which process it is.
     """
-    process = running_process(state_dir)
-    if process is None:
+    pid = lock_holder(state_dir)
+    if pid is None:
         return False
     for signal_number in (signal.SIGTERM, signal.SIGKILL):
-        os.kill(process.pid, signal_number)
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.kill(pid, signal_number)
         deadline = time.monotonic() + STOP_S
         while time.monotonic() < deadline:
-            if running_process(state_dir) != process:
+            if not _holds(pid, state_dir):
                 return True
             time.sleep(POLL_S)
-    raise LocalError.of("SEA601", f"the embedded AWS (process {process.pid}) could not be stopped")
+    raise LocalError.of("SEA601", f"the embedded AWS (process {pid}) could not be stopped")
 
 
 def running(state_dir: Path) -> LocalAws:
     """Return the embedded AWS that runs.
 
     Raises:
-        LocalError: SEA602, none runs.
+        LocalError: SEA602, none runs; SEA607, its state can't be read.
     """
     process = running_process(state_dir)
     if process is None:
-        raise LocalError.of("SEA602", "the embedded AWS is not running", hint="start it with: seatrial local up")
+        where = str(state_dir.absolute())
+        hint = "start it with: seatrial local up; or name the folder of another with --state"
+        raise LocalError.of("SEA602", "no embedded AWS runs with this state folder", where=where, hint=hint)
     return _local_aws(process)
 
 
 def status(state_dir: Path) -> LocalStatus:
-    """Return what runs: the embedded AWS, its endpoints and inference components."""
+    """Return what runs: the embedded AWS, its endpoints and inference components.
+
+    Raises:
+        LocalError: SEA607, one runs, but its state can't be read.
+    """
     process = running_process(state_dir)
-    document = status_document(process.port) if process else None
+    document = status_document(process) if process else None
     if process is None or document is None:
         return LocalStatus(local=None)
     return local_status(_local_aws(process), document)
@@ -153,36 +179,56 @@ def log_files(state_dir: Path) -> tuple[Path, ...]:
 
 
 def environment(local: LocalAws) -> dict[str, str]:
-    """Return every variable that leads the CLI, CDK and boto3 to the embedded AWS, with fake credentials."""
-    return variables(_port_of(local))
+    """Return every variable that leads the CLI, CDK and boto3 to the embedded AWS, with its access key."""
+    return variables(_process_of(local))
+
+
+def exports(local: LocalAws) -> list[str]:
+    """Return the lines for a POSIX shell that set `environment` and unset what leads elsewhere."""
+    return shell_lines(_process_of(local))
 
 
 def child_variables(local: LocalAws) -> dict[str, str]:
     """Return a whole environment for a child process: ours without the user's AWS_* and CDK_*, plus `environment`."""
-    return child_environment(_port_of(local))
+    return child_environment(_process_of(local))
 
 
-def _await_answer(process: RunningProcess, state_dir: Path, started: subprocess.Popen[bytes] | None) -> LocalAws:
+def _await_answer(state_dir: Path, started: subprocess.Popen[bytes] | None) -> LocalAws:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
-        document = status_document(process.port)
-        if document is not None and document["pid"] == process.pid:
+        process = running_process(state_dir)
+        document = status_document(process) if process else None
+        if process and document and document["pid"] == process.pid:
             return _local_aws(process)
         if started and started.poll() is not None:
-            if other := running_process(state_dir):  # another `up` was faster
-                return _await_answer(other, state_dir, None)
+            if lock_holder(state_dir) is not None:  # another `up` was faster
+                return _await_answer(state_dir, None)
             break
         time.sleep(POLL_S)
     raise LocalError.of("SEA601", f"the embedded AWS did not start; its last lines:\n{_last_lines(state_dir)}")
 
 
+def _holds(pid: int, state_dir: Path) -> bool:
+    try:
+        return lock_holder(state_dir) == pid
+    except LocalError:
+        return True  # its files are gone, the lock isn't
+
+
 def _local_aws(process: RunningProcess) -> LocalAws:
-    url = f"http://{HOST}:{process.port}"
-    return LocalAws(endpoint_url=url, region=REGION, account=ACCOUNT, pid=process.pid)
+    return LocalAws(
+        endpoint_url=f"http://{HOST}:{process.port}",
+        region=REGION,
+        account=ACCOUNT,
+        pid=process.pid,
+        access_key_id=process.access_key_id,
+        secret_access_key=process.secret_access_key,
+    )
 
 
-def _port_of(local: LocalAws) -> int:
-    return int(local.endpoint_url.rpartition(":")[2])
+def _process_of(local: LocalAws) -> RunningProcess:
+    port = int(local.endpoint_url.rpartition(":")[2])
+    return RunningProcess(local.pid, port, local.access_key_id, local.secret_access_key)
 
 
 def _port(asked: int | None) -> int:
@@ -222,13 +268,13 @@ def _check_dependencies() -> None:
         )
 
 
-def _make_folders(*folders: Path) -> None:
-    for folder in folders:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            message = f"the folder of its state can't be made: {error.strerror}"
-            raise LocalError.of("SEA601", message, where=folder.as_posix(), hint="name another with --state") from error
+def _make_folders(state_dir: Path, logs: Path) -> None:
+    try:
+        make_private(state_dir)
+        make_private(logs)
+    except OSError as error:
+        message = f"the folder of its state can't be made: {error.strerror}"
+        raise LocalError.of("SEA601", message, where=logs.as_posix(), hint="name another with --state") from error
 
 
 def _last_lines(state_dir: Path) -> str:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
 HOST: Final = "127.0.0.1"
+NAMES: Final = (HOST, "localhost")
+"""What a request to a port of ours may call its host; a page that rebinds a name of its own calls another."""
+TOKEN_VARIABLE: Final = "SEATRIAL_ENGINE_TOKEN"  # noqa: S105 (a name)
+TOKEN_HEADER: Final = "x-seatrial-engine-token"  # noqa: S105 (a name)
+"""What an engine demands of an invocation when its environment has the token."""
 LIMIT_BYTES: Final = 2**20
 """The longest head or line that is read; a longer one is an error of the peer."""
 
@@ -60,6 +65,18 @@ class Response:
             LoopbackError: The peer closed the connection before the end of the body.
         """
         return b"".join([chunk async for chunk in self.chunks()])
+
+
+def refusal(headers: Mapping[str, str], port: int) -> str | None:
+    """Return why a request to a port of this machine is not answered, or None when it may be.
+
+    A web page can send requests here, but it can neither leave out its `Origin` nor choose the `Host`.
+    """
+    if "origin" in headers:
+        return "Requests of web pages (with an Origin header) are refused."
+    if headers.get("host") not in [f"{name}:{port}" for name in NAMES]:
+        return f"Host must be {' or '.join(f'{name}:{port}' for name in NAMES)}."
+    return None
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
+from seatrial.bench.credentials import Credentials
+from seatrial.bench.sigv4 import Signer
+from seatrial.local.environment import REGION
 from seatrial.local.loopback import HOST
+
+if TYPE_CHECKING:
+    from seatrial.local.state import RunningProcess
+
+STATUS_PATH: Final = "/_seatrial/status"
+NO_BODY: Final = hashlib.sha256(b"").hexdigest()
 
 
 class PlaceEntry(TypedDict):
@@ -30,12 +41,14 @@ class StatusDocument(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class LocalAws:
-    """A running embedded AWS."""
+    """A running embedded AWS; whoever has its access key may do everything on it that its user may."""
 
     endpoint_url: str
     region: str
     account: str
     pid: int
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +89,13 @@ class LocalStatus:
         return self.local is not None
 
 
-def status_document(port: int) -> StatusDocument | None:
-    """Ask the embedded AWS on a port for its status; None when nothing that knows the question answers."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=5.0)
+def status_document(process: RunningProcess) -> StatusDocument | None:
+    """Ask an embedded AWS for its status; None when nothing answers that knows the question and accepts the key."""
+    signer = Signer(Credentials(process.access_key_id, process.secret_access_key), REGION)
+    headers = signer.signed_headers(STATUS_PATH, {"Host": f"{HOST}:{process.port}"}, NO_BODY, datetime.now(UTC))
+    connection = http.client.HTTPConnection(HOST, process.port, timeout=5.0)
     try:
-        connection.request("GET", "/_seatrial/status")
+        connection.request("POST", STATUS_PATH, headers=headers)
         response = connection.getresponse()
         body = response.read()
     except (OSError, http.client.HTTPException):

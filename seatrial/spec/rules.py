@@ -132,5 +132,6 @@ RULES = MappingProxyType(
         "SEA604": "the port is in use",
         "SEA605": "a container refuses its configuration",
         "SEA606": "a step of the demo did not happen as told",
+        "SEA607": "the state of the embedded AWS can't be read",
     }
 )

@@ -1,7 +1,8 @@
-"""What real Chromium found in a page, read from the answer of `look.mjs`."""
+"""What real Chromium found in a page, read from the answer of a script beside it."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -58,20 +59,35 @@ class Unavailable(BaseModel):
     unavailable: str
 
 
+class Learned(BaseModel):
+    """What a page could learn of each answer to its requests: type, status and text, or the name of the error."""
+
+    learned: list[str]
+
+
 def look_at(page: Path) -> Look:
     """Open a page in Chromium; skip the test where none can start, but fail it in CI."""
+    return Look.model_validate_json(_seen("look.mjs", str(page)))
+
+
+def requests_of_a_page(address: str, requests: list[dict[str, object]]) -> list[str]:
+    """Let a page in Chromium send requests and return what it could learn; skips and fails like `look_at`."""
+    return Learned.model_validate_json(_seen("foreign.mjs", address, json.dumps(requests))).learned
+
+
+def _seen(script: str, *arguments: str) -> str:
     if not (FOLDER / "node_modules" / "playwright-core").is_dir():
         _absent("the browser's packages are not installed: make test installs them")
     node = shutil.which("node")
     if node is None:
         _absent("node is not on PATH")
     done = subprocess.run(
-        [node, "look.mjs", str(page)], cwd=FOLDER, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        [node, script, *arguments], cwd=FOLDER, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
     assert done.returncode == 0, done.stderr
     if done.stdout.startswith('{"unavailable"'):
         _absent(Unavailable.model_validate_json(done.stdout).unavailable)
-    return Look.model_validate_json(done.stdout)
+    return done.stdout
 
 
 def _absent(because: str) -> NoReturn:

@@ -182,6 +182,22 @@ class TestPathsThatCantBe:
         assert done.returncode == 2
         assert f"Invalid value for '--port': Input should be {bound}" in done.stderr
 
+    @pytest.mark.parametrize(("command", "first"), [("status", "not running"), ("down", "it was not running")])
+    def test_a_folder_without_an_embedded_aws_is_named(
+        self, command: str, first: str, seatrial: Seatrial, project: Path
+    ) -> None:
+        done = seatrial("local", command)
+        place = f"no embedded AWS has its state in {project}/.seatrial/local"
+        assert done.stdout == f"{first}: {place}; another folder is named with --state\n"
+        assert not (project / ".seatrial").exists()
+
+    def test_there_are_no_variables_without_an_embedded_aws(self, seatrial: Seatrial, project: Path) -> None:
+        done = seatrial("local", "env")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(
+            f"{project}/.seatrial/local: SEA602: no embedded AWS runs with this state folder\n"
+        )
+
     def test_a_state_that_is_a_file(self, seatrial: Seatrial, project: Path) -> None:
         (project / "state").write_text("")
         done = seatrial("local", "up", "--state", "state")

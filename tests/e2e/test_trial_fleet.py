@@ -125,8 +125,8 @@ def machine(cloud: Cloud) -> SFNClient:
         "stepfunctions",
         region_name=cloud.region,
         endpoint_url=cloud.local.endpoint_url,
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
+        aws_access_key_id=cloud.local.access_key_id,
+        aws_secret_access_key=cloud.local.secret_access_key,
     )
 
 
@@ -146,8 +146,8 @@ def alone(cloud: Cloud, stepped: Properties, runtime_url: str, paced: Execution)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", cloud.local.endpoint_url)
         patch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", runtime_url)
-        patch.setenv("AWS_ACCESS_KEY_ID", "local")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "local")
+        patch.setenv("AWS_ACCESS_KEY_ID", cloud.local.access_key_id)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", cloud.local.secret_access_key)
         result = run_trial(trial_request(TrialProperties.of(stepped), cloud.region))
     assert isinstance(result, TrialResult)
     return result

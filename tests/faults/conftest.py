@@ -32,8 +32,8 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
             "sagemaker",
             endpoint_url=local.endpoint_url,
             region_name=local.region,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
+            aws_access_key_id=local.access_key_id,
+            aws_secret_access_key=local.secret_access_key,
         )
         found = Cloud(local, state_dir, sagemaker)
         deploy(found)
@@ -48,6 +48,7 @@ def proxy_process(cloud: Cloud) -> Iterator[Proxy]:
     with subprocess.Popen(
         [sys.executable, "-m", "tests.faults.fault_proxy", upstream],
         cwd=ROOT,
+        env=lifecycle.child_variables(cloud.local),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

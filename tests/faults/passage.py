@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import os
 import socket
 import struct
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from seatrial.local.loopback import exchange
+from seatrial.bench.credentials import Credentials
+from seatrial.bench.sigv4 import Signer
+from seatrial.local.loopback import HOST, exchange
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -38,7 +43,8 @@ class Passage:
         """Pass the request on; leaving the context frees its slot, whatever is unread."""
         kept = {name: value for name, value in self.request.headers.items() if name not in HOP_BY_HOP}
         asked = self.request
-        async with exchange(self.upstream_port, asked.method, asked.path, body=asked.body, headers=kept) as response:
+        signed = signed_anew(kept, asked.path, asked.body, self.upstream_port)
+        async with exchange(self.upstream_port, asked.method, asked.path, body=asked.body, headers=signed) as response:
             yield response
 
     async def begin(self, response: Response) -> None:
@@ -76,6 +82,16 @@ class Passage:
         plug: socket.socket = self.writer.get_extra_info("socket")
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
+
+
+def signed_anew(headers: Mapping[str, str], path: str, body: bytes, port: int) -> dict[str, str]:
+    """Sign with the key of the embedded AWS, which knows neither the proxy's port nor the tests' clocks and keys."""
+    signature = ("authorization", "x-amz-date", "x-amz-security-token")
+    kept = {name: value for name, value in headers.items() if name not in signature}
+    key = Credentials(os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"])
+    signer = Signer(key, os.environ["AWS_REGION"])
+    named = {**kept, "host": f"{HOST}:{port}"}
+    return signer.signed_headers(path, named, hashlib.sha256(body).hexdigest(), datetime.now(UTC))
 
 
 def head(status: int, headers: Mapping[str, str]) -> bytes:

@@ -5,19 +5,27 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shutil
+import secrets
 import signal
+import string
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from seatrial.local.environment import server_environment
+from seatrial.local.environment import engine_environment, function_environment
 from seatrial.local.loopback import HOST
-from seatrial.local.state import RunningProcess, hold_lock, scratch_folder, write_state
+from seatrial.local.state import RunningProcess, StateLock, hold_lock, scratch_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hypercorn.typing import ASGIFramework
+
+PRIVATE: Final = 0o077
+"""The umask: what it and its engines and functions write is for the user alone."""
+KEY_ID_SIGNS: Final = string.ascii_uppercase + "234567"
+WATCH_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,49 +38,74 @@ class Arguments:
 
 
 def main() -> int:
-    """Serve until a signal; return the exit status."""
+    """Serve until a signal, or until the state folder no longer leads here; return the exit status."""
     arguments = _arguments()
+    os.umask(PRIVATE)
     lock = hold_lock(arguments.state_dir)
     if lock is None:
         sys.stderr.write(f"an embedded AWS runs already with the state of {arguments.state_dir}\n")
         return 1
-    os.environ.update(server_environment(arguments.port, verbose=arguments.verbose))
-    os.environ.pop("PYTHONPATH", None)  # a Lambda function must not find what its package lacks
+    process = RunningProcess(os.getpid(), arguments.port, new_access_key_id(), secrets.token_urlsafe(32))
+    scratch = scratch_folder(arguments.state_dir)
+    (scratch / "home").mkdir(parents=True)
+    engines = engine_environment()
+    os.environ.clear()  # functions inherit what is left
+    os.environ.update(function_environment(process, scratch=scratch, verbose=arguments.verbose))
     with lock:
-        asyncio.run(_serve(arguments))
-        shutil.rmtree(scratch_folder(arguments.state_dir), ignore_errors=True)
+        asyncio.run(_serve(arguments, process, lock, engines))
+        if lock.is_ours():
+            lock.clean()
     sys.stdout.flush()
     os._exit(0)  # MiniStack leaves threads that nobody waits for
 
 
-async def _serve(arguments: Arguments) -> None:
+def new_access_key_id() -> str:
+    """Return a random access key ID of the form that AWS gives to users."""
+    return "AKIA" + "".join(secrets.choice(KEY_ID_SIGNS) for _ in range(16))
+
+
+async def _serve(arguments: Arguments, process: RunningProcess, lock: StateLock, engines: Mapping[str, str]) -> None:
     from hypercorn.asyncio import serve  # noqa: PLC0415 (after the lock is held: heavy)
     from hypercorn.config import Config  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.app import app as ministack  # noqa: PLC0415 (after the lock is held: heavy)
+    from ministack.core import lambda_runtime  # noqa: PLC0415 (after the lock is held: heavy)
 
     from seatrial.local.aws.autoscaling import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.cloudformation import register_types  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.gate import Gate  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
 
     stop = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    cloud = open_cloud(arguments.state_dir)
+    cloud = open_cloud(arguments.state_dir, engines)
     scaling = Scaling(cloud.store)
     register_types(cloud, scaling)
     config = Config()
     config.bind = [f"{HOST}:{arguments.port}"]
     config.loglevel = "INFO" if arguments.verbose else "WARNING"
     config.accesslog = "-" if arguments.verbose else None
+    config.access_log_format = "%(m)s %(U)s %(s)s"  # no query: a presigned one is a credential
     config.graceful_timeout = 0.5
     config.shutdown_timeout = 2.0
-    write_state(arguments.state_dir, RunningProcess(pid=os.getpid(), port=arguments.port))
+    lock.write_state(process)
+    watch = asyncio.create_task(_watch(lock, stop))
     try:
-        app = cast("ASGIFramework", Gateway(cloud, scaling, ministack))
+        app = cast("ASGIFramework", Gate(process, Gateway(cloud, scaling, ministack)))
         await serve(app, config, shutdown_trigger=stop.wait)
     finally:
+        watch.cancel()
         cloud.fleets.close()
+        lambda_runtime.reset()  # ends every function
+
+
+async def _watch(lock: StateLock, stop: asyncio.Event) -> None:
+    """Stop when the state folder is gone or another's: `seatrial local down` would not find this process any more."""
+    while lock.is_ours():  # noqa: ASYNC110 (nothing tells when a file is changed)
+        await asyncio.sleep(WATCH_S)
+    sys.stderr.write("the state folder was removed or changed: the embedded AWS stops\n")
+    stop.set()
 
 
 def _arguments() -> Arguments:

@@ -10,7 +10,7 @@ from seatrial.local.aws.fleets import Fleets, Place
 from seatrial.local.aws.records import Kind, Status, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 LONGEST_REASON: Final = 1024
@@ -25,8 +25,8 @@ class Cloud:
     fleets: Fleets
 
 
-def open_cloud(state_dir: Path) -> Cloud:
-    """Return an empty cloud that keeps its files under `state_dir`."""
+def open_cloud(state_dir: Path, engines: Mapping[str, str]) -> Cloud:
+    """Return an empty cloud that keeps its files under `state_dir` and starts engines with these variables."""
     store = Store()
 
     def died(place: Place, reason: str) -> None:
@@ -35,7 +35,7 @@ def open_cloud(state_dir: Path) -> Cloud:
         if record and record.status is not Status.DELETING:
             store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
 
-    return Cloud(store=store, fleets=Fleets(state_dir, died))
+    return Cloud(store=store, fleets=Fleets(state_dir, engines, died))
 
 
 def in_background(work: Callable[[], None], *, name: str) -> None:

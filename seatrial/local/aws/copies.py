@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import itertools
-import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.artifacts import ArtifactError
-from seatrial.local.environment import package_root
-from seatrial.local.loopback import HOST
+from seatrial.local.loopback import HOST, TOKEN_VARIABLE
+from seatrial.local.state import copies_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from seatrial.local.aws.containers import ContainerSpec
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 POLL_S: Final = 0.05
 STOP_S: Final = 5.0
 LAST_LINES: Final = 10
-BASE_VARIABLES: Final = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
-"""What a process needs to start, beside the container's own environment."""
 
 _serial = itertools.count(1)
 
@@ -47,6 +45,7 @@ class Copy:
         process: The engine.
         folder: Its model folder's parent, removed with it.
         log: What it writes; kept.
+        token: What it demands with every invocation; nobody else knows it.
         outstanding: Requests sent to it and not answered yet; changed on the event loop only.
         stopping: Whether it was told to stop.
     """
@@ -55,6 +54,7 @@ class Copy:
     process: subprocess.Popen[bytes]
     folder: Path
     log: Path
+    token: str = field(default="", repr=False)
     outstanding: int = 0
     stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -64,14 +64,14 @@ class Copy:
             return "".join(deque(lines, maxlen=LAST_LINES)).strip()
 
 
-def start_copy(spec: ContainerSpec, *, name: str, state_dir: Path) -> Copy:
-    """Start the process of a copy; it isn't ready yet.
+def start_copy(spec: ContainerSpec, variables: Mapping[str, str], *, name: str, state_dir: Path) -> Copy:
+    """Start the process of a copy with these variables beside its container's; it isn't ready yet.
 
     Raises:
         CopyFailed: The container's files can't be had.
     """
     label = f"{name}-{next(_serial)}"
-    folder, log = state_dir / "copies" / label, state_dir / "logs" / f"{label}.log"
+    folder, log = copies_folder(state_dir) / label, state_dir / "logs" / f"{label}.log"
     model_dir = folder / "model"
     shutil.rmtree(folder, ignore_errors=True)
     model_dir.mkdir(parents=True)
@@ -80,19 +80,19 @@ def start_copy(spec: ContainerSpec, *, name: str, state_dir: Path) -> Copy:
     except ArtifactError as error:
         shutil.rmtree(folder)
         raise CopyFailed(str(error)) from error
-    port = _free_port()
+    port, token = _free_port(), secrets.token_urlsafe(32)
     command = [sys.executable, "-m", "seatrial.local.engine", "--image", spec.image, "--model-dir", str(model_dir)]
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "--port", str(port), "--until-stdin-closes"],
             cwd=folder,
-            env={**_base_environment(), **spec.environment},
+            env={**variables, **spec.environment, TOKEN_VARIABLE: token},
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return Copy(port=port, process=process, folder=folder, log=log)
+    return Copy(port=port, process=process, folder=folder, log=log, token=token)
 
 
 def await_ready(copy: Copy, timeout_s: float) -> None:
@@ -140,11 +140,6 @@ def watch(copy: Copy, died: Callable[[Copy], None]) -> None:
             died(copy)
 
     threading.Thread(target=wait, name=f"watch-{copy.port}", daemon=True).start()
-
-
-def _base_environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in BASE_VARIABLES if name in os.environ}
-    return {**kept, "PYTHONPATH": package_root()}
 
 
 def _free_port() -> int:

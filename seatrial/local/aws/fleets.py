@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from seatrial.local.aws.copies import Copy, CopyFailed, await_ready, start_copy, stop_copy, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from seatrial.local.aws.containers import ContainerSpec
@@ -34,11 +34,13 @@ class Fleets:
 
     Args:
         state_dir: Where copies keep their files and logs.
+        variables: What a process needs to start, beside the container's own environment.
         died: Called with the place and a sentence when a copy ends by itself.
     """
 
-    def __init__(self, state_dir: Path, died: Callable[[Place, str], None]) -> None:
+    def __init__(self, state_dir: Path, variables: Mapping[str, str], died: Callable[[Place, str], None]) -> None:
         self._state_dir = state_dir
+        self._variables = variables
         self._died = died
         self._lock = threading.Lock()
         self._copies: dict[Place, tuple[Copy, ...]] = {}
@@ -67,7 +69,7 @@ class Fleets:
         started: list[Copy] = []
         try:
             for _ in range(count):
-                started.append(start_copy(spec, name=place.label, state_dir=self._state_dir))  # noqa: PERF401 (a failure needs the ones before it)
+                started.append(start_copy(spec, self._variables, name=place.label, state_dir=self._state_dir))  # noqa: PERF401 (a failure needs the ones before it)
             for copy in started:
                 await_ready(copy, spec.health_timeout_s)
         except CopyFailed:

@@ -1,4 +1,4 @@
-"""One ASGI app: our services in front, MiniStack behind.
+"""One ASGI app: our services in front, MiniStack behind; `gate` lets in what is signed.
 
 The credential scope of the signature tells the service; the path tells the runtime from the control plane.
 """
@@ -22,6 +22,7 @@ from seatrial.local.aws.fleets import Place
 from seatrial.local.aws.invocation import invoke
 from seatrial.local.aws.records import Kind
 from seatrial.local.aws.sagemaker import call_sagemaker
+from seatrial.local.running import STATUS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 SERVICE_IN_SCOPE: Final = re.compile(r"Credential=[^/]+/[^/]+/[^/]+/([^/]+)/")
 RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/invocations(-response-stream)?")
-STATUS_PATH: Final = "/_seatrial/status"
 
 
 @dataclass(frozen=True, slots=True)

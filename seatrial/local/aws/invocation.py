@@ -11,7 +11,7 @@ from seatrial.local.aws.api_error import ApiError
 from seatrial.local.aws.asgi import begin, body_of, chunk, disconnected, headers_of, reply, reply_error
 from seatrial.local.aws.event_stream import model_stream_error, payload_part
 from seatrial.local.aws.routing import route
-from seatrial.local.loopback import Response, exchange
+from seatrial.local.loopback import TOKEN_HEADER, Response, exchange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,6 +56,7 @@ async def _answer(
         for name, value in headers.items()
         if name in ("content-type", "accept") or name.startswith("x-amzn-sagemaker-")
     }
+    forwarded[TOKEN_HEADER] = copy.token
     with _outstanding(copy):
         if streamed:
             await _stream(copy, variant, forwarded, body, send)

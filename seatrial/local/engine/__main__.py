@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +22,14 @@ from seatrial.local.engine.container import ENGINE_NAME, Container
 from seatrial.local.engine.family import read_settings
 from seatrial.local.engine.llama import Llama
 from seatrial.local.engine.weights import weights_file
-from seatrial.local.loopback import HOST, LIMIT_BYTES
+from seatrial.local.loopback import HOST, LIMIT_BYTES, TOKEN_VARIABLE
 from seatrial.local.paths import cache_dir
 
 if TYPE_CHECKING:
     from seatrial.local.engine.settings import EngineSettings
 
 BACKLOG = 512
+END_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Arguments:
 
 def main() -> int:
     """Run until a signal, or until stdin closes; return the exit status."""
-    arguments = _arguments()
+    arguments, token = _arguments(), os.environ.pop(TOKEN_VARIABLE, "")
     try:
         settings = read_settings(arguments.image, os.environ, arguments.model_dir)
     except LocalError as error:
@@ -52,18 +54,18 @@ def main() -> int:
     _say(f"configuration: {settings}")
     if settings.slots < settings.max_num_seqs:
         _say(f"slots: {settings.slots}, because llama.cpp batches no more; asked: {settings.max_num_seqs}")
-    asyncio.run(_serve(arguments, settings))
+    asyncio.run(_serve(arguments, settings, token))
     return 0
 
 
-async def _serve(arguments: Arguments, settings: EngineSettings) -> None:
+async def _serve(arguments: Arguments, settings: EngineSettings, token: str) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     if arguments.until_stdin_closes:
         threading.Thread(target=_await_end_of_stdin, args=(loop, stop), daemon=True).start()
-    container = Container(settings)
+    container = Container(settings, port=arguments.port, token=token)
     server = await asyncio.start_server(container.connected, HOST, arguments.port, limit=LIMIT_BYTES, backlog=BACKLOG)
     async with server:
         container.llama = await asyncio.to_thread(_load, settings)
@@ -80,6 +82,8 @@ def _load(settings: EngineSettings) -> Llama:
 def _await_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     sys.stdin.buffer.read()
     loop.call_soon_threadsafe(stop.set)
+    time.sleep(END_S)
+    os._exit(1)  # it hangs: its parent is gone, and nobody else would end it
 
 
 def _say(line: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 from contextlib import aclosing
 from dataclasses import asdict
@@ -21,7 +22,7 @@ from seatrial.local.engine.generation import (
 )
 from seatrial.local.engine.llama import EngineError, Llama, Token, Usage
 from seatrial.local.engine.settings import EngineSettings, WireFormat
-from seatrial.local.loopback import LoopbackError, Reply, Request, read_request
+from seatrial.local.loopback import TOKEN_HEADER, LoopbackError, Reply, Request, read_request, refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -32,10 +33,18 @@ JSON: Final = {"content-type": "application/json", **ENGINE_HEADER}
 
 
 class Container:
-    """One engine process as the outside sees it; it answers 503 on /ping until `llama` is there."""
+    """One engine process as the outside sees it; it answers 503 on /ping until `llama` is there.
 
-    def __init__(self, settings: EngineSettings) -> None:
+    Args:
+        settings: What the container was configured to.
+        port: Where it listens.
+        token: What an invocation must bring; empty for nothing.
+    """
+
+    def __init__(self, settings: EngineSettings, *, port: int, token: str = "") -> None:
         self.settings = settings
+        self._port = port
+        self._token = token
         self.llama: Llama | None = None
         self.admission = Admission(
             slots=settings.slots,
@@ -60,17 +69,24 @@ class Container:
             writer.close()
 
     async def _answer(self, request: Request, reply: Reply) -> None:
-        if request.path == "/ping":
+        if why := refusal(request.headers, self._port):
+            await reply.send(HTTPStatus.FORBIDDEN, json.dumps({"error": why}).encode(), JSON)
+        elif request.path == "/ping":
             ready = HTTPStatus.OK if self.llama else HTTPStatus.SERVICE_UNAVAILABLE
             await reply.send(ready, b"{}", JSON)
         elif request.path == "/info":
             await reply.send(HTTPStatus.OK, json.dumps(self._info()).encode(), JSON)
         elif (request.method, request.path) != ("POST", "/invocations"):
             await reply.send(HTTPStatus.NOT_FOUND, b'{"error":"not found"}', JSON)
+        elif not self._knows(request):
+            await reply.send(HTTPStatus.FORBIDDEN, b'{"error":"only the embedded AWS may invoke this engine"}', JSON)
         elif self.llama is None:
             await reply.send(HTTPStatus.SERVICE_UNAVAILABLE, b'{"error":"the model is loading"}', JSON)
         else:
             await self._invocation(self.llama, request, reply)
+
+    def _knows(self, request: Request) -> bool:
+        return hmac.compare_digest(self._token.encode(), request.headers.get(TOKEN_HEADER, "").encode())
 
     async def _invocation(self, llama: Llama, request: Request, reply: Reply) -> None:
         wire_format = self.settings.wire_format

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -53,7 +54,7 @@ class EngineError(ConnectionError):
 
 
 class Llama:
-    """A running llama.cpp server: one thread, `slots` sequences batched continuously.
+    """A running llama.cpp server: one thread, `slots` sequences batched continuously; its key is in this process only.
 
     One thread only: two threads of a two-core machine wait for each other in busy loops.
     """
@@ -61,7 +62,9 @@ class Llama:
     def __init__(self, weights: Path, settings: EngineSettings) -> None:
         import xllamacpp  # noqa: PLC0415 (an optional dependency, loaded when an engine really starts)
 
-        self._server = xllamacpp.Server(_parameters(xllamacpp.CommonParams(), weights, settings))
+        key = secrets.token_urlsafe(32)
+        self._headers = {"authorization": f"Bearer {key}"}
+        self._server = xllamacpp.Server(_parameters(xllamacpp.CommonParams(), weights, settings, key))
         self.port = int(self._server.listening_address.rpartition(":")[2])
 
     async def tokenize(self, text: str) -> list[int]:
@@ -83,7 +86,7 @@ class Llama:
             EngineError: llama.cpp refused the request or broke off.
         """
         body = json.dumps(_completion(prompt, output_tokens, sampling)).encode()
-        async with exchange(self.port, "POST", "/completion", body=body) as response:
+        async with exchange(self.port, "POST", "/completion", body=body, headers=self._headers) as response:
             if response.status != OK:
                 raise EngineError((await response.read()).decode(errors="replace"))
             async for event in _events(response.chunks()):
@@ -91,19 +94,24 @@ class Llama:
                     yield item
 
     async def _call(self, path: str, document: Mapping[str, object]) -> dict[str, object]:
-        async with exchange(self.port, "POST", path, body=json.dumps(document).encode()) as response:
+        body = json.dumps(document).encode()
+        async with exchange(self.port, "POST", path, body=body, headers=self._headers) as response:
             answer = await response.read()
         if response.status != OK:
             raise EngineError(answer.decode(errors="replace"))
         return _object(json.loads(answer))
 
 
-def _parameters(parameters: xllamacpp.CommonParams, weights: Path, settings: EngineSettings) -> xllamacpp.CommonParams:
+def _parameters(
+    parameters: xllamacpp.CommonParams, weights: Path, settings: EngineSettings, key: str
+) -> xllamacpp.CommonParams:
     wanted = settings.slots * settings.max_total_tokens
     pool = min(wanted, settings.batch_total_tokens)
     parameters.model.path = str(weights)
     parameters.hostnames = [HOST]
     parameters.port = 0
+    parameters.api_keys = [key]
+    parameters.cors_origins = ""
     parameters.n_parallel = settings.slots
     parameters.n_ctx = pool
     parameters.kv_unified = pool < wanted

@@ -42,7 +42,7 @@ async def never_ends(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
 async def answers_to_one_invocation(
     state_dir: Path, process: subprocess.Popen[bytes], *, streamed: bool
 ) -> list[Message]:
-    cloud = open_cloud(state_dir)
+    cloud = open_cloud(state_dir, {})
     config = {"ProductionVariants": [{"VariantName": "main", "ModelName": "m"}]}
     cloud.store.add(Record(Kind.ENDPOINT_CONFIG, "c", config))
     cloud.store.add(Record(Kind.ENDPOINT, "e", {"EndpointConfigName": "c"}, status=Status.IN_SERVICE))

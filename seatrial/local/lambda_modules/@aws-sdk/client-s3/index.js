@@ -2,6 +2,8 @@
 // AWS Lambda's Node runtime carries the AWS SDK; a laptop doesn't, and MiniStack stands in for JSON services only.
 "use strict";
 
+const { createHash, createHmac } = require("node:crypto");
+
 const ENTITIES = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
 
 const unescaped = (text) => text.replace(/&(lt|gt|quot|apos|amp);/g, (_, name) => ENTITIES[name]);
@@ -12,6 +14,27 @@ const value = (xml, tag) => {
   const found = blocks(xml, tag)[0];
   return found === undefined ? undefined : unescaped(found);
 };
+
+const sha256 = (text) => createHash("sha256").update(text).digest("hex");
+const hmac = (key, text) => createHmac("sha256", key).update(text).digest();
+
+// AWS Signature Version 4, with the credentials that the function was given.
+function signedHeaders(method, host, path, query, body) {
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION } = process.env;
+  const time = new Date().toISOString().replace(/[-:]|\.\d{3}/g, "");
+  const scope = [time.slice(0, 8), AWS_REGION, "s3", "aws4_request"];
+  const headers = { host, "x-amz-content-sha256": sha256(body), "x-amz-date": time };
+  if (AWS_SESSION_TOKEN) headers["x-amz-security-token"] = AWS_SESSION_TOKEN;
+  const names = Object.keys(headers).sort();
+  const lines = names.map((name) => `${name}:${headers[name]}\n`).join("");
+  const request = [method, path, query, lines, names.join(";"), headers["x-amz-content-sha256"]].join("\n");
+  const key = scope.reduce(hmac, `AWS4${AWS_SECRET_ACCESS_KEY}`);
+  const signature = hmac(key, ["AWS4-HMAC-SHA256", time, scope.join("/"), sha256(request)].join("\n")).toString("hex");
+  const credential = `${AWS_ACCESS_KEY_ID}/${scope.join("/")}`;
+  headers.authorization = `AWS4-HMAC-SHA256 Credential=${credential}, SignedHeaders=${names.join(";")}, Signature=${signature}`;
+  delete headers.host; // fetch sends it
+  return headers;
+}
 
 class S3 {
   async getBucketTagging({ Bucket }) {
@@ -48,12 +71,13 @@ class S3 {
     return {};
   }
 
-  async #call(method, bucket, query, body) {
-    const scope = `${process.env.AWS_ACCESS_KEY_ID}/20260101/${process.env.AWS_REGION}/s3/aws4_request`;
+  async #call(method, bucket, query, body = "") {
+    const { host } = new URL(process.env.AWS_ENDPOINT_URL);
+    const headers = signedHeaders(method, host, `/${bucket}`, `${query}=`, body);
     const response = await fetch(`${process.env.AWS_ENDPOINT_URL}/${bucket}?${query}`, {
       method,
-      body,
-      headers: { authorization: `AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=host, Signature=0` },
+      body: body || undefined,
+      headers,
     });
     const text = await response.text();
     if (response.ok) return text;
