@@ -123,5 +123,7 @@ RULES = MappingProxyType(
         "SEA604": "the port is in use",
         "SEA605": "a container refuses its configuration",
         "SEA606": "a step of the demo did not happen as told",
+        "SEA611": "another demo runs in the same checkout",
+        "SEA612": "a folder that the demo needs can't be written",
     }
 )

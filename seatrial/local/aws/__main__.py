@@ -39,7 +39,7 @@ def main() -> int:
     os.environ.update(server_environment(arguments.port, verbose=arguments.verbose))
     os.environ.pop("PYTHONPATH", None)  # a Lambda function must not find what its package lacks
     with lock:
-        asyncio.run(_serve(arguments))
+        asyncio.new_event_loop().run_until_complete(_serve(arguments))  # `run` waits for threads that await functions
         shutil.rmtree(scratch_folder(arguments.state_dir), ignore_errors=True)
     sys.stdout.flush()
     os._exit(0)  # MiniStack leaves threads that nobody waits for
@@ -49,6 +49,7 @@ async def _serve(arguments: Arguments) -> None:
     from hypercorn.asyncio import serve  # noqa: PLC0415 (after the lock is held: heavy)
     from hypercorn.config import Config  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.app import app as ministack  # noqa: PLC0415 (after the lock is held: heavy)
+    from ministack.core import lambda_runtime  # noqa: PLC0415 (after the lock is held: heavy)
 
     from seatrial.local.aws.autoscaling import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
@@ -73,6 +74,7 @@ async def _serve(arguments: Arguments) -> None:
         await serve(app, config, shutdown_trigger=stop.wait)
     finally:
         cloud.fleets.close()
+        lambda_runtime.reset()  # ends every function
 
 
 def _arguments() -> Arguments:
