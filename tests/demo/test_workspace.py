@@ -36,7 +36,7 @@ class TestASecondDemo:
         report = workspace.folder / "reports" / "report.html"
         report.parent.mkdir(parents=True)
         report.touch()
-        holder = [sys.executable, "-c", HOLD, workspace.root]
+        holder = [sys.executable, "-c", HOLD, str(workspace.root)]
         with subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
             assert first.stdout is not None
             assert first.stdout.readline() == "held\n"
@@ -50,7 +50,7 @@ class TestASecondDemo:
         assert report.exists()
 
     def test_may_run_when_the_first_has_ended_however_it_did(self, workspace: Workspace) -> None:
-        holder = [sys.executable, "-c", HOLD, workspace.root]
+        holder = [sys.executable, "-c", HOLD, str(workspace.root)]
         with subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
             assert first.stdout is not None
             assert first.stdout.readline() == "held\n"
