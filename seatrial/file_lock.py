@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import fcntl
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
+    from io import FileIO
     from pathlib import Path
 
 
-def hold_file_lock(path: Path) -> AbstractContextManager[IO[bytes]] | None:
+def hold_file_lock(path: Path) -> AbstractContextManager[FileIO] | None:
     """Take the exclusive lock of a file, which is made when there is none.
 
     Returns:
-        A context that yields the open file and holds the lock while it lasts; None when another process holds it.
+        A context that yields the open, unbuffered file and holds the lock while it lasts; None when another process
+        holds it.
 
     Raises:
         OSError: The file can't be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.open("a+b")
+    file = path.open("a+b", buffering=0)  # a write that fails is not tried again when the file is closed
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -32,6 +34,6 @@ def hold_file_lock(path: Path) -> AbstractContextManager[IO[bytes]] | None:
 
 
 @contextmanager
-def _held(file: IO[bytes]) -> Iterator[IO[bytes]]:
+def _held(file: FileIO) -> Iterator[FileIO]:
     with file:
         yield file

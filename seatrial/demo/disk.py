@@ -23,8 +23,11 @@ NEEDED_BYTES: Final = 100 * MIB
 
 
 @contextmanager
-def disk_failures() -> Iterator[None]:
+def disk_failures(place: Path) -> Iterator[None]:
     """Turn what the operating system refuses within, such as a write to a full disk, into an error with a rule.
+
+    Args:
+        place: What is named when the operating system names no file.
 
     Raises:
         LocalError: SEA612 with the file and the reason.
@@ -34,7 +37,7 @@ def disk_failures() -> Iterator[None]:
     except ConnectionError:
         raise
     except OSError as error:
-        where = str(error.filename or "")
+        where = str(error.filename or place)
         hint = "the demo writes to .seatrial in the checkout: it needs room there, and leave to write"
         raise LocalError.of("SEA612", error.strerror or f"{error}", where=where, hint=hint) from error
 

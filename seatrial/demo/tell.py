@@ -43,7 +43,7 @@ def tell(root: Path, console: Console, *, verbose: bool) -> None:
         check_machine(workspace)
         renew(workspace)
         try:
-            with disk_failures(), _aws_failures():
+            with disk_failures(workspace.folder), _aws_failures():
                 _chapters(_begin(workspace, steps))
         finally:
             _end(workspace, steps)

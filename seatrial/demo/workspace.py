@@ -109,17 +109,17 @@ def only_demo(workspace: Workspace) -> Iterator[None]:
         LocalError: SEA611 when another demo runs in it; SEA612 when the lock can't be written.
     """
     path = workspace.folder.with_name("demo.lock")
-    with disk_failures():
+    with disk_failures(path):
         lock = hold_file_lock(path)
     if lock is None:
         other = path.read_text(encoding="ascii", errors="replace").strip() or "unknown"
         message = f"another demo runs in this checkout (process {other})"
         hint = "wait until it has ended, or run this one in another checkout"
         raise LocalError.of("SEA611", message, where=workspace.folder.as_posix(), hint=hint)
-    with lock as file, disk_failures():
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n".encode())
-        file.flush()
+    with lock as file:
+        with disk_failures(path):
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n".encode())
         yield
 
 
@@ -131,7 +131,7 @@ def renew(workspace: Workspace) -> None:
     """
     if workspace.aws.exists():
         down(workspace.aws)
-    with disk_failures():
+    with disk_failures(workspace.folder):
         if workspace.folder.exists():
             shutil.rmtree(workspace.folder)
         for folder in (workspace.spec.parent, workspace.environments, workspace.scratch):

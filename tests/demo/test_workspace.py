@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,11 +15,10 @@ from seatrial.demo import disk
 from seatrial.demo.disk import check_machine, disk_failures
 from seatrial.demo.workspace import clear_scratch, only_demo, renew, workspace_of
 from seatrial.errors import LocalError
+from seatrial.file_lock import hold_file_lock
 from seatrial.local import lifecycle
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from seatrial.demo.workspace import Workspace
 
 HOLD = """
@@ -29,6 +29,15 @@ with only_demo(workspace_of(Path(sys.argv[1]))):
     print("held", flush=True)
     sys.stdin.read()
 """
+
+
+@pytest.fixture
+def full_disk() -> Path:
+    """Return a device that refuses every write as a full disk does."""
+    device = Path("/dev/full")
+    if not device.exists():
+        pytest.skip("this system has no /dev/full")
+    return device
 
 
 class TestASecondDemo:
@@ -128,8 +137,15 @@ def test_a_disk_without_room_is_told(workspace: Workspace, monkeypatch: pytest.M
         check_machine(workspace)
 
 
-def test_a_disk_that_gets_full_is_told_with_the_file() -> None:
-    with pytest.raises(LocalError) as told, disk_failures():
+def test_a_full_disk_refuses_the_lock_at_its_write_and_not_again_at_its_end(full_disk: Path) -> None:
+    lock = hold_file_lock(full_disk)
+    assert lock is not None
+    with lock as file, pytest.raises(OSError, match="No space left on device"):
+        file.write(b"1")
+
+
+def test_a_disk_that_gets_full_is_told_with_the_file(tmp_path: Path) -> None:
+    with pytest.raises(LocalError) as told, disk_failures(tmp_path):
         raise OSError(28, "No space left on device", "cdk.out/manifest.json")
     assert str(told.value) == (
         "cdk.out/manifest.json: SEA612: No space left on device\n"
