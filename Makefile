@@ -51,5 +51,6 @@ lock: ## Resolve the dependencies anew and export requirements.txt.
 	@$(BIN)/uv export --quiet --frozen --no-dev --extra local --no-hashes --no-annotate --no-header --output-file requirements.txt
 
 clean: ## Stop the embedded AWS and remove everything that was made.
-	@if [ -x $(BIN)/seatrial ]; then $(BIN)/seatrial local down --quiet || true; fi
+	@if [ -x $(BIN)/seatrial ]; then $(BIN)/seatrial local down --quiet || true; \
+		$(BIN)/seatrial local down --quiet --state .seatrial/demo/local || true; fi
 	@rm -rf $(VENV) node_modules tests/browser/node_modules cdk.out .seatrial .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

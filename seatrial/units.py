@@ -25,3 +25,34 @@ def usd(amount: float) -> str:
         text = f"${amount:,.3f}"
         return text.removesuffix("0")
     return f"${amount:.2g}"
+
+
+def exported(value: float) -> str:
+    """Write a number that another program reads, such as an attribute of a custom resource: six significant digits."""
+    return f"{value:.6g}"
+
+
+def as_exported(value: float) -> float:
+    """Round a number to what `exported` writes, so that the one who decides it and the one who reads it hold the same.
+
+    3 x 0.8 is 2.4000000000000004 in binary; what is exported and read again is 2.4.
+    """
+    return float(exported(value))
+
+
+def tenths(value: float, *, grouped: bool = False) -> str:
+    """Write a measured number with one decimal, below 0.1 with two digits: `1234.5`, `12.3`, `0.012`; only 0 is `0.0`.
+
+    Args:
+        value: The number.
+        grouped: Set commas between thousands: `1,234.5`.
+    """
+    if 0 < abs(value) < 0.1:  # noqa: PLR2004 (one decimal says nothing below it)
+        return f"{value:.2g}"
+    return f"{value:,.1f}" if grouped else f"{value:.1f}"
+
+
+def fine_percent(share: float) -> str:
+    """Write a share in percent, two decimals, below 0.01 % two digits: `12.50 %`, `0.0025 %`; only 0 is `0.00 %`."""
+    percent = share * 100
+    return f"{percent:.2g} %" if 0 < abs(percent) < 0.01 else f"{percent:.2f} %"  # noqa: PLR2004 (two decimals)

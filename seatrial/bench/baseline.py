@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.bench.conclusion import cost_at
 from seatrial.bench.distribution import Interval
 from seatrial.bench.judgement import Change, Comparison
+from seatrial.units import fine_percent, tenths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,8 +43,8 @@ class _Measure:
     def written(self) -> str:
         """The number as people read it."""
         if self.unit == "%":
-            return f"{self.value * 100:.2f} %"
-        return f"${self.value:.2f}" if self.unit == "$" else f"{self.value:.1f} {self.unit}"
+            return fine_percent(self.value)
+        return f"${self.value:.2f}" if self.unit == "$" else f"{tenths(self.value)} {self.unit}"
 
 
 def compare(now: TrialResult, before: TrialResult | None, *, baseline_uri: str = "") -> Comparison:

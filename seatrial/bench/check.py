@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial.bench.bound import bounds_of, fewest_bounded, is_taken_as_measured, latency_of
 from seatrial.bench.judgement import Check
 from seatrial.bench.metrics import is_met
+from seatrial.units import fine_percent, tenths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,13 +86,14 @@ def _met(objective: Objective, bounds: Interval) -> bool | None:
 def _compared(objective: Objective, measured: float) -> str:
     missed = "exceeds" if objective.sense == "at_most" else "is below"
     relation = "is within" if is_met(measured, objective) else missed
-    return f"{_name(objective)} {_written(measured, objective)} {relation} {_written(objective.bound, objective)}"
+    value, bound = _pair(measured, objective)
+    return f"{_name(objective)} {value} {relation} {bound}"
 
 
 def _unproven(objective: Objective, measured: float) -> str:
     missed = "to exceed" if objective.sense == "at_most" else "to be below"
     relation = "to be within" if is_met(measured, objective) else missed
-    value, bound = _written(measured, objective), _written(objective.bound, objective)
+    value, bound = _pair(measured, objective)
     return f"{_name(objective)} {value} is not proven {relation} {bound}"
 
 
@@ -171,10 +173,19 @@ def _name(objective: Objective) -> str:
     return objective.metric if objective.statistic == "value" else f"{objective.metric} {objective.statistic}"
 
 
+def _pair(measured: float, objective: Objective) -> tuple[str, str]:
+    """Write a value and its bound; where rounding would make them read alike, with the digits that tell them apart."""
+    value, bound = _written(measured, objective), _written(objective.bound, objective)
+    if value != bound or measured == objective.bound:
+        return value, bound
+    factor, unit = (100, "%") if objective.metric == "error_rate" else (1, bound.rpartition(" ")[2])
+    return f"{measured * factor:.12g} {unit}", f"{objective.bound * factor:.12g} {unit}"
+
+
 def _written(value: float, objective: Objective) -> str:
     match objective.metric:
         case "error_rate":
-            return f"{value * 100:.2f} %"
+            return fine_percent(value)
         case "output_tok_s":
-            return f"{value:.1f} tok/s"
-    return f"{value:.1f} ms"
+            return f"{tenths(value)} tok/s"
+    return f"{tenths(value)} ms"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR
+from seatrial.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ class ScalingTarget:
     """What scaling shall track.
 
     Attributes:
-        concurrency_per_copy: Requests in flight per copy.
+        concurrency_per_copy: Requests in flight per copy, rounded as the attribute is that scaling reads.
         detector: The detector whose knee it comes from; None for the fallback and for a level without a knee.
         level: The level that it comes from, of a knee between two levels the lower one; None for the fallback.
         because: The reason.
@@ -59,12 +59,12 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
         return fallback_target(request, reason)
     because = f"{reason} {concurrency} per copy x target utilization {request.target_utilization:g}"
     detector = None if knee is None else knee.detector
-    return ScalingTarget(concurrency * request.target_utilization, detector, found, because)
+    return ScalingTarget(as_exported(concurrency * request.target_utilization), detector, found, because)
 
 
 def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:
     """Return the request's fallback, for a reason."""
-    fallback = request.fallback_target_concurrency
+    fallback = as_exported(request.fallback_target_concurrency)
     return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.units import tenths
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -87,8 +89,8 @@ def _late(evidence: ClientEvidence, gap_ms: float | None, e2e_p50_ms: float | No
         return
     what = "gap between tokens" if gap_ms is not None else "end-to-end latency"
     yield (
-        f"it read bytes up to {lag_ms:.1f} ms late (p99), more than {MAX_LAG_SHARE:.0%} of the median {what}"
-        f" ({measure_ms:.1f} ms)"
+        f"it read bytes up to {tenths(lag_ms)} ms late (p99), more than {MAX_LAG_SHARE:.0%} of the median {what}"
+        f" ({tenths(measure_ms)} ms)"
     )
 
 
@@ -98,8 +100,8 @@ def _thin(evidence: ClientEvidence, requested_streams: int | None, floor_ms: flo
         return
     if delivered < MIN_DELIVERED * requested_streams:
         yield (
-            f"{delivered:.1f} of {requested_streams} requests were in flight on average, less than"
-            f" {MIN_DELIVERED:.0%}, since streams waited {idle_ms:.1f} ms for it between two requests"
+            f"{tenths(delivered)} of {requested_streams} requests were in flight on average, less than"
+            f" {MIN_DELIVERED:.0%}, since streams waited {tenths(idle_ms)} ms for it between two requests"
         )
 
 
@@ -127,6 +129,6 @@ def _late_sending(evidence: ClientEvidence, e2e_p50_ms: float | None, floor_ms: 
     if lag_ms is None or e2e_p50_ms is None or lag_ms <= max(floor_ms, MAX_SEND_LAG_SHARE * e2e_p50_ms):
         return
     yield (
-        f"it sent requests up to {lag_ms:.1f} ms late (p99), more than {MAX_SEND_LAG_SHARE:.0%} of the median"
-        f" end-to-end latency ({e2e_p50_ms:.1f} ms)"
+        f"it sent requests up to {tenths(lag_ms)} ms late (p99), more than {MAX_SEND_LAG_SHARE:.0%} of the median"
+        f" end-to-end latency ({tenths(e2e_p50_ms)} ms)"
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import NoReturn
 
 from seatrial.errors import SeatrialError
 from seatrial.secrets import redacted
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+INTERRUPTED = 128 + signal.SIGINT  # as shells report it
+SIGNALLED = {128 + number: f"ended by {number.name}" for number in (signal.SIGTERM, signal.SIGHUP)}
 
 
 def main() -> None:
@@ -25,6 +27,8 @@ def main() -> None:
     except SystemExit as ended:
         if ended.code == INTERRUPTED:  # what typer makes of a KeyboardInterrupt, without a word
             _exit_interrupted()
+        if isinstance(ended.code, int) and ended.code in SIGNALLED:
+            sys.stderr.write(f"{SIGNALLED[ended.code]}\n")
         raise
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
 from seatrial.deployment.live_stack import describe_stack, fetch_result
 from seatrial.errors import LocalError
+from seatrial.local.lifecycle import child_variables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_s3 import S3Client
@@ -63,18 +68,17 @@ class Cloud:
     @overload
     def client(self, service: Literal["application-autoscaling"]) -> ApplicationAutoScalingClient: ...
     def client(self, service: Service) -> object:
-        """Return a boto3 client that reaches the embedded AWS and nothing else."""
+        """Return a boto3 client that reaches the embedded AWS and nothing else, through no proxy and by no profile."""
         import boto3  # noqa: PLC0415 (costs a second; the story begins without it)
         from botocore.config import Config  # noqa: PLC0415 (likewise)
 
-        return boto3.client(
-            service,
-            region_name=self.region,
-            endpoint_url=self.local.endpoint_url,
-            aws_access_key_id=self.local.access_key_id,
-            aws_secret_access_key=self.local.secret_access_key,
-            config=Config(s3={"addressing_style": "path"}),
-        )
+        with _environment(child_variables(self.local)):
+            return boto3.Session().client(
+                service,
+                region_name=self.region,
+                endpoint_url=self.local.endpoint_url,
+                config=Config(s3={"addressing_style": "path"}, proxies={}),
+            )
 
     def stack(self, name: str) -> LiveStack:
         """Return a stack.
@@ -132,3 +136,16 @@ class Cloud:
             *(target["ResourceId"] for target in targets["ScalableTargets"]),
             *(bucket for bucket in buckets if bucket.startswith(stack)),
         ]
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Let this process have these variables and no others: a client reads dozens of them when it is made."""
+    users = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(users)

@@ -52,8 +52,18 @@ class Steps:
         except BaseException:
             self.console.print(f"[red]✗[/] {escape(title)} [dim]{time.monotonic() - began_s:.1f} s[/]")
             raise
-        detail = f": {escape(step.detail)}" if step.detail else ""
-        self.console.print(f"[green]✓[/] {escape(title)}{detail} [dim]{time.monotonic() - began_s:.1f} s[/]")
+        self.done(title, began_s, step.detail)
+
+    def done(self, title: str, began_s: float, detail: str = "") -> None:
+        """Show that a step was done.
+
+        Args:
+            title: The step.
+            began_s: When it began, by the monotonic clock.
+            detail: What it did, in a few words.
+        """
+        did = f": {escape(detail)}" if detail else ""
+        self.console.print(f"[green]✓[/] {escape(title)}{did} [dim]{time.monotonic() - began_s:.1f} s[/]")
 
     def chapter(self, title: str) -> None:
         """Begin a part of the story."""

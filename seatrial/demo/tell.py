@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import signal
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from seatrial.demo.cloud import Cloud
+from seatrial.demo.disk import check_machine, disk_failures
+from seatrial.demo.expect import failed
+from seatrial.demo.signals import end_on_signals, ignore_signals
 from seatrial.demo.steps import Steps
 from seatrial.demo.story import Story
 from seatrial.demo.tools import Tools
-from seatrial.demo.workspace import make_workspace
+from seatrial.demo.workspace import clear_scratch, only_demo, renew, workspace_of
+from seatrial.deployment.aws_failures import aws_failures
 from seatrial.local.lifecycle import child_variables, down, up
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rich.console import Console
@@ -25,29 +30,32 @@ def tell(root: Path, console: Console, *, verbose: bool) -> None:
     """Tell the whole story in a checkout of the repository.
 
     Raises:
-        LocalError: SEA601 to SEA606 when a step did not happen as told.
-        KeyboardInterrupt: After Ctrl-C, when everything is stopped.
+        LocalError: SEA601 to SEA606 when a step did not happen as told; SEA611 when another demo runs in the checkout;
+            SEA612 when a folder can't be written.
+        BenchError: SEA504 when the embedded AWS doesn't answer.
+        SystemExit: After Ctrl-C, a termination or a closed terminal, when everything is stopped: 128 + the signal.
     """
     began_s = time.monotonic()
-    for number in (signal.SIGINT, signal.SIGTERM):  # a job in the background is started with Ctrl-C ignored
-        signal.signal(number, signal.default_int_handler)
+    end_on_signals()
     steps = Steps(console, verbose=verbose)
-    workspace = make_workspace(root)
-    state = workspace.folder / "local"
-    try:
-        story = _begin(workspace, steps, state)
-        _chapters(story)
-    finally:
-        with steps.step("stop the embedded AWS and its engines"):
-            down(state)
+    workspace = workspace_of(root)
+    with only_demo(workspace):
+        check_machine(workspace)
+        renew(workspace)
+        try:
+            with disk_failures(workspace.folder), _aws_failures():
+                _chapters(_begin(workspace, steps))
+        finally:
+            _end(workspace, steps)
     console.print(f"\n[bold green]The whole story in {time.monotonic() - began_s:.0f} s.[/]")
 
 
-def _begin(workspace: Workspace, steps: Steps, state: Path) -> Story:
+def _begin(workspace: Workspace, steps: Steps) -> Story:
     with steps.step("start the embedded AWS") as step:
-        local = up(state_dir=state)
+        local = up(state_dir=workspace.aws)
         step.did(f"{local.endpoint_url}, account {local.account}, this machine only")
-    tools = Tools(workspace.root, child_variables(local), workspace.folder / "tools.log", steps.verbose)
+    env = {**child_variables(local), "TMPDIR": str(workspace.scratch)}
+    tools = Tools(workspace.root, env, workspace.folder / "tools.log", steps.verbose)
     return Story(workspace, steps, tools, Cloud(local, local.region))
 
 
@@ -56,3 +64,25 @@ def _chapters(story: Story) -> None:
     second = story.smaller_batch(first)
     story.impossible_slo(second)
     story.destroy()
+
+
+def _end(workspace: Workspace, steps: Steps) -> None:
+    """Stop what was started, and only then tell it: neither a second Ctrl-C nor a closed terminal may hinder it."""
+    ignore_signals()
+    began_s = time.monotonic()
+    stopped = down(workspace.aws)
+    clear_scratch(workspace)
+    if stopped:
+        steps.done("stop the embedded AWS and its engines", began_s)
+
+
+@contextmanager
+def _aws_failures() -> Iterator[None]:
+    """Turn what the embedded AWS refuses, or does not answer, into an error with a rule."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy)
+
+    try:
+        with aws_failures("the embedded AWS"):
+            yield
+    except ClientError as refused:
+        raise failed(f"the embedded AWS refused a call: {refused}") from refused

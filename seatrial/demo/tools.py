@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LAST_LINES = 25
-STOP_S = 5.0
+STOP_S = 1.0  # so that Ctrl-C ends everything within 3 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,15 @@ class Outcome:
         """Return the last lines of the output that are not empty."""
         lines = [line for line in self.output.splitlines() if line.strip()]
         return "\n".join(lines[-LAST_LINES:])
+
+    def failure(self) -> str:
+        """Say how it failed: its exit code, and its last lines."""
+        return f"exit code {self.exit_code}; its last lines:\n{self.last_lines()}"
+
+
+def cdk_path() -> Path:
+    """Return where the CDK CLI of this installation lies, or is to lie."""
+    return Path(sys.executable).parent / "cdk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class Tools:
 
     def cdk(self, *arguments: str, folder: Path | None = None) -> Outcome:
         """Run the CDK CLI and return how it ended; outside the repository's folder it synthesizes nothing."""
-        return self._run([Path(sys.executable).parent / "cdk", *arguments], folder or self.root)
+        return self._run([cdk_path(), *arguments], folder or self.root)
 
     def cdk_must(self, *arguments: str, folder: Path | None = None) -> Outcome:
         """Run the CDK CLI.
@@ -59,11 +68,17 @@ class Tools:
         Raises:
             LocalError: SEA606 with the last lines of its output when it fails.
         """
-        outcome = self.cdk(*arguments, folder=folder)
+        return self.must(arguments[0], self.cdk(*arguments, folder=folder))
+
+    def must(self, command: str, outcome: Outcome) -> Outcome:
+        """Return the outcome of a command of the CDK CLI.
+
+        Raises:
+            LocalError: SEA606 with the last lines of its output when it failed.
+        """
         if outcome.exit_code != 0:
-            message = f"cdk {arguments[0]} ended with exit code {outcome.exit_code}:\n{outcome.last_lines()}"
             hint = f"the whole output is in {self.log}; --verbose shows it as it comes"
-            raise LocalError.of("SEA606", message, hint=hint)
+            raise LocalError.of("SEA606", f"cdk {command} failed: {outcome.failure()}", hint=hint)
         return outcome
 
     def _run(self, command: Sequence[str | Path], folder: Path) -> Outcome:

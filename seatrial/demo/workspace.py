@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.demo.disk import disk_failures
 from seatrial.errors import LocalError
+from seatrial.file_lock import hold_file_lock
+from seatrial.local.lifecycle import down
+from seatrial.local.state import scratch_folder
 from seatrial.plan.lock import write_lock
 from seatrial.plan.planner import make_plan
 from seatrial.spec.load import load_spec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from seatrial.plan.document import Plan
@@ -44,6 +51,16 @@ class Workspace:
         return self.folder / "environments"
 
     @property
+    def aws(self) -> Path:
+        """The state of the embedded AWS."""
+        return self.folder / "local"
+
+    @property
+    def scratch(self) -> Path:
+        """The temporary files of the tools."""
+        return self.folder / "tmp"
+
+    @property
     def assembly(self) -> Path:
         """Where the CDK CLI synthesizes to."""
         return self.folder / "cdk.out"
@@ -71,8 +88,8 @@ class Workspace:
         self.spec.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def make_workspace(root: Path) -> Workspace:
-    """Copy the demo's spec and environments into a fresh folder of a repository.
+def workspace_of(root: Path) -> Workspace:
+    """Return the demo's workspace of a checkout, as it may be.
 
     Raises:
         LocalError: SEA606 when this is no checkout of the repository.
@@ -81,11 +98,50 @@ def make_workspace(root: Path) -> Workspace:
     if missing:
         message = f"{', '.join(missing)} not found"
         raise LocalError.of("SEA606", message, where=root.as_posix(), hint="run it in a checkout of the repository")
-    workspace = Workspace(root, root / ".seatrial" / "demo")
-    shutil.rmtree(workspace.folder, ignore_errors=True)
-    workspace.spec.parent.mkdir(parents=True)
-    workspace.environments.mkdir()
-    shutil.copy(root / "endpoints" / f"{ENDPOINT}.yaml", workspace.spec)
-    for file in (root / "environments").glob("*.yaml"):
-        shutil.copy(file, workspace.environments)
-    return workspace
+    return Workspace(root, root / ".seatrial" / "demo")
+
+
+@contextmanager
+def only_demo(workspace: Workspace) -> Iterator[None]:
+    """Keep every other demo out of a checkout for as long as this one lasts.
+
+    Raises:
+        LocalError: SEA611 when another demo runs in it; SEA612 when the lock can't be written.
+    """
+    path = workspace.folder.with_name("demo.lock")
+    with disk_failures(path):
+        lock = hold_file_lock(path)
+    if lock is None:
+        other = path.read_text(encoding="ascii", errors="replace").strip() or "unknown"
+        message = f"another demo runs in this checkout (process {other})"
+        hint = "wait until it has ended, or run this one in another checkout"
+        raise LocalError.of("SEA611", message, where=workspace.folder.as_posix(), hint=hint)
+    with lock as file:
+        with disk_failures(path):
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n".encode())
+        yield
+
+
+def renew(workspace: Workspace) -> None:
+    """Copy the demo's spec and environments into a fresh folder; what an earlier demo left running is stopped first.
+
+    Raises:
+        LocalError: SEA601 when that could not be stopped; SEA612 when the folder can't be written.
+    """
+    if workspace.aws.exists():
+        down(workspace.aws)
+    with disk_failures(workspace.folder):
+        if workspace.folder.exists():
+            shutil.rmtree(workspace.folder)
+        for folder in (workspace.spec.parent, workspace.environments, workspace.scratch):
+            folder.mkdir(parents=True)
+        shutil.copy(workspace.root / "endpoints" / f"{ENDPOINT}.yaml", workspace.spec)
+        for file in (workspace.root / "environments").glob("*.yaml"):
+            shutil.copy(file, workspace.environments)
+
+
+def clear_scratch(workspace: Workspace) -> None:
+    """Remove every temporary file; logs, reports and the assembly stay."""
+    for folder in (workspace.scratch, scratch_folder(workspace.aws)):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -53,7 +53,7 @@ class Objective:
         return mean > self.bound_ms * slack
 
     def __str__(self) -> str:
-        return f"{'.'.join(self.path)} of {self.bound_ms:,g} ms"
+        return f"{'.'.join(self.path)} of {self.bound_ms:,.12g} ms"
 
 
 @dataclass(frozen=True, slots=True)

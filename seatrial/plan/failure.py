@@ -11,7 +11,7 @@ from seatrial.plan.fitting import memory_of, missing_for_one
 from seatrial.plan.parallelism import possible_degrees
 from seatrial.plan.words import counted
 from seatrial.predict.memory import weights_bytes
-from seatrial.units import MS_PER_S, gib, usd
+from seatrial.units import MS_PER_S, gib, tenths, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,7 +84,7 @@ def _missed_objectives(loaded: LoadedSpec, losses: Sequence[Loss]) -> Iterator[P
     for miss in () if hopeless else losses[0].misses:
         message = (
             f"no deployment is predicted to keep all objectives at once; the nearest is {_place(losses[0])}: a single "
-            f"request takes {miss.predicted_ms:,.1f} ms of {miss.objective.bound_ms:,g} allowed"
+            f"request takes {tenths(miss.predicted_ms, grouped=True)} ms of {miss.objective.bound_ms:,.12g} allowed"
         )
         yield loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
 
@@ -95,8 +95,8 @@ def _miss(loss: Loss, objective: Objective) -> tuple[Miss, Loss] | None:
 
 def _out_of_reach(loaded: LoadedSpec, miss: Miss, loss: Loss) -> Problem:
     message = (
-        f"no deployment is predicted to meet the SLO: {miss.objective.bound_ms:,g} ms is out of reach, the best is "
-        f"{miss.predicted_ms:,.1f} ms, for a single request on {_place(loss)}"
+        f"no deployment is predicted to meet the SLO: {miss.objective.bound_ms:,.12g} ms is out of reach, the best is "
+        f"{tenths(miss.predicted_ms, grouped=True)} ms, for a single request on {_place(loss)}"
     )
     return loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
 

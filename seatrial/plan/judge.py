@@ -13,6 +13,7 @@ from seatrial.plan.levels import MOST_IN_FLIGHT
 from seatrial.plan.sizing import UNKNOWN, bounds_money, excesses, instances_for, merit_of, size
 from seatrial.plan.words import counted
 from seatrial.spec.endpoint import MOST_COPIES
+from seatrial.units import tenths
 
 if TYPE_CHECKING:
     from seatrial.plan.candidate import Candidate, Estimate, Merit
@@ -29,7 +30,7 @@ def misses_alone(demand: Demand, candidate: Candidate) -> Loss | None:
         return None
     misses = tuple(Miss(objective, objective.predicted(outcome)) for objective in missed)
     worst = max(misses, key=lambda miss: miss.predicted_ms / miss.objective.bound_ms)
-    parts = ", ".join(f"{miss.predicted_ms:,.1f} ms against {miss.objective}" for miss in misses)
+    parts = ", ".join(f"{tenths(miss.predicted_ms, grouped=True)} ms against {miss.objective}" for miss in misses)
     return Loss(
         instance_type=candidate.instance.instance_type,
         degree=candidate.degree,

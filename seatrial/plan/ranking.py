@@ -8,7 +8,7 @@ from seatrial.plan.cost import hourly_words
 from seatrial.plan.document import Rejected
 from seatrial.plan.pareto import known
 from seatrial.plan.words import counted
-from seatrial.units import MS_PER_S, usd
+from seatrial.units import MS_PER_S, tenths, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,17 +51,17 @@ def why_best(ranked: Sequence[Offer], considered: int, demand: Demand) -> str:
         f"output tokens ({price})"
         if known(best.merit.usd_per_hour) is not None
         else unpriced,
-        "latency": f"the lowest latency of a single request, {best.merit.ms_per_token_alone:.1f} ms per token",
+        "latency": f"the lowest latency of a single request, {tenths(best.merit.ms_per_token_alone)} ms per token",
         "throughput": f"the highest throughput, {best.merit.highest_tok_s:,.0f} output tokens per second with "
         f"up to {counted(best.capacity, 'request')} in flight per copy",
     }[demand.endpoint.objective]
     kept = [
         f"{'.'.join(objective.path)} is {objective.predicted(gate):,.{1 if objective.metric == 'tpot_ms' else 0}f} ms "
-        f"of {objective.bound_ms:,g}"
+        f"of {objective.bound_ms:,.12g}"
         for objective in demand.objectives[:-1]
     ]
     come = "comes" if considered == 1 else "come"
-    slowest = f"the slowest request takes {gate.e2e_latency_ms.highest / MS_PER_S:.1f} s"
+    slowest = f"the slowest request takes {tenths(gate.e2e_latency_ms.highest / MS_PER_S)} s"
     return (
         f"It has {merit}, of {counted(considered, 'deployment')} that {come} into question to keep {demand.kept}: with "
         f"{counted(gate.concurrency, 'request')} in flight per copy, simulated, {', '.join([*kept, slowest])}."

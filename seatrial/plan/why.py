@@ -16,6 +16,7 @@ from seatrial.plan.fitting import candidates
 from seatrial.plan.judge import judge, misses_alone
 from seatrial.plan.pareto import known
 from seatrial.plan.ranking import order, why_best, why_outdone
+from seatrial.units import tenths
 
 if TYPE_CHECKING:
     from seatrial.plan.candidate import Candidate, Offer
@@ -96,9 +97,8 @@ def _offered(demand: Demand, found: Found, offer: Offer) -> Verdict:
         because = why_best(found.ranked, found.considered, demand)
     elif _key(demand, offer) < _key(demand, best):
         price = hourly_words(known(offer.merit.usd_per_hour), demand.discount)
-        numbers = (
-            f"{offer.merit.ms_per_token_alone:.1f} ms per token alone, {offer.merit.highest_tok_s:,.0f} tok/s at most"
-        )
+        alone = f"{tenths(offer.merit.ms_per_token_alone)} ms per token alone"
+        numbers = f"{alone}, {offer.merit.highest_tok_s:,.0f} tok/s at most"
         because = f"It keeps {demand.kept} and would come before the chosen {best.candidate}: {price}, {numbers}."
     else:
         chosen = f"The chosen one is {best.candidate}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.predict.costs import costs_of
-from seatrial.units import MS_PER_S
+from seatrial.units import MS_PER_S, tenths
 
 if TYPE_CHECKING:
     from seatrial.predict.closed import Seconds
@@ -29,10 +29,10 @@ def step_sentence(copy: Copy, concurrency: int, batch: float, step: Seconds) -> 
     """Return what bounds a step at a concurrency: `At 1 request in flight a step of 31.0 ms is bound by memory: …`."""
     name = step.largest
     some = "" if round(batch) >= concurrency else f", of which {round(batch):,} run at once,"
-    start = f"At {_in_flight(concurrency)}{some} a step of {step.total * MS_PER_S:.1f} ms is bound by "
+    start = f"At {_in_flight(concurrency)}{some} a step of {tenths(step.total * MS_PER_S)} ms is bound by "
     if name == "host" and launches(copy, batch):
         spent = costs_of(copy).host * MS_PER_S
-        return f"{start}the host: it launches kernels for {spent:.1f} ms of every step, whatever the batch."
+        return f"{start}the host: it launches kernels for {tenths(spent)} ms of every step, whatever the batch."
     words = _PARTS[name].format(share=getattr(step, name) / step.total, degree=copy.degree)
     return f"{start}{name if name in {'memory', 'compute'} else f'the {name}'}: {words}."
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from markupsafe import Markup, escape
 
-from seatrial.units import usd
+from seatrial.units import exported, usd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +79,11 @@ def number(value: float | None, because: str, *, unit: str = "") -> Cell:
     if value is None:
         return missing(because)
     return Cell(f"{digits(value)} {unit}".rstrip(), exact=json.dumps(value))
+
+
+def as_set(value: float) -> Cell:
+    """Return the cell of a number that is set elsewhere to what is written here, such as the target of scaling."""
+    return Cell(exported(value), exact=json.dumps(value))
 
 
 def with_interval(cell: Cell, interval: Interval | None, write: Callable[[float], Cell]) -> Cell:

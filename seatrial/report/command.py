@@ -48,11 +48,11 @@ def _target(request: TrialRequest) -> Iterator[str]:
         yield from ("--input-tokens", str(work.input_tokens), "--output-tokens", str(work.output_tokens))
     for objective in request.objectives:
         statistic = "" if objective.statistic == "value" else f".{objective.statistic}"
-        yield from ("--slo", f"{objective.metric}{statistic}={objective.bound:g}")
+        yield from ("--slo", f"{objective.metric}{statistic}={_exact(objective.bound)}")
     if request.load.arrival == "closed":
         yield from ("--gate", str(request.gate_concurrency))
     if request.usd_per_hour_per_copy is not None:
-        yield from ("--usd-per-hour", f"{request.usd_per_hour_per_copy:g}")
+        yield from ("--usd-per-hour", _exact(request.usd_per_hour_per_copy))
 
 
 def _load(request: TrialRequest) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _limits(load: Load) -> Iterator[str]:
     }
     for option, (value, usual) in limits.items():
         if value is not None and value != usual:
-            yield from (option, f"{value:g}")
+            yield from (option, _exact(value))
 
 
 def _timing(load: Load) -> Iterator[str]:
@@ -95,7 +95,12 @@ def _timing(load: Load) -> Iterator[str]:
         case "replay":
             yield from ("--trace", "TRACE")
         case _:
-            rates = ",".join(f"{rate:g}" for rate in load.rates_per_s)
-            yield from ("--rate", rates, "--arrival", load.arrival, "--level-seconds", f"{load.level_s:g}")
+            rates = ",".join(_exact(rate) for rate in load.rates_per_s)
+            yield from ("--rate", rates, "--arrival", load.arrival, "--level-seconds", _exact(load.level_s))
     if load.search != "sweep":
         yield from ("--search", load.search, "--goal", load.goal)
+
+
+def _exact(value: float) -> str:
+    """Write a number as it was set: with the digits that make the same trial, and without the noise of binary ones."""
+    return f"{value:.12g}"

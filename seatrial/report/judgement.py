@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from seatrial.bench.distribution import Interval
-from seatrial.report.cell import Cell, count, digits, missing, with_interval
+from seatrial.report.cell import Cell, count, missing, with_interval
 from seatrial.report.names import bound_text, measured_text, objective_name
 from seatrial.report.section import Section
 from seatrial.report.table import Column, Table
+from seatrial.units import exported
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +65,7 @@ def checks_table(result: TrialResult) -> Table:
 
 def knees_section(result: TrialResult) -> Section:
     """Return the knees with their reasons, and the scaling target."""
-    target = f"Scaling target: {digits(result.target_concurrency_per_copy)} requests in flight per copy."
+    target = f"Scaling target: {exported(result.target_concurrency_per_copy)} requests in flight per copy."
     return Section(
         anchor="knee",
         heading="Where more load stops paying",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.report.caution import cautions, is_comparable, plan_of_trial
-from seatrial.report.cell import digits
 from seatrial.report.command import trial_name
 from seatrial.report.comparison import comparison_status, comparison_table
 from seatrial.report.cost import cost_table, level_cost_table
@@ -18,7 +17,7 @@ from seatrial.report.prediction import comparison_tables
 from seatrial.report.quantity import band_text
 from seatrial.report.sentence import sentence
 from seatrial.report.validity import validity_sentence, validity_table
-from seatrial.units import usd
+from seatrial.units import exported, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +46,7 @@ def _blocks(result: TrialResult, plan: Plan | None) -> Iterator[str]:
 
 
 def _target(result: TrialResult) -> str:
-    target = f"**{digits(result.target_concurrency_per_copy)}** requests in flight per copy"
+    target = f"**{exported(result.target_concurrency_per_copy)}** requests in flight per copy"
     text = f"Scaling target: {target} ({escaped(result.target_because)})."
     cost, mixed = result.usd_per_million_output_tokens, result.blended_usd_per_million_tokens
     if cost is None or result.engine_note:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.units import fine_percent, tenths
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -28,13 +30,13 @@ def bound_text(objective: Objective) -> str:
     """Write an objective's bound as it was set, with its sense and unit: `≤ 2,000 ms`."""
     sense = "≤" if objective.sense == "at_most" else "≥"
     if objective.metric == "error_rate":
-        return f"{sense} {objective.bound * 100:g} %"
-    return f"{sense} {objective.bound:,g} {_unit(objective.metric)}"
+        return f"{sense} {objective.bound * 100:.12g} %"
+    return f"{sense} {objective.bound:,.12g} {_unit(objective.metric)}"
 
 
 def measured_text(value: float, metric: Metric) -> str:
     """Write a measured value as the verdict's sentences do, fine enough to stand beside its bound."""
-    return f"{value * 100:.2f} %" if metric == "error_rate" else f"{value:,.1f} {_unit(metric)}"
+    return fine_percent(value) if metric == "error_rate" else f"{tenths(value, grouped=True)} {_unit(metric)}"
 
 
 def _unit(metric: Metric) -> str:

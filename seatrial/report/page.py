@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.between import between_section
 from seatrial.report.caution import cautions, is_comparable, plan_of_trial
-from seatrial.report.cell import Cell, count, money, number, seconds
+from seatrial.report.cell import Cell, as_set, count, money, number, seconds
 from seatrial.report.command import ARRIVALS, trial_name
 from seatrial.report.comparison import comparison_section
 from seatrial.report.cost import NO_MEASURED_COST, cost_section, has_cost
@@ -115,7 +115,7 @@ def _facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
 def _key_figures(result: TrialResult) -> Iterator[Fact]:
     level, at_gate = _gate_level(result)
     unmeasured = f"concurrency {result.request.gate_concurrency} was not measured"
-    target = number(result.target_concurrency_per_copy, "")
+    target = as_set(result.target_concurrency_per_copy)
     yield Fact("Scaling target", target, "requests in flight per copy")
     for name, unit, value, otherwise in _gate_values(level):
         because = otherwise if level else unmeasured

@@ -133,5 +133,7 @@ RULES = MappingProxyType(
         "SEA605": "a container refuses its configuration",
         "SEA606": "a step of the demo did not happen as told",
         "SEA607": "the state of the embedded AWS can't be read",
+        "SEA611": "another demo runs in the same checkout",
+        "SEA612": "a folder that the demo needs can't be written",
     }
 )

@@ -57,6 +57,20 @@ def test_a_percentile_is_proven_by_its_interval(level: MakeLevel, bound: float, 
     assert (check.bound_low, check.bound_high) == pytest.approx((93.0, 100.0), rel=1e-3)
 
 
+def times(milliseconds: float) -> Distribution | None:
+    return distribution_of(sample_of([milliseconds] * 20))
+
+
+def test_a_latency_below_a_tenth_of_a_millisecond_is_not_written_as_zero(level: MakeLevel) -> None:
+    (check,) = checks_of(replace(level(4), ttft_ms=times(0.04)), [ttft(0.01)])
+    assert check.sentence == "ttft_ms p95 0.04 ms exceeds 0.01 ms at concurrency 4 per copy"
+
+
+def test_a_miss_that_rounding_would_hide_is_written_with_the_digits_that_tell(level: MakeLevel) -> None:
+    (check,) = checks_of(replace(level(4), output_tok_s=99.996), [THROUGHPUT])
+    assert check.sentence == "output_tok_s 99.996 tok/s is below 100 tok/s at concurrency 4 per copy"
+
+
 def test_too_few_requests_say_how_many_would_do(level: MakeLevel) -> None:
     (check,) = checks_of(replace(level(4), ttft_ms=spread(12)), [ttft(500.0)], 0.9)
     assert (check.met, check.bound_high) == (None, None)

@@ -6,6 +6,7 @@ import pytest
 
 from seatrial.bench.conclusion import blended_cost_at, cost_at, scaling_target
 from seatrial.bench.result import Knee
+from seatrial.units import exported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +96,28 @@ def test_without_any_knee_the_highest_level_without_an_error(trial_request: Make
     assert target.because == (
         "throughput does not bend; highest level without an error 2 per copy x target utilization 0.75"
     )
+
+
+def test_the_target_is_rounded_where_it_is_decided(trial_request: MakeRequest, level: MakeLevel) -> None:
+    knee = Knee(detector="slo", concurrency=3, because="held")
+    target = scaling_target(trial_request(target_utilization=0.8), [level(3), level(4, meets_slo=False)], [knee])
+    assert target.concurrency_per_copy == 2.4
+
+
+@pytest.mark.parametrize("utilization", [0.8, 0.7, 0.75, 0.123456789])
+def test_every_target_is_the_number_that_its_attribute_holds(
+    trial_request: MakeRequest, level: MakeLevel, utilization: float
+) -> None:
+    request, levels = trial_request(target_utilization=utilization), [level(1), level(2000, meets_slo=False)]
+    for concurrency in range(1, 1001):
+        knee = Knee(detector="slo", concurrency=concurrency, because="held")
+        target = scaling_target(request, levels, [knee]).concurrency_per_copy
+        assert float(exported(target)) == target
+
+
+def test_the_fallback_is_rounded_too(trial_request: MakeRequest, level: MakeLevel) -> None:
+    request = trial_request(fallback_target_concurrency=3 * 0.8)
+    assert scaling_target(request, [], [NO_SLO]).concurrency_per_copy == 2.4
 
 
 def test_errors_everywhere_give_the_fallback(trial_request: MakeRequest, level: MakeLevel) -> None:

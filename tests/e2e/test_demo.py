@@ -59,6 +59,12 @@ def test_each_passed_trial_has_its_report_page(told: Outcome) -> None:
         assert "local-cpu-random-llama (not the model named)" in page
 
 
-def test_nothing_runs_any_more(told: Outcome, trace: Path, left: Processes) -> None:
+def test_nothing_runs_any_more(told: Outcome, checkout: Path, trace: Path, left: Processes) -> None:
     assert told.exit_code == 0
     assert left(trace) == []
+    assert left(checkout / ".seatrial") == []
+
+
+def test_no_temporary_file_is_left(told: Outcome, checkout: Path, trace: Path) -> None:
+    demo = checkout / ".seatrial" / "demo"
+    assert [path for path in (*trace.iterdir(), demo / "tmp", demo / "local" / "tmp") if path.exists()] == []

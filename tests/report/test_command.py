@@ -54,6 +54,10 @@ def test_a_trial_of_a_spec(real: TrialResult) -> None:
             lambda load: replace(load, arrival="poisson", rates_per_s=(0.5, 2.0), level_s=20.0),
             "--rate 0.5,2 --arrival poisson --level-seconds 20",
         ),
+        (
+            lambda load: replace(load, arrival="poisson", rates_per_s=(1234567.5,), level_s=86400.125),
+            "--rate 1234567.5 --arrival poisson --level-seconds 86400.125",
+        ),
         (lambda load: replace(load, arrival="replay"), "--trace TRACE"),
         (
             lambda load: replace(load, protocol="jumpstart-2024", concurrency_levels=JUMPSTART_LEVELS),

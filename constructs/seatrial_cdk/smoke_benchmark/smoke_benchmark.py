@@ -13,7 +13,7 @@ from constructs import Construct
 
 from seatrial.errors import SpecError
 from seatrial.spec.trial import LONGEST_BUDGET_MINUTES
-from seatrial.units import S_PER_MINUTE
+from seatrial.units import S_PER_MINUTE, exported
 from seatrial_cdk.archive_file import archive_file
 from seatrial_cdk.smoke_benchmark.announce_permission import grant_announce
 from seatrial_cdk.smoke_benchmark.model_permission import grant_describe_model
@@ -121,7 +121,7 @@ class SmokeBenchmark(Construct):
                 "Request": trial_request,
                 "Mode": mode,
                 "BudgetSeconds": f"{budget_s:g}",
-                "FallbackTarget": f"{fallback_target:g}",
+                "FallbackTarget": exported(fallback_target),
             },
         )
         self.resource.node.add_dependency(endpoint.component, results)

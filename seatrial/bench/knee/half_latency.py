@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.knee.points import ascending
 from seatrial.bench.result import Knee
+from seatrial.units import tenths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,10 +36,10 @@ def half_latency_knee(levels: Sequence[LevelResult]) -> Knee:
         return Knee(detector="half_latency", concurrency=None, because=because)
     (lowest, unloaded_ms), (highest, _) = known[0], known[-1]
     within = [concurrency for concurrency, _ in takewhile(lambda one: one[1] <= LATENCY_RATIO * unloaded_ms, known)]
-    twice = f"twice the {unloaded_ms:.1f} ms at {lowest} per copy"
+    twice = f"twice the {tenths(unloaded_ms)} ms at {lowest} per copy"
     if len(within) == len(known):
         because = f"the mean latency stays within {twice} up to {highest} per copy, the highest measured"
         return Knee(detector="half_latency", concurrency=None, because=because)
     above, above_ms = known[len(within)]
-    because = f"the mean latency at {above} per copy, {above_ms:.1f} ms, is above {twice}"
+    because = f"the mean latency at {above} per copy, {tenths(above_ms)} ms, is above {twice}"
     return Knee(detector="half_latency", concurrency=within[-1], because=because)

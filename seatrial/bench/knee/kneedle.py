@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.knee.points import Point, throughputs
 from seatrial.bench.result import Knee
+from seatrial.units import tenths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ def kneedle_knee(levels: Sequence[LevelResult]) -> Knee:
     if knee is None:
         because = f"throughput does not bend between {points[0].concurrency} and {points[-1].concurrency} per copy"
         return Knee(detector="kneedle", concurrency=None, because=because)
-    because = f"throughput bends at {knee.concurrency} per copy with {knee.output_tok_s:.1f} tok/s"
+    because = f"throughput bends at {knee.concurrency} per copy with {tenths(knee.output_tok_s)} tok/s"
     return Knee(detector="kneedle", concurrency=knee.concurrency, because=because)
 
 

@@ -52,7 +52,8 @@ def main() -> int:
     os.environ.clear()  # functions inherit what is left
     os.environ.update(function_environment(process, scratch=scratch, verbose=arguments.verbose))
     with lock:
-        asyncio.run(_serve(arguments, process, lock, engines))
+        # `asyncio.run` would wait for threads that await functions
+        asyncio.new_event_loop().run_until_complete(_serve(arguments, process, lock, engines))
         if lock.is_ours():
             lock.clean()
     sys.stdout.flush()

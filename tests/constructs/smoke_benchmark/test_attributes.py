@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from seatrial.bench.conclusion import scaling_target
 from seatrial.bench.judgement import Comparison
 from seatrial.bench.result import Knee
 from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes, trial_usd, unmeasured_attributes
@@ -66,6 +67,16 @@ def test_nothing_measured_at_all_still_has_a_target(passed: TrialResult) -> None
     attributes = measured_attributes(replace(passed, levels=()), "s3://results/x.json")
     assert attributes["TargetConcurrencyPerCopy"] == "12.8"
     assert attributes["TtftP95Ms"] == "unknown"
+
+
+@pytest.mark.parametrize("knee", [3, 6, 7, 12, 14])
+def test_the_attribute_holds_the_target_of_the_document(passed: TrialResult, knee: int) -> None:
+    low = replace(passed.levels[0], concurrency=knee)
+    missed = replace(passed.levels[-1], concurrency=2 * knee, meets_slo=False)
+    found = Knee(detector="slo", concurrency=knee, because="by hand")
+    target = scaling_target(passed.request, [low, missed], [found]).concurrency_per_copy
+    attributes = measured_attributes(replace(passed, target_concurrency_per_copy=target), "s3://results/x.json")
+    assert float(attributes["TargetConcurrencyPerCopy"]) == target
 
 
 def test_measured_or_not_the_attributes_have_the_same_names(passed: TrialResult) -> None:

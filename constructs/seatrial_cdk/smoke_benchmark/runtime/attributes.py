@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.units import exported
 from seatrial_cdk.smoke_benchmark.runtime.trial_store import report_key
 
 if TYPE_CHECKING:
@@ -99,4 +100,4 @@ def _p50(measured: Distribution | None) -> float | None:
 
 
 def _number(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.6g}"
+    return UNKNOWN if value is None else exported(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.units import tenths
 from seatrial_cdk.smoke_benchmark.runtime.attributes import trial_usd
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def evidence(result: TrialResult) -> Iterator[str]:
     """Write the verdict, each objective, each level, the comparison and the cost, one line each."""
     yield f"verdict {result.verdict.status}: {result.verdict.because}"
     yield from (f"objective: {check.sentence}" for check in result.verdict.checks)
-    yield from (_line(level) for level in result.levels)
+    yield from (level_sentence(level) for level in result.levels)
     if result.comparison is not None:
         yield f"compared with the last release: {result.comparison.status}: {result.comparison.because}"
     yield cost_sentence(result)
@@ -35,8 +36,9 @@ def cost_sentence(result: TrialResult) -> str:
     )
 
 
-def _line(level: LevelResult) -> str:
-    speed = "unknown" if level.output_tok_s is None else f"{level.output_tok_s:.1f}"
+def level_sentence(level: LevelResult) -> str:
+    """Say what was measured at a level."""
+    speed = "unknown" if level.output_tok_s is None else tenths(level.output_tok_s)
     void = f"; void: {level.void_because}" if level.void_because else ""
     return (
         f"level {level.concurrency} per copy: {level.succeeded} of {level.requests} requests succeeded, "
@@ -45,4 +47,4 @@ def _line(level: LevelResult) -> str:
 
 
 def _p95(measured: Distribution | None) -> str:
-    return "unknown" if measured is None else f"{measured.p95:.1f} ms"
+    return "unknown" if measured is None else f"{tenths(measured.p95)} ms"

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 from seatrial.bench.result import TrialResult
 from seatrial.errors import BenchError
 from seatrial.secrets import redacted
-from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes, unmeasured_attributes
+from seatrial_cdk.smoke_benchmark.runtime.attributes import UNKNOWN, measured_attributes, unmeasured_attributes
 from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
 from seatrial_cdk.smoke_benchmark.runtime.deletion import end_deletion
+from seatrial_cdk.smoke_benchmark.runtime.evidence import level_sentence
 from seatrial_cdk.smoke_benchmark.runtime.fleet_start import trial_start
 from seatrial_cdk.smoke_benchmark.runtime.next_run import keep_going
 from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import aws_copy_scaling, resume
@@ -27,15 +28,21 @@ if TYPE_CHECKING:
 
 OVERDUE_MARGIN_S = 240.0  # proof, pauses between runs, and one run that died
 MAX_REASON_CHARACTERS = 700  # with an S3 URI behind it, less than the 1 KB that consoles show of a reason
+DELETED = "a rollback of the creation deletes the result"
 
 
 class TrialNotPassedError(Exception):
-    """The deployment is to be rolled back; the message is what CloudFormation shows: why, and where to read more."""
+    """The deployment is to be rolled back; the message is what CloudFormation shows: why, and where to read more.
 
-    def __init__(self, why: str, uri: str) -> None:
+    Args:
+        why: What is wrong.
+        where: Where to read more, or why there will be nothing.
+    """
+
+    def __init__(self, why: str, where: str) -> None:
         why = redacted(why)
         whole = len(why) <= MAX_REASON_CHARACTERS
-        super().__init__(f"{why if whole else f'{why[: MAX_REASON_CHARACTERS - 1]}…'} (result: {uri})")
+        super().__init__(f"{why if whole else f'{why[: MAX_REASON_CHARACTERS - 1]}…'} ({where})")
 
 
 class Starter(Protocol):
@@ -81,7 +88,7 @@ def respond(event: CustomResourceEvent, surroundings: Surroundings, *, now_s: fl
         return _looked(event, properties, surroundings, now_s)
     except UnavailableError as unavailable:
         if _overdue(event, properties, now_s):
-            return _failed(properties, f"{unavailable}", "unknown")
+            return _failed(event, properties, f"{unavailable}", UNKNOWN)
         sys.stdout.write(redacted(f"to be looked at again: {unavailable}\n"))
         return {"IsComplete": False}
 
@@ -95,7 +102,9 @@ def _looked(
     if text is None and not why_not:
         return {"IsComplete": False}
     resume(surroundings.scaling, store, properties, event["RequestId"])
-    return _failed(properties, why_not, "unknown") if text is None else _concluded(properties, text, store.uri(key))
+    if text is None:
+        return _failed(event, properties, why_not, UNKNOWN)
+    return _concluded(event, properties, text, store.uri(key))
 
 
 def _why_no_more(
@@ -117,18 +126,18 @@ def _overdue(event: CustomResourceEvent, properties: TrialProperties, now_s: flo
     return now_s - event["StartedAt"] > properties.budget_s + OVERDUE_MARGIN_S
 
 
-def _concluded(properties: TrialProperties, text: str, uri: str) -> Completion:
+def _concluded(event: CustomResourceEvent, properties: TrialProperties, text: str, uri: str) -> Completion:
     document = json.loads(text)
     if "error" in document:
-        return _failed(properties, f"{document['error']}", uri)
+        return _failed(event, properties, f"{document['error']}", uri)
     try:
         result = TrialResult.from_json(text)
     except BenchError as unreadable:
-        return _failed(properties, f"another release wrote its result: {unreadable}", uri)
+        return _failed(event, properties, f"another release wrote its result: {unreadable}", uri)
     if properties.mode == "rollback" and not _may_stay(result):
         outcome = "failed" if result.verdict.status == "fail" else "was inconclusive"
         message = f"The sea trial of {properties.endpoint_name} {outcome}: {result.verdict.because}"
-        raise TrialNotPassedError(message, uri)
+        raise TrialNotPassedError(f"{message}{_numbers(event, result)}", _where(event, uri))
     return {"IsComplete": True, "Data": measured_attributes(result, uri)}
 
 
@@ -138,8 +147,21 @@ def _may_stay(result: TrialResult) -> bool:
     return status == "pass" or (status == "inconclusive" and result.request.gate.on_inconclusive == "pass")
 
 
-def _failed(properties: TrialProperties, message: str, uri: str) -> Completion:
+def _numbers(event: CustomResourceEvent, result: TrialResult) -> str:
+    """Tell what was measured where nothing else will: the rollback of a creation empties the bucket of results."""
+    if event["RequestType"] != "Create":
+        return ""
+    return "".join(f"; {level_sentence(level)}" for level in result.levels)
+
+
+def _where(event: CustomResourceEvent, uri: str) -> str:
+    """Say where the result lies, or that it will not stay."""
+    return DELETED if event["RequestType"] == "Create" and uri != UNKNOWN else f"result: {uri}"
+
+
+def _failed(event: CustomResourceEvent, properties: TrialProperties, message: str, uri: str) -> Completion:
     if properties.mode == "rollback":
-        raise TrialNotPassedError(f"The sea trial of {properties.endpoint_name} could not be made: {message}", uri)
+        why = f"The sea trial of {properties.endpoint_name} could not be made: {message}"
+        raise TrialNotPassedError(why, _where(event, uri))
     attributes = unmeasured_attributes(properties.fallback_target, verdict="error", uri=uri)
     return {"IsComplete": True, "Data": attributes}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.units import exported, tenths
 from seatrial_cdk.smoke_benchmark.runtime.attributes import headline
 from seatrial_cdk.smoke_benchmark.runtime.evidence import cost_sentence
 
@@ -35,7 +36,8 @@ def _lines(result: TrialResult, uri: str) -> Iterator[str]:
     yield ""
     yield from (f"- {check.sentence}" for check in result.verdict.checks)
     yield from _levels(result)
-    yield f"Scale at {result.target_concurrency_per_copy:g} requests in flight per copy: {result.target_because}."
+    target = exported(result.target_concurrency_per_copy)
+    yield f"Scale at {target} requests in flight per copy: {result.target_because}."
     yield ""
     yield from (f"- knee by `{knee.detector}`: {_whole(knee.concurrency)}: {knee.because}" for knee in result.knees)
     yield from _facts(result)
@@ -57,7 +59,7 @@ def _row(level: LevelResult, *, at_knee: bool) -> str:
         f"{level.concurrency}{' (knee)' if at_knee else ''}",
         f"{level.requests}",
         f"{level.requests - level.succeeded}",
-        MISSING if level.output_tok_s is None else f"{level.output_tok_s:.1f}",
+        MISSING if level.output_tok_s is None else tenths(level.output_tok_s),
         _p95(level.ttft_ms),
         _p95(level.tpot_ms),
         _p95(level.e2e_latency_ms),
@@ -85,4 +87,4 @@ def _whole(value: int | None) -> str:
 
 
 def _p95(measured: Distribution | None) -> str:
-    return MISSING if measured is None else f"{measured.p95:.1f}"
+    return MISSING if measured is None else tenths(measured.p95)
