@@ -22,6 +22,7 @@ ErrorClass: TypeAlias = Literal[
     "connection",
     "protocol",
     "server",
+    "unanswered",
 ]
 MAX_DETAIL_CHARACTERS = 300
 LEAST_SECRET = 8
@@ -83,7 +84,7 @@ class Failure:
             `auth` (who sent it was refused: credentials expired, unknown or not allowed, a wrong signature, a wrong
             clock, a wrong key), `timeout` (ours: no complete answer in time), `stalled` (ours: a stream that had begun
             was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense), `server`
-            (the service's own failure).
+            (the service's own failure), `unanswered` (ours: in flight when its level was cut).
         detail: The service's or the container's own words, shortened.
     """
 
