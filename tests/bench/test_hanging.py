@@ -136,7 +136,7 @@ def test_a_server_that_hangs_until_the_budget_ends_is_named(tried: Callable[...,
     assert [level.concurrency for level in result.levels] == [1]
     assert result.verdict.status == "fail"
     assert result.verdict.because.startswith(
-        "concurrency 2 per copy was not measured: the budget of 1 s ended; 0 of 2 requests were answered, 2 failed after "
+        "concurrency 2 per copy was not measured: the budget of 1 s ended; 0 of 2 requests were answered, 2 failed "
     )
     assert result.verdict.because.endswith(": unanswered 2 (unanswered: no complete answer when the time was over)")
 

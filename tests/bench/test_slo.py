@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.check import checks_of
-from seatrial.bench.request import Objective
+from seatrial.bench.judgement import Verdict
+from seatrial.bench.request import Gate, Objective
 from seatrial.bench.sample import distribution_of, sample_of
-from seatrial.bench.slo import judged, verdict_at
+from seatrial.bench.slo import judged, verdict_at, with_error_rate
 from seatrial.bench.unmeasured import Unmeasured
 
 if TYPE_CHECKING:
@@ -208,6 +209,37 @@ def test_a_trial_in_which_nothing_was_answered_fails_wherever_it_ended(level: Ma
 def test_a_first_request_that_failed_does_not_fail_levels_that_were_answered(level: MakeLevel) -> None:
     warm_up = cut(2, {"timeout": 2}, occasion="warm_up")
     assert verdict_at(4, [level(4)], [TTFT], unmeasured=[warm_up]).status == "pass"
+
+
+def flaky(level: MakeLevel, concurrency: int, **changes: object) -> LevelResult:
+    first = ("throttled: slow down",)
+    return level(concurrency, succeeded=4, errors={"throttled": 4}, first_errors=first, **changes)
+
+
+PASSED = Verdict(status="pass", because="no objective is set", checks=())
+
+
+def test_a_level_with_more_failures_than_allowed_fails_the_trial_as_measured(level: MakeLevel) -> None:
+    verdict = with_error_rate(PASSED, [level(1), flaky(level, 8)], Gate(max_error_rate=0.01))
+    assert (verdict.status, verdict.because) == (
+        "fail",
+        "4 of 8 requests failed at concurrency 8 per copy, more than 1 %: throttled 4 (throttled: slow down)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("gate", "void"),
+    [
+        (Gate(), ""),
+        (Gate(max_error_rate=0.5), ""),
+        (Gate(max_error_rate=0.01, max_error_rate_up_to=4), ""),
+        (Gate(max_error_rate=0.01), "the client was late"),
+    ],
+)
+def test_failures_that_are_allowed_or_beyond_the_gate_or_the_clients_change_nothing(
+    level: MakeLevel, gate: Gate, void: str
+) -> None:
+    assert with_error_rate(PASSED, [level(1), flaky(level, 8, void_because=void)], gate) == PASSED
 
 
 def test_the_highest_rate_decides_also_where_it_was_cut(level: MakeLevel) -> None:
