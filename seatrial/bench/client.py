@@ -38,6 +38,7 @@ class WaveResult:
 
     Attributes:
         exchanges: Those that ended, in order of ending.
+        unanswered: Those that were in flight when the deadline ended the wave, given up then.
         cut: Whether the deadline ended the wave before every request was over.
         started_s: When the first request could leave.
         ended_s: When the wave was over.
@@ -53,8 +54,14 @@ class WaveResult:
     ended_s: float
     enough_because: str = ""
     stopped_because: str = ""
+    unanswered: tuple[Exchange, ...] = ()
     lag: LagMeter = field(default_factory=LagMeter)
     usage: UsageMeter = field(default_factory=UsageMeter)
+
+    @property
+    def every(self) -> tuple[Exchange, ...]:
+        """Every request that was sent: those that ended, then those that were given up."""
+        return (*self.exchanges, *self.unanswered)
 
 
 def run_wave(
@@ -82,12 +89,14 @@ def run_wave(
         loop.write_first()
         with _no_garbage_collection():
             loop.run(ready() if ready else clock())
+        cut, unanswered = loop.cut, loop.unanswered()
     finally:
         loop.close()
         watch.close()
     return WaveResult(
         exchanges=tuple(loop.exchanges),
-        cut=loop.cut,
+        cut=cut,
+        unanswered=unanswered,
         started_s=loop.started_s,
         ended_s=loop.now_s,
         enough_because=loop.enough_because,

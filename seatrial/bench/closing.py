@@ -15,9 +15,10 @@ from seatrial.bench.level import with_queue_share
 from seatrial.bench.live import not_proven, prove_still_live
 from seatrial.bench.overhead import LATE_S, Measured, service_overhead
 from seatrial.bench.result import SCHEMA_VERSION, TrialResult
-from seatrial.bench.slo import inconclusive, verdict_at
+from seatrial.bench.slo import inconclusive, no_success_at, verdict_at, with_error_rate
 from seatrial.bench.tools import Tools
-from seatrial.bench.wake import AT_ZERO
+from seatrial.bench.wake import COMPONENT_FAILED, NOT_VERIFIED
+from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
     from seatrial.bench.progress import TrialProgress
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import LevelResult, LiveProof
+    from seatrial.bench.unmeasured import Unmeasured
 
 EVERYDAY = Tools()
+UNASKED = ("SEA503", "SEA504", "SEA511", "SEA512")
+"""The rules of a control plane that can't be asked: no credentials, connection or permission."""
 
 
 def conclude(
@@ -53,9 +57,9 @@ def conclude(
     Raises:
         BenchError: SEA502, the live endpoint isn't this deployment's any more.
     """
-    after = _proof(request, progress, tools)
-    broken = f"the deployment broke: {after.because}" if progress.live.proven and not after.proven else ""
-    changed = "" if broken else _changed(progress.live, after)
+    after, lost = _proof(request, progress, tools)
+    broken = "" if lost else _broken(progress, after)
+    changed = "" if broken else lost or _changed(progress.live, after)
     judging = _Judging(request, with_queue_share(settled(progress.levels)), broken, changed)
     result = replace(
         judging.result(progress),
@@ -93,7 +97,7 @@ class _Judging:
         because = (
             self.broken
             or self.changed
-            or (progress.stopped_because if progress.stopped_because.startswith(AT_ZERO) else "")
+            or (progress.stopped_because if progress.stopped_because.startswith(NOT_VERIFIED) else "")
         )
         target = fallback_target(request, because) if because else scaling_target(request, levels, knees)
         return TrialResult(
@@ -105,7 +109,7 @@ class _Judging:
             live=progress.live,
             levels=levels,
             knees=knees,
-            verdict=self._verdict(because),
+            verdict=self._verdict(because, progress.unmeasured),
             target_concurrency_per_copy=target.concurrency_per_copy,
             target_detector=target.detector,
             target_because=target.because,
@@ -113,6 +117,7 @@ class _Judging:
             blended_usd_per_million_tokens=blended_cost_at(request, target.level),
             stopped_because=progress.stopped_because,
             search=progress.search,
+            unmeasured=progress.unmeasured,
             client=progress.client,
             cross_check=progress.cross_check,
             clock_offset_s=progress.clock_offset_s,
@@ -120,20 +125,38 @@ class _Judging:
             seatrial_version=__version__,
         )
 
-    def _verdict(self, because: str) -> Verdict:
-        request = self.request
-        verdict = verdict_at(
-            request.gate_concurrency, self.levels, request.objectives, confidence=request.gate.confidence
-        )
-        if self.broken:
-            return replace(verdict, status="fail", because=f"{self.broken}; {verdict.because}")
+    def _verdict(self, because: str, unmeasured: Sequence[Unmeasured]) -> Verdict:
+        """Judge; no success stays a failure though copies came or went, unless it is for lack of a copy to wake."""
+        request, gate = self.request, self.request.gate_concurrency
+        if because.startswith(NOT_VERIFIED):
+            return inconclusive(verdict_at(gate, (), ()), because)
+        confidence = request.gate.confidence
+        verdict = verdict_at(gate, self.levels, request.objectives, confidence=confidence, unmeasured=unmeasured)
+        verdict = with_error_rate(verdict, self.levels, request.gate)
+        if self.broken or (because and no_success_at(gate, self.levels, unmeasured)):
+            return replace(verdict, status="fail", because=f"{because}; {verdict.because}")
         return inconclusive(verdict, because) if because else verdict
 
 
-def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> LiveProof:
+def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[LiveProof, str]:
+    """Prove once more; where AWS can't be asked any more, say so: what was measured before is not thrown away."""
     if request.expected is None or not progress.live.proven:
-        return progress.live if progress.live.because else not_proven()
-    return prove_still_live(request.target, request.expected, sagemaker=tools.sagemaker)
+        return (progress.live if progress.live.because else not_proven()), ""
+    try:
+        return prove_still_live(request.target, request.expected, sagemaker=tools.sagemaker), ""
+    except BenchError as unasked:
+        if not all(problem.rule in UNASKED for problem in unasked.problems):
+            raise
+        told = "; ".join(problem.message for problem in unasked.problems)
+        because = f"nobody could ask after the trial whether this deployment is still live: {told}"
+        return replace(progress.live, proven=False, because=because), because
+
+
+def _broken(progress: TrialProgress, after: LiveProof) -> str:
+    """Say that the deployment broke; empty when it did not."""
+    if progress.stopped_because.startswith(COMPONENT_FAILED):
+        return f"the deployment broke: {progress.stopped_because}"
+    return f"the deployment broke: {after.because}" if progress.live.proven and not after.proven else ""
 
 
 def _throughout(before: LiveProof, after: LiveProof, copy_count: int) -> LiveProof:

@@ -66,7 +66,7 @@ def counts_of(first: Sequence[RequestRecord], measured: Sequence[RequestRecord])
         requests=len(measured),
         succeeded=sum(record.succeeded for record in measured),
         errors=_by_frequency(record.error for record in measured if record.error is not None),
-        first_errors=_first_of_each(
+        first_errors=first_of_each(
             (record.error, f"{record.error}: {record.detail}") for record in every if record.error is not None
         ),
         retried=_by_frequency(name for record in every for name in record.retried),
@@ -82,7 +82,7 @@ def added_counts(shares: Sequence[Counts]) -> Counts:
         requests=sum(share.requests for share in shares),
         succeeded=sum(share.succeeded for share in shares),
         errors=_by_frequency(*(share.errors for share in shares)),
-        first_errors=_first_of_each(item for share in shares for item in share.first_errors.items()),
+        first_errors=first_of_each(item for share in shares for item in share.first_errors.items()),
         retried=_by_frequency(*(share.retried for share in shares)),
         ramp_requests=sum(share.ramp_requests for share in shares),
         ramp_errors=_by_frequency(*(share.ramp_errors for share in shares)),
@@ -125,7 +125,8 @@ def _by_frequency(*names: Iterable[str] | Mapping[str, int]) -> dict[str, int]:
     return dict(total.most_common())
 
 
-def _first_of_each(items: Iterable[tuple[str, str]]) -> dict[str, str]:
+def first_of_each(items: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the first sentence of each name."""
     first: dict[str, str] = {}
     for name, sentence in items:
         first.setdefault(name, sentence)

@@ -25,6 +25,7 @@ from seatrial.bench.schedule import offered_per_s, ordered_per_s, schedule
 from seatrial.bench.search import ALL_MEASURED, NextLevel, Step, Stop, next_level
 from seatrial.bench.tally import tally_of
 from seatrial.bench.tools import Tools, go_on
+from seatrial.bench.unmeasured import unmeasured_of
 from seatrial.bench.validity import void_because
 from seatrial.bench.wave import Wave
 
@@ -36,8 +37,21 @@ if TYPE_CHECKING:
     from seatrial.bench.progress import TrialProgress
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.tally import LevelTally
+    from seatrial.bench.unmeasured import Unmeasured
 
-__all__ = ["NextLevel", "Step", "Stop", "absorb", "begin", "conclude", "left_s", "load_level", "next_step", "tallied"]
+__all__ = [
+    "NextLevel",
+    "Step",
+    "Stop",
+    "absorb",
+    "begin",
+    "conclude",
+    "cut_level",
+    "left_s",
+    "load_level",
+    "next_step",
+    "tallied",
+]
 
 EVERYDAY = Tools()
 ALL_SENT = "every request of the level was sent"
@@ -163,7 +177,7 @@ def load_level(
     workers = 1 if tools.dial is not None else request.load.workers
     order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
     crew = load(order, writer, lambda: dial, workers=workers, clock=tools.clock)
-    tools.keep(crew.records, concurrency=step.concurrency, ramp=size.ramp if plan is None else 0)
+    tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp if plan is None else 0)
     return LoadedLevel(
         crew=crew,
         size=size,
@@ -191,6 +205,20 @@ def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> Leve
         offered_requests_per_s=loaded.offered_per_s,
         client=loaded.crew.evidence,
         enough_because=loaded.crew.enough_because or ALL_SENT,
+    )
+
+
+def cut_level(
+    request: TrialRequest, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel, because: str
+) -> Unmeasured:
+    """Sum up what was seen of a level that was cut, for a reason."""
+    ordered = ordered_per_s(request.load, len(progress.levels))
+    return unmeasured_of(
+        loaded.crew.records,
+        "level",
+        concurrency=step.concurrency,
+        offered_requests_per_s=loaded.offered_per_s if ordered is None else ordered,
+        because=because,
     )
 
 
@@ -245,4 +273,4 @@ def _cut(request: TrialRequest, step: NextLevel, crew: CrewResult, requests: int
         return f"the load broke down {place}: {crew.lost_because}"
     if not crew.cut:
         return ""
-    return f"{budget_over(request)} {place} ({len(crew.records)} of {requests} requests were over)"
+    return f"{budget_over(request)} {place} ({len(crew.over)} of {requests} requests were over)"

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from seatrial.errors import BenchError
+from seatrial.bench.aws_failure import LOG_IN, aws_problem
+from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 RENEWAL_CHECK_S = 1.0
 
@@ -75,7 +77,8 @@ class RenewedCredentials:
     def __init__(self, refreshable: Refreshable, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._refreshable = refreshable
         self._clock = clock
-        self._current = _credentials_of(refreshable.get_frozen_credentials())
+        with _explained():
+            self._current = _credentials_of(refreshable.get_frozen_credentials())
         self._next_check_s = clock() + RENEWAL_CHECK_S
 
     def __call__(self) -> Credentials:
@@ -91,7 +94,7 @@ class RenewedCredentials:
 
         try:
             return _credentials_of(self._refreshable.get_frozen_credentials())
-        except (exceptions.BotoCoreError, exceptions.ClientError, BenchError, OSError, RuntimeError):
+        except (exceptions.BotoCoreError, exceptions.ClientError, BenchError, OSError, RuntimeError, ValueError):
             return self._current  # the service's refusal of them says more than our guess would
 
 
@@ -129,10 +132,25 @@ def _of_boto3(_environment: tuple[tuple[str, str], ...]) -> RenewedCredentials:
 def _chain_of_boto3() -> Refreshable:
     import boto3  # noqa: PLC0415 (costs more than a second; only needed where the environment has no credentials)
 
-    found = boto3.Session().get_credentials()
+    with _explained():
+        found = boto3.Session().get_credentials()
     if found is None:
         raise _none()
     return found
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Say why boto3's chain has no credentials, or can't be asked for them."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 (boto3 has loaded it)
+
+    try:
+        yield
+    except (BotoCoreError, ClientError, OSError, ValueError) as failed:
+        problem = aws_problem(failed, where="")
+        if problem is None:
+            problem = Problem("", "", "SEA503", f"there are no AWS credentials: {failed}", LOG_IN)
+        raise BenchError([problem]) from failed
 
 
 def _credentials_of(frozen: _Frozen) -> Credentials:

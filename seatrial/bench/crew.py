@@ -55,7 +55,8 @@ class CrewResult:
     """What a crew brought.
 
     Attributes:
-        records: The requests that ended, in order of ending.
+        records: The requests that ended, in order of ending; and as `unanswered` those that the deadline found
+            in flight.
         cut: Whether the deadline ended the load before every request was over.
         started_s: When the first request could leave.
         ended_s: When the last process was done loading.
@@ -74,6 +75,11 @@ class CrewResult:
     evidence: ClientEvidence
     lost_because: str = ""
     stopped_because: str = ""
+
+    @property
+    def over(self) -> tuple[RequestRecord, ...]:
+        """The requests that came to their end by themselves."""
+        return tuple(record for record in self.records if record.error != "unanswered")
 
 
 def load(
@@ -117,7 +123,7 @@ def load(
 def _load_here(order: CrewOrder, write_request: WriteRequest, dial: Dial, clock: Callable[[], float]) -> CrewResult:
     result = run_wave(order.wave, write_request, dial, clock=clock)
     return CrewResult(
-        records=tuple(record_of(one, stream=order.stream, secret=order.secret) for one in result.exchanges),
+        records=tuple(record_of(one, stream=order.stream, secret=order.secret) for one in result.every),
         cut=result.cut,
         started_s=result.started_s,
         ended_s=result.ended_s,

@@ -162,7 +162,7 @@ def _work(
     try:
         result = run_wave(wave, write_request, dial_factory(), clock=clock, ready=parent.ready)
         report = WorkerReport(
-            records=tuple(record_of(one, stream=share.stream, secret=share.secret) for one in result.exchanges),
+            records=tuple(record_of(one, stream=share.stream, secret=share.secret) for one in result.every),
             evidence=evidence_of(wave, result),
             cut=result.cut,
             started_s=result.started_s,

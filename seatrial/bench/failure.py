@@ -26,6 +26,7 @@ ErrorClass: TypeAlias = Literal[
     "protocol",
     "answer_too_large",
     "server",
+    "unanswered",
 ]
 MAX_DETAIL_CHARACTERS = 300
 LEAST_SECRET = 8
@@ -89,7 +90,7 @@ class Failure:
             clock, a wrong key), `timeout` (ours: no complete answer in time), `stalled` (ours: a stream that had begun
             was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense),
             `answer_too_large` (ours: an answer was cut that passed a limit of the client's memory), `server` (the
-            service's own failure).
+            service's own failure), `unanswered` (ours: in flight when its level was cut).
         detail: The service's or the container's own words, shortened.
     """
 

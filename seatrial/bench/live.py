@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial.bench.aws_failure import aws_problem
 from seatrial.bench.result import LiveProof
 from seatrial.errors import BenchError, Problem
 
@@ -41,7 +42,8 @@ def prove_live(target: Target, expected: Expected, *, sagemaker: SageMakerClient
         sagemaker: The control plane's client; made by boto3 for the target's region when not given.
 
     Raises:
-        BenchError: SEA502, with every difference; SEA503 no credentials; SEA504 the control plane can't be reached.
+        BenchError: SEA502, with every difference; SEA503 no credentials; SEA504 the control plane can't be reached;
+            SEA511 it may not be asked; SEA512 a value of the AWS configuration can't be used.
     """
     where, live, differences = _compared(target, expected, sagemaker)
     if differences:
@@ -56,7 +58,8 @@ def prove_still_live(target: Target, expected: Expected, *, sagemaker: SageMaker
         The proof; one that isn't proven, with what broke, when an endpoint or a component failed or lost its copies.
 
     Raises:
-        BenchError: SEA502 another deployment is live; SEA503 no credentials; SEA504 the control plane can't be reached.
+        BenchError: SEA502 another deployment is live; SEA503 no credentials; SEA504 the control plane can't be reached;
+            SEA511 it may not be asked; SEA512 a value of the AWS configuration can't be used.
     """
     where, live, differences = _compared(target, expected, sagemaker)
     if any(field in IDENTITY for field, _ in differences):
@@ -69,7 +72,7 @@ def _compared(
     target: Target, expected: Expected, sagemaker: SageMakerClient | None
 ) -> tuple[str, _Live, list[tuple[str, str]]]:
     where = f"endpoint {target.endpoint_name}"
-    with _asking(where):
+    with asking(where):
         client = _client(target.region) if sagemaker is None else sagemaker
         live = _described(client, target, expected)
     differences = list(_endpoint_differences(live.endpoint, expected))
@@ -112,27 +115,23 @@ class _Live:
 
 
 @contextmanager
-def _asking(where: str) -> Iterator[None]:
-    """Say what went wrong when the control plane can't be asked."""
-    from botocore import exceptions  # noqa: PLC0415 (costs half a second; only needed where a deployment is proven)
+def asking(where: str) -> Iterator[None]:
+    """Say what went wrong when the control plane can't be asked; `where` names what was asked for.
 
-    no_credentials = (
-        exceptions.CredentialRetrievalError,
-        exceptions.NoCredentialsError,
-        exceptions.PartialCredentialsError,
-        exceptions.ProfileNotFound,
-        exceptions.SSOError,
-        exceptions.TokenRetrievalError,
-    )
+    Raises:
+        BenchError: As `prove_live`.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 (only needed to prove a deployment)
+
     try:
         yield
-    except exceptions.ClientError as refused:
-        raise BenchError.of("SEA502", f"the control plane refused to describe it: {refused}", where=where) from refused
-    except no_credentials as missing:
-        raise BenchError.of("SEA503", f"no credentials to describe it with: {missing}", where=where) from missing
-    except exceptions.BotoCoreError as unreachable:
-        message = f"the control plane can't be reached: {unreachable}"
-        raise BenchError.of("SEA504", message, where=where) from unreachable
+    except (BotoCoreError, ClientError, OSError, ValueError) as failed:
+        problem = aws_problem(failed, where=where)
+        if problem is not None:
+            raise BenchError([problem]) from failed
+        if not isinstance(failed, ClientError):
+            raise
+        raise BenchError.of("SEA502", f"the control plane refused to describe it: {failed}", where=where) from failed
 
 
 def _described(client: SageMakerClient, target: Target, expected: Expected) -> _Live:

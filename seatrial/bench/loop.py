@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from seatrial.bench.backoff import repetition_of
-from seatrial.bench.exchange import Errand
+from seatrial.bench.exchange import Errand, Exchange, Inbox
 from seatrial.bench.failure import Failure
 from seatrial.bench.holding import Holding
 from seatrial.bench.lag import LagMeter
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.bench.connection import Dial
-    from seatrial.bench.exchange import Exchange
     from seatrial.bench.watch import Watch
     from seatrial.bench.wave import Wave
 
@@ -112,6 +111,23 @@ class Loop:
             self._send_due()
             self._listen(self._patience_s())
         self.usage.sample(self.now_s)
+
+    def unanswered(self) -> tuple[Exchange, ...]:
+        """Give up what is in flight, and return it with what arrived: the deadline has cut the wave."""
+        idle = {id(stream) for stream in self._idle}
+        return tuple(
+            self._cut_short(stream, stream.errand)
+            for stream in self._streams
+            if stream.errand is not None and id(stream) not in idle
+        )
+
+    def _cut_short(self, stream: Stream, errand: Errand) -> Exchange:
+        """End a stream's request as unanswered; one that paused before a repetition as it was refused last."""
+        stream.fail(Failure("unanswered", "no complete answer when the time was over"))
+        if stream.exchange is not None:
+            return stream.exchange
+        refused = Failure(errand.retried[-1], f"refused {len(errand.retried)} times until the time was over")
+        return Exchange(errand.sent_s, self.now_s, Inbox(), refused, errand.index, retried=errand.retried)
 
     def close(self) -> None:
         """Close every connection; what is in flight is given up."""
@@ -229,7 +245,7 @@ class Loop:
         stall_s = self._wave.stall_timeout_s
         for stream in self._streams:
             if stream.give_up_s <= now_s:
-                stream.give_up()
+                stream.give_up(self._wave.timeout_s)
             elif stall_s is not None and now_s - stream.silent_since_s() >= stall_s:
                 stream.fail(Failure("stalled", f"the answer stopped for {stall_s:g} s"))
             if stream.exchange is not None:

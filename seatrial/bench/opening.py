@@ -14,16 +14,17 @@ from seatrial.bench.events import Told
 from seatrial.bench.exchange import Exchange, Inbox
 from seatrial.bench.failure import Failure
 from seatrial.bench.holding import limits_of
-from seatrial.bench.live import not_proven, prove_live
+from seatrial.bench.live import asking, not_proven, prove_live
 from seatrial.bench.progress import TrialProgress
 from seatrial.bench.prompts.synthetic import calibrated
 from seatrial.bench.self_calibration import calibrate_client
 from seatrial.bench.tools import go_on
+from seatrial.bench.unmeasured import Unmeasured, unmeasured_of
 from seatrial.bench.wake import Woken, wake
 from seatrial.bench.wave import Wave
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from seatrial.bench.connection import Dial
     from seatrial.bench.evidence import ClientCalibration, CrossCheck
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import LiveProof
     from seatrial.bench.tools import Tools
+    from seatrial.bench.unmeasured import Occasion
 
 WAKE_SHARE = 0.5  # of the budget: the rest is for measuring
 
@@ -63,6 +65,7 @@ class _Opening:
     clock_offset_s: float | None = None
     words_per_token: float | None = None
     engine_note: str = ""
+    seen: tuple[Unmeasured, ...] = ()
 
     @classmethod
     def of(cls, request: TrialRequest, tools: Tools, should_stop: Callable[[], str]) -> _Opening:
@@ -100,11 +103,13 @@ class _Opening:
             client=client,
             cross_check=cross_check,
             stopped_because=stopped_because,
+            unmeasured=self.seen,
         )
 
     def _probe(self) -> Exchange:
         probed = probe(self._send, self.tools.wall_clock)
         self.clock_offset_s = probed.offset_s
+        self._saw([self._record(probed.exchange)], "first_request")
         if probed.offset_s is not None:
             self._say(f"this machine's clock is {-probed.offset_s:+.0f} s off the service's: signing by the service's")
         return probed.exchange
@@ -127,7 +132,8 @@ class _Opening:
         if sagemaker is None:
             import boto3  # noqa: PLC0415 (costs more than a second; only needed where a component sleeps)
 
-            sagemaker = boto3.client("sagemaker", region_name=self.request.target.region)
+            with asking(f"endpoint {self.request.target.endpoint_name}"):
+                sagemaker = boto3.client("sagemaker", region_name=self.request.target.region)
         return wake(
             component,
             sagemaker=sagemaker,
@@ -153,6 +159,7 @@ class _Opening:
         self._say(f"warming up with {asked} requests")
         first = self.sent
         records = [self._record(exchange) for exchange in self._wave(min(asked, self.request.gate_concurrency), asked)]
+        self._saw(records, "warm_up")
         if self.request.workload.source != "jsonl":
             prompts = self.tools.writer(self.request, started_at=self.started_at, first=first).prompts
             self.words_per_token = calibrated(1.0, records, prompts.input_tokens)
@@ -161,9 +168,10 @@ class _Opening:
         """Send one request; where the budget or the trial ends before it does, that is its failure."""
         sent_s = self.tools.clock()
         ended = self._wave(1, 1)
-        why = self.should_stop() or f"{budget_over(self.request)} before the first answer"
-        over = Failure("timeout", why)
-        return ended[0] if ended else Exchange(sent_s, self.tools.clock(), Inbox(), over)
+        if ended and (ended[0].failure is None or ended[0].failure.error != "unanswered"):
+            return ended[0]
+        over = Failure("timeout", self.should_stop() or f"{budget_over(self.request)} before the first answer")
+        return replace(ended[0], failure=over) if ended else Exchange(sent_s, self.tools.clock(), Inbox(), over)
 
     def _wave(self, streams: int, requests: int) -> tuple[Exchange, ...]:
         load, first = self.request.load, self.sent
@@ -182,7 +190,12 @@ class _Opening:
         writer = self.tools.writer(
             self.request, started_at=self.started_at, clock_offset_s=self.clock_offset_s, first=first
         )
-        return run_wave(wave, writer, self.dial, clock=self.tools.clock).exchanges
+        return run_wave(wave, writer, self.dial, clock=self.tools.clock).every
+
+    def _saw(self, records: Sequence[RequestRecord], occasion: Occasion) -> None:
+        """Keep what was seen; of requests that were given up because the trial is to stop, nothing."""
+        if records and not self.should_stop():
+            self.seen += (unmeasured_of(records, occasion),)
 
     def _record(self, exchange: Exchange) -> RequestRecord:
         record = record_of(exchange, stream=self.request.workload.stream, secret=self.secret)

@@ -8,6 +8,7 @@ from typing import Literal
 from seatrial.bench.document import read_document, write_document
 from seatrial.bench.evidence import ClientCalibration, CrossCheck  # noqa: TC001 (the strict reader resolves the types)
 from seatrial.bench.result import LevelResult, LiveProof, SearchStep  # noqa: TC001 (likewise)
+from seatrial.bench.unmeasured import Unmeasured  # noqa: TC001 (likewise)
 
 PROGRESS_VERSION: Literal["1"] = "1"
 
@@ -24,6 +25,7 @@ class TrialProgress:
         live: What was proven live before the measurement.
         levels: The levels measured so far, in the order of their measurement.
         search: Why each level was measured, in that order.
+        unmeasured: What was seen of the first request, the warm-up and the levels that were cut.
         engine_note: As in `TrialResult`.
         words_per_token: As in `TrialResult`.
         clock_offset_s: As in `TrialResult`.
@@ -42,6 +44,7 @@ class TrialProgress:
     live: LiveProof
     levels: tuple[LevelResult, ...] = ()
     search: tuple[SearchStep, ...] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
     engine_note: str = ""
     words_per_token: float | None = None
     clock_offset_s: float | None = None

@@ -99,12 +99,17 @@ class Gate:
         on_inconclusive: Whether a verdict that proves nothing lets the deployment pass or fails it.
         regression_tolerance: A result may be worse than the last release's by this share before it is a regression.
         on_regression: What a regression beyond tolerance and noise does.
+        max_error_rate: The share of failed requests, 0 to 1, above which a level fails the trial, as measured; None
+            asks for nothing but the objectives.
+        max_error_rate_up_to: It holds of the levels up to this concurrency per copy; None is every level.
     """
 
     confidence: float = 0.0
     on_inconclusive: Literal["pass", "fail"] = "fail"
     regression_tolerance: float = 0.1
     on_regression: Literal["fail", "warn", "ignore"] = "warn"
+    max_error_rate: float | None = None
+    max_error_rate_up_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +200,8 @@ def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
         yield "target_utilization", f"{request.target_utilization:g} is not above 0 and at most 1"
     if not 0 <= request.gate.confidence < 1:
         yield "gate.confidence", f"{request.gate.confidence:g} is not from 0 and below 1"
+    if request.gate.max_error_rate is not None and not 0 <= request.gate.max_error_rate <= 1:
+        yield "gate.max_error_rate", f"{request.gate.max_error_rate:g} is not a share from 0 to 1"
     if request.load.budget_usd is not None and request.usd_per_hour_per_copy is None:
         yield "load.budget_usd", f"{request.load.budget_usd:g} USD bound nothing where no price per hour is known"
 

@@ -17,6 +17,7 @@ from seatrial.bench.evidence import (  # noqa: TC001 (likewise)
 from seatrial.bench.judgement import Comparison, Verdict  # noqa: TC001 (likewise)
 from seatrial.bench.load import Arrival  # noqa: TC001 (likewise)
 from seatrial.bench.request import TrialRequest  # noqa: TC001 (likewise)
+from seatrial.bench.unmeasured import Unmeasured  # noqa: TC001 (likewise)
 
 SCHEMA_VERSION: Literal["2"] = "2"
 Detector: TypeAlias = Literal["slo", "half_latency", "kneedle", "two_segment", "theory"]
@@ -160,6 +161,7 @@ class TrialResult:
         stopped_because: Why no further level was measured.
         blended_usd_per_million_tokens: Input and output blended at 3:1, by the articles' formula; see `conclusion`.
         search: Why each level was measured.
+        unmeasured: What was seen of the first request, the warm-up and the levels that were cut, in their order.
         client: What this client can take in; None when it wasn't measured.
         cross_check: Whether boto3 reads the same answer; None when it wasn't asked.
         overhead: What SageMaker adds; None when CloudWatch wasn't asked.
@@ -186,6 +188,7 @@ class TrialResult:
     stopped_because: str
     blended_usd_per_million_tokens: float | None = None
     search: tuple[SearchStep, ...] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
     client: ClientCalibration | None = None
     cross_check: CrossCheck | None = None
     overhead: ServiceOverhead | None = None

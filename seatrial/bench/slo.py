@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.check import checks_of
 from seatrial.bench.judgement import Verdict
+from seatrial.bench.unmeasured import nothing_answered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.request import Objective
+    from seatrial.bench.request import Gate, Objective
     from seatrial.bench.result import LevelResult
+    from seatrial.bench.unmeasured import Unmeasured
 
 
 def judged(level: LevelResult, objectives: Sequence[Objective]) -> LevelResult:
@@ -26,7 +28,12 @@ def judged(level: LevelResult, objectives: Sequence[Objective]) -> LevelResult:
 
 
 def verdict_at(
-    gate_concurrency: int, levels: Sequence[LevelResult], objectives: Sequence[Objective], *, confidence: float = 0.0
+    gate_concurrency: int,
+    levels: Sequence[LevelResult],
+    objectives: Sequence[Objective],
+    *,
+    confidence: float = 0.0,
+    unmeasured: Sequence[Unmeasured] = (),
 ) -> Verdict:
     """Judge at the gate's concurrency per copy; of an open loop, at the highest rate offered.
 
@@ -34,26 +41,113 @@ def verdict_at(
     worse), the level below fails if it misses the SLO (more load isn't better); anything else is inconclusive. A level
     that the client limited proves nothing, neither there nor beside it.
 
+    No success is no doubt: where requests were sent at the gate's load and none was answered, though the client may
+    have been the limit or the level cut, and where none of the whole trial was, the verdict is `fail`.
+
     Args:
         gate_concurrency: Requests in flight per copy at which the SLO must hold.
         levels: What was measured, ascending.
         objectives: The SLO.
         confidence: Of the proof; see `checks_of`.
+        unmeasured: What was seen of the first request, the warm-up and the levels that were cut.
     """
-    offered = [level for level in levels if level.offered_requests_per_s is not None]
-    exact = offered[-1:] or [level for level in levels if level.concurrency == gate_concurrency]
-    if exact:
-        return _verdict_of(exact[0], objectives, "", confidence)
-    unmeasured = f"concurrency {gate_concurrency} per copy was not measured; "
+    verdict = _verdict_at(gate_concurrency, levels, objectives, confidence, unmeasured)
+    dead = "" if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)
+    return replace(verdict, status="fail", because=dead) if dead else verdict
+
+
+def _verdict_at(
+    gate_concurrency: int,
+    levels: Sequence[LevelResult],
+    objectives: Sequence[Objective],
+    confidence: float,
+    unmeasured: Sequence[Unmeasured],
+) -> Verdict:
+    at, cut = _at_gate(gate_concurrency, levels, unmeasured)
+    if at is not None:
+        return _verdict_of(at, objectives, "", confidence)
+    preface = _preface(gate_concurrency, cut)
     valid = [level for level in levels if level.valid]
-    above = [level for level in valid if level.concurrency > gate_concurrency][:1]
-    below = [level for level in valid if level.concurrency < gate_concurrency][-1:]
+    above = [level for level in valid if level.concurrency > gate_concurrency and not _is_open(level)][:1]
+    below = [level for level in valid if level.concurrency < gate_concurrency or _is_open(level)][-1:]
     for level, proof in [*((level, "pass") for level in above), *((level, "fail") for level in below)]:
-        verdict = _verdict_of(level, objectives, unmeasured, confidence)
+        verdict = _verdict_of(level, objectives, f"{preface}; ", confidence)
         if verdict.status == proof:
             return verdict
     measured = ", ".join(map(_named, levels)) or "none"
-    return Verdict(status="inconclusive", because=f"{unmeasured}measured in full: {measured}", checks=())
+    return Verdict(status="inconclusive", because=f"{preface}; measured in full: {measured}", checks=())
+
+
+def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str:
+    """Say that no request succeeded at the gate's load, or in the whole trial; empty where that is not so."""
+    at, cut = _at_gate(gate_concurrency, levels, unmeasured)
+    if at is not None:
+        return "" if at.succeeded else no_success(at)
+    preface = _preface(gate_concurrency, cut)
+    if cut is not None and cut.sent and not cut.succeeded:
+        return preface
+    told = nothing_answered(levels, unmeasured)
+    return told and f"{preface}; in the whole trial {told}"
+
+
+def _at_gate(
+    gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]
+) -> tuple[LevelResult | None, Unmeasured | None]:
+    """Return the level that decides, or what was seen of it where it was cut: of an open loop, the highest rate."""
+    measured = {level.offered_requests_per_s for level in levels if _is_open(level)}
+    cuts = [seen for seen in unmeasured if seen.occasion == "level"]
+    rates = [seen for seen in cuts if seen.offered_requests_per_s is not None]
+    missing = max((seen for seen in rates if seen.offered_requests_per_s not in measured), key=_rate, default=None)
+    if measured or missing is not None:
+        highest = max((level for level in levels if _is_open(level)), key=_rate, default=None)
+        return (highest, None) if missing is None or (highest and _rate(highest) > _rate(missing)) else (None, missing)
+    exact = next((level for level in levels if level.concurrency == gate_concurrency), None)
+    return exact, next((seen for seen in reversed(cuts) if seen.concurrency == gate_concurrency), None)
+
+
+def _is_open(level: LevelResult) -> bool:
+    return level.offered_requests_per_s is not None
+
+
+def _rate(seen: LevelResult | Unmeasured) -> float:
+    return seen.offered_requests_per_s or 0.0
+
+
+def _preface(gate_concurrency: int, cut: Unmeasured | None) -> str:
+    """Say that the gate's load was not measured, and what was seen of it where it was cut."""
+    if cut is None:
+        return f"concurrency {gate_concurrency} per copy was not measured"
+    return f"{cut.place} was not measured: {cut.because}; {cut.sentence}"
+
+
+def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate) -> Verdict:
+    """Return the verdict as `fail` where more of a level's requests failed than the gate lets: which, and how many.
+
+    A level that the client limited proves nothing; that nothing succeeded, a verdict that fails has said already.
+    """
+    most, up_to = gate.max_error_rate, gate.max_error_rate_up_to
+    if most is None:
+        return verdict
+    told = verdict.status == "fail"
+    asked = [level for level in levels if up_to is None or _is_open(level) or level.concurrency <= up_to]
+    failing = [
+        _failing(level, most)
+        for level in asked
+        if level.valid and level.error_rate > most and (level.succeeded or not told)
+    ]
+    if not failing:
+        return verdict
+    before = (verdict.because,) if told else ()
+    return replace(verdict, status="fail", because="; ".join((*before, *failing)))
+
+
+def _failing(level: LevelResult, most: float) -> str:
+    counts = ", ".join(f"{name} {count}" for name, count in level.errors.items())
+    first = f" ({level.first_errors[0]})" if level.first_errors else ""
+    load = f"concurrency {level.concurrency} per copy"
+    load = load if level.offered_requests_per_s is None else f"{level.offered_requests_per_s:g} requests/s"
+    failed = f"{level.requests - level.succeeded} of {level.requests} requests failed at {load}"
+    return f"{failed}, more than {most * 100:g} %: {counts}{first}"
 
 
 def inconclusive(verdict: Verdict, because: str) -> Verdict:
@@ -69,7 +163,8 @@ def no_success(level: LevelResult) -> str:
 
 
 def _named(level: LevelResult) -> str:
-    return f"{level.concurrency}" if level.valid else f"{level.concurrency} (void: {level.void_because})"
+    load = f"{level.concurrency}" if level.offered_requests_per_s is None else f"{level.offered_requests_per_s:g}/s"
+    return load if level.valid else f"{load} (void: {level.void_because})"
 
 
 def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: str, confidence: float) -> Verdict:

@@ -107,12 +107,12 @@ class Stream:
         inbox = self._inbox
         return inbox.last_arrival_s if self._request is not None and inbox.answering else NEVER_S
 
-    def give_up(self) -> None:
-        """Stop waiting for the connection or the answer."""
+    def give_up(self, timeout_s: float) -> None:
+        """Stop waiting for the connection or the answer, which had so many seconds."""
         if self.opening:
             self.fail(Failure("connection", "no connection was made in time"))
         else:
-            self.fail(Failure("timeout", "no complete answer in time"))
+            self.fail(Failure("timeout", f"no complete answer within {timeout_s:g} s"))
 
     def fail(self, failure: Failure) -> None:
         """End the request, if there is one, with a failure, and its connection with it."""

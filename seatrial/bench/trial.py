@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.bench.budget import budget_over
 from seatrial.bench.course import (
     EVERYDAY,
     Stop,
     absorb,
     begin,
     conclude,
+    cut_level,
     left_s,
     load_level,
     next_step,
@@ -148,15 +150,28 @@ class _Run:
         return absorbed
 
     def _unmeasured(self, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel) -> TrialProgress:
-        """Leave a level out; its prompts were sent, so that nobody sends them again to a cache that knows them."""
+        """Leave a level out, but for what was seen of it.
+
+        Its prompts were sent, so that nobody sends them again to a cache that knows them.
+        """
         gone, crew = replace(progress, sent=progress.sent + loaded.sent), loaded.crew
+        if not crew.stopped_because:
+            seen = cut_level(self._request, progress, step, loaded, self._cut_because(progress, loaded))
+            gone = replace(gone, unmeasured=(*gone.unmeasured, seen))
         if crew.lost_because or crew.stopped_because or not self._only_run_is_over(progress):
             return replace(gone, stopped_because=loaded.stopped_because)
         if self._has_worked and not self._should_stop():
             return gone
         because = f"a run of {self._pause_after_s:g} s is too short for concurrency {step.concurrency} per copy"
-        over = f"{len(crew.records)} of {loaded.sent} requests were over"
+        over = f"{len(crew.over)} of {loaded.sent} requests were over"
         return replace(gone, stopped_because=f"{because} ({over})")
+
+    def _cut_because(self, progress: TrialProgress, loaded: LoadedLevel) -> str:
+        if loaded.crew.lost_because:
+            return f"the load broke down: {loaded.crew.lost_because}"
+        if self._only_run_is_over(progress):
+            return f"this run's {self._pause_after_s:g} s ended"
+        return budget_over(self._request)
 
     def _announce(self, progress: TrialProgress, step: NextLevel) -> None:
         request = self._request

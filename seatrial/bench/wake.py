@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 POLL_S = 15.0
 NOT_VERIFIED = "not verified"
 AT_ZERO = f"{NOT_VERIFIED}: at zero"
+COMPONENT_FAILED = "the component failed"
 Knock: TypeAlias = "Callable[[], Failure | None]"
 
 
@@ -34,7 +35,7 @@ class Woken:
         slept: Whether there was none at first.
         waited_s: How long it took, or was waited for.
         because: What was seen, in a sentence; begins with `not verified: at zero` when no copy serves, with
-            `not verified` when nobody knows.
+            `not verified` when nobody knows, with `the component failed` when it is Failed.
     """
 
     awake: bool
@@ -102,7 +103,8 @@ class _Waking:
             if described is None:
                 return self._unknown(unknown, slept=True)
             if described["InferenceComponentStatus"] == "Failed":
-                return self._gave_up(f"the component failed: {described.get('FailureReason', 'without a reason')}")
+                because = f"{COMPONENT_FAILED}: {described.get('FailureReason', 'without a reason')}"
+                return Woken(awake=False, slept=True, waited_s=self._waited_s(), because=because)
             if not self._refused() and _copies(described):
                 because = f"it was at zero and woke in {self._waited_s():.0f} s: {how}"
                 return Woken(awake=True, slept=True, waited_s=self._waited_s(), because=because)

@@ -37,6 +37,7 @@ def bench(
     model: options.Model = None,
     api_key_variable: options.ApiKeyVariable = None,
     slo: options.Slo = None,
+    max_error_rate: options.MaxErrorRate = None,
     gate: options.Gate = None,
     usd_per_hour: options.UsdPerHour = None,
     levels: options.Levels = None,
@@ -67,7 +68,8 @@ def bench(
     """Load an endpoint, find its knee and judge it.
 
     With SPEC it refuses to measure unless what is live is what the stack deployed. With --url it loads any server that
-    speaks OpenAI's API. It exits with 0 when the trial passes, 2 when the command line is wrong, else with 1.
+    speaks OpenAI's API. It exits with 0 when the trial passes, 2 when the command line is wrong, else with 1: also when
+    more than 1 % of the requests of a level of --url failed.
     """
     server = None
     if url is not None:
@@ -78,6 +80,7 @@ def bench(
             input_tokens=input_tokens,
             output_tokens=output_tokens,
             objectives=tuple(slo or ()),
+            max_error_rate=max_error_rate,
             usd_per_hour=usd_per_hour,
             gate=gate,
         )

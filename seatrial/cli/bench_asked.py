@@ -42,7 +42,7 @@ def asked_trial(
 
     Raises:
         SpecError: SEA501, with every mistake of the command line; or the spec, its environment or its lock are wrong.
-        BenchError: SEA503 or SEA504, AWS can't be asked.
+        BenchError: As `aws_failures`, AWS can't be asked.
     """
     mistakes.combinations()
     if not (files.speed > 0 and isfinite(files.speed)):
@@ -55,12 +55,25 @@ def asked_trial(
             mistakes.say("--url", "can't be combined with SPEC and --environment: it is another server")
         plain = request_of_server(server, mistakes)
     request = loaded_so(plain, load, mistakes)
-    lowest = min(request.load.concurrency_levels)
-    if server is not None and server.gate is None and lowest > 0:
-        request = replace(request, gate_concurrency=lowest)
+    if server is not None:
+        request = _gated(request, server)
     mistakes.values(request)
     mistakes.stop_if_any()
     return request, plan
+
+
+def _gated(request: TrialRequest, server: ServerOptions) -> TrialRequest:
+    """Return a server's trial with its gate, the lowest level unless it was named.
+
+    The error rate holds at every level of a sweep; where a gate was named, or levels are tried until something gives
+    way, up to the gate.
+    """
+    lowest, load = min(request.load.concurrency_levels), request.load
+    if server.gate is None and lowest > 0:
+        request = replace(request, gate_concurrency=lowest)
+    if server.gate is None and load.search == "sweep" and load.protocol == "seatrial":
+        return request
+    return replace(request, gate=replace(request.gate, max_error_rate_up_to=request.gate_concurrency))
 
 
 def _of_deployment(place: DeployedSpec, mistakes: Mistakes) -> tuple[TrialRequest, Plan]:

@@ -25,6 +25,7 @@ SERVER_OPTIONS = (
     "--input-tokens",
     "--output-tokens",
     "--slo",
+    "--max-error-rate",
     "--gate",
     "--usd-per-hour",
 )
@@ -49,6 +50,7 @@ _OPTION_OF = {
     "workload.input_tokens": "--input-tokens",
     "workload.output_tokens": "--output-tokens",
     "objectives": "--slo",
+    "gate.max_error_rate": "--max-error-rate",
     "gate_concurrency": "--gate",
     "usd_per_hour_per_copy": "--usd-per-hour",
     "load.concurrency_levels": "--levels",

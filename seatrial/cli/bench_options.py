@@ -51,6 +51,15 @@ Slo = Annotated[
         rich_help_panel=_TARGET,
     ),
 ]
+MaxErrorRate = Annotated[
+    float | None,
+    typer.Option(
+        "--max-error-rate",
+        metavar="SHARE",
+        help="With --url: share of a level's requests that may fail; 0.01.",
+        rich_help_panel=_TARGET,
+    ),
+]
 Gate = Annotated[
     int | None,
     typer.Option(

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from seatrial.cli.bench_mistakes import Mistakes
 
 DEFAULT_LEVELS = (1, 2, 4, 8, 16, 32, 64)
+MAX_ERROR_RATE = 0.01
+"""The share of a level's requests that may fail, where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,7 @@ class ServerOptions:
         input_tokens: Length of a prompt.
         output_tokens: Length of an answer.
         objectives: Bounds such as `ttft_ms.p95=500`, `error_rate=0.01` or `output_tok_s=1000`.
+        max_error_rate: Share of a level's requests that may fail; None is the default, or what an objective says.
         usd_per_hour: What the server costs.
         gate: Requests in flight at which the objectives must hold; None is the lowest level.
     """
@@ -36,6 +39,7 @@ class ServerOptions:
     input_tokens: int
     output_tokens: int
     objectives: tuple[str, ...]
+    max_error_rate: float | None
     usd_per_hour: float | None
     gate: int | None
 
@@ -48,6 +52,7 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
     from seatrial.bench.load import Load
     from seatrial.bench.request import Gate, Target, TrialRequest, Workload
 
+    objectives = tuple(_objectives(options.objectives, mistakes))
     return TrialRequest(
         endpoint=options.model or urlsplit(options.url).netloc or options.url,
         environment="none",
@@ -72,15 +77,22 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
             budget_s=600.0,
             request_timeout_s=60.0,
         ),
-        objectives=tuple(_objectives(options.objectives, mistakes)),
+        objectives=objectives,
         gate_concurrency=DEFAULT_LEVELS[0] if options.gate is None else options.gate,
         copy_count=1,
         mode="report",
         usd_per_hour_per_copy=options.usd_per_hour,
         fallback_target_concurrency=1.0,
         target_utilization=1.0,
-        gate=Gate(confidence=0.9),
+        gate=Gate(confidence=0.9, max_error_rate=_max_error_rate(options, objectives)),
     )
+
+
+def _max_error_rate(options: ServerOptions, objectives: Iterable[Objective]) -> float | None:
+    """Return the bound that is asked for, else the default one, which an objective on the error rate replaces."""
+    if options.max_error_rate is not None:
+        return options.max_error_rate
+    return None if any(objective.metric == "error_rate" for objective in objectives) else MAX_ERROR_RATE
 
 
 def _objectives(texts: Iterable[str], mistakes: Mistakes) -> Iterator[Objective]:

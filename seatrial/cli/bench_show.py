@@ -75,6 +75,9 @@ def conclude(result: TrialResult, plan: Plan | None, output: Path | None, unwrit
     typer.echo(f"scaling target: {result.target_because}")
     if result.comparison is not None:
         typer.echo(f"last release: {result.comparison.status}: {result.comparison.because}")
+    for seen in result.unmeasured:
+        if seen.errors:
+            typer.echo(f"not measured: {seen.place}: {seen.sentence}")
     typer.echo(f"stopped: {result.stopped_because}")
     typer.echo(f"verdict: {result.verdict.status}: {result.verdict.because}")
     if result.engine_note:

@@ -16,8 +16,8 @@ def read_result(where: str) -> TrialResult:
     """Read a result from a file or an `s3://` URI.
 
     Raises:
-        BenchError: SEA501 when it can't be read or is no result of this release's; SEA503 and SEA504 when AWS can't be
-            asked.
+        BenchError: SEA501 when it can't be read or is no result of this release's; as `aws_failures` when AWS
+            can't be asked.
     """
     from seatrial.bench.result import TrialResult
     from seatrial.deployment.aws_failures import aws_failures

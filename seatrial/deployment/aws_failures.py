@@ -1,10 +1,11 @@
-"""What stops a call to AWS before AWS answers, as an error that says how to mend it."""
+"""What stops a call to AWS, as an error that says how to mend it."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from seatrial.bench.aws_failure import aws_problem
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
@@ -13,30 +14,22 @@ if TYPE_CHECKING:
 
 @contextmanager
 def aws_failures(where: str) -> Iterator[None]:
-    """Turn what botocore raises within into an error with a rule; `where` names what was asked for.
+    """Turn what boto3 raises within into an error with a rule; `where` names what was asked for.
+
+    An answer that says something about what was asked for, as that it is not there, is raised as it is.
 
     Raises:
-        BenchError: SEA503 when the credentials or the profile are missing, SEA504 when AWS can't be reached, SEA501
-            when the name that is asked for can't be one.
+        BenchError: SEA503 when credentials are missing, have expired or are refused, SEA504 when AWS can't be reached,
+            SEA511 when a permission is missing, SEA512 when a value of the AWS configuration can't be used, SEA501 when
+            the name that is asked for can't be one.
+        ClientError: Any other answer.
     """
-    from botocore import exceptions  # noqa: PLC0415 (heavy, and only commands that call AWS need it)
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 (heavy, and not every command calls AWS)
 
     try:
         yield
-    except exceptions.ProfileNotFound as error:
-        hint = "set AWS_PROFILE to one of `aws configure list-profiles`"
-        raise BenchError.of("SEA503", f"{error}", where=where, hint=hint) from error
-    except (
-        exceptions.NoCredentialsError,
-        exceptions.PartialCredentialsError,
-        exceptions.CredentialRetrievalError,
-        exceptions.SSOError,
-        exceptions.TokenRetrievalError,
-    ) as error:
-        hint = "log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        raise BenchError.of("SEA503", f"there are no AWS credentials: {error}", where=where, hint=hint) from error
-    except exceptions.ParamValidationError as error:
-        raise BenchError.of("SEA501", f"{error}".replace("\n", " "), where=where) from error
-    except exceptions.BotoCoreError as error:
-        hint = "check the connection, the region and AWS_ENDPOINT_URL"
-        raise BenchError.of("SEA504", f"AWS can't be reached: {error}", where=where, hint=hint) from error
+    except (BotoCoreError, ClientError, OSError, ValueError) as error:
+        problem = aws_problem(error, where=where)
+        if problem is None:
+            raise
+        raise BenchError([problem]) from error

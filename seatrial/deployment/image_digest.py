@@ -20,12 +20,6 @@ _MEDIA_TYPES = (
     "application/vnd.docker.distribution.manifest.list.v2+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-_REFUSED = {
-    "ExpiredTokenException",
-    "InvalidClientTokenId",
-    "InvalidSignatureException",
-    "UnrecognizedClientException",
-}
 
 
 class Registry(Protocol):
@@ -78,9 +72,8 @@ def read_digest(uri: str, tag: str, registry: Registry) -> str:
         registry: A client of Amazon ECR in the image's region.
 
     Raises:
-        BenchError: SEA503 when there are no AWS credentials, SEA504 when the registry can't be reached.
-        SeatrialError: SEA503 when the credentials are refused, SEA351 when the registry lacks the image, SEA350 when
-            it does not say.
+        BenchError: As `aws_failures`: no credentials, no connection, no permission.
+        SeatrialError: SEA351 when the registry lacks the image, SEA350 when it does not say.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only commands that call AWS need it)
 
@@ -115,11 +108,7 @@ def _digest(answer: Mapping[str, Sequence[Mapping[str, object]]], where: str) ->
 def _refusal(code: str, message: str, where: str) -> SeatrialError:
     if code == "RepositoryNotFoundException":
         return SeatrialError.of("SEA351", "the registry has no such repository", where=where, hint=_HINT)
-    if code in _REFUSED:
-        hint = "log in again (aws sso login), or set AWS_PROFILE"
-        return SeatrialError.of("SEA503", f"the AWS credentials are refused: {message}", where=where, hint=hint)
-    hint = "the caller needs ecr:BatchGetImage on the repository" if "AccessDenied" in code else ""
-    return SeatrialError.of("SEA350", f"the digest can't be read: {code}: {message}", where=where, hint=hint)
+    return SeatrialError.of("SEA350", f"the digest can't be read: {code}: {message}", where=where)
 
 
 _HINT = "`seatrial images list --region REGION` shows what is listed; plan with another engine_version"

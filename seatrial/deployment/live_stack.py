@@ -50,7 +50,7 @@ def describe_stack(name: str, cloudformation: CloudFormationClient) -> LiveStack
     """Read a stack.
 
     Raises:
-        BenchError: SEA502 when there is no such stack; SEA503 and SEA504 when AWS can't be asked.
+        BenchError: SEA502 when there is no such stack; as `aws_failures` when AWS can't be asked.
     """
     try:
         with aws_failures(name):
@@ -67,7 +67,7 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
 
     Raises:
         BenchError: SEA501 when the URI or the document is wrong, SEA507 when the trial itself ended with an error;
-            SEA503 and SEA504 when AWS can't be asked.
+            as `aws_failures` when AWS can't be asked.
     """
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     if not uri.startswith("s3://") or not key:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.report.cell import Cell, count, missing, share
+from seatrial.report.cell import Cell, count, missing, number, share
 from seatrial.report.level_values import level_name
 from seatrial.report.section import Section
 from seatrial.report.table import CONCURRENCY, Column, Table
@@ -13,8 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.unmeasured import Unmeasured
 
 IN_THE_RAMP = "Failures in the ramp are of requests whose latency is not measured; they count for no error rate."
+OUTSIDE = (
+    "Requests that no level measured: the first one, those of the warm-up, and those of a level that was cut. "
+    "Those called unanswered were in flight when it was cut."
+)
 REPEATED = (
     "A repeated failure is one whose request was sent again; it counts as failed only if no repetition succeeded. The "
     "time of every attempt is part of the request's latency."
@@ -24,18 +29,53 @@ REPEATED = (
 def failures_section(result: TrialResult) -> Section:
     """Return the failures and repetitions; a sentence when there are none."""
     heading = "Failed requests"
+    outside = (unmeasured_table(result),) if has_unmeasured_failures(result) else ()
+    if not has_failures(result) and outside:
+        return Section(anchor="failures", heading=heading, paragraphs=(OUTSIDE,), tables=outside)
     if not has_failures(result):
         total = sum(level.requests for level in result.levels)
         calm = f"None of the {total:,} requests failed, and none was repeated." if total else "No request was measured."
         return Section(anchor="failures", heading=heading, paragraphs=(calm,))
     repeated = (REPEATED,) if any(level.retried for level in result.levels) else ()
     ramp = (IN_THE_RAMP,) if _has_ramp_errors(result) else ()
-    return Section(anchor="failures", heading=heading, paragraphs=(*repeated, *ramp), tables=(failure_table(result),))
+    return Section(anchor="failures", heading=heading, paragraphs=(*repeated, *ramp, *((OUTSIDE,) if outside else ())),
+                   tables=(failure_table(result), *outside))  # fmt: skip
 
 
 def has_failures(result: TrialResult) -> bool:
     """Return whether a request failed or was repeated."""
     return any(level.errors or level.retried or level.ramp_errors for level in result.levels)
+
+
+def has_unmeasured_failures(result: TrialResult) -> bool:
+    """Return whether the first request, one of the warm-up or one of a level that was cut failed."""
+    return any(seen.errors for seen in result.unmeasured)
+
+
+def unmeasured_table(result: TrialResult) -> Table:
+    """Return the failures of requests that no level measured, by class."""
+    columns = (
+        Column("where", kind="text"),
+        Column("class", kind="text"),
+        Column("failed"),
+        Column("of all"),
+        Column("the longest wait", "s"),
+        Column("the first, in the service's own words", kind="prose"),
+    )
+    return Table("Failures of requests that no level measured", columns, tuple(_unmeasured_rows(result)))
+
+
+def _unmeasured_rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
+    for seen in result.unmeasured:
+        for error, failed in seen.errors.items():
+            yield (
+                Cell(seen.place),
+                Cell(error),
+                count(failed),
+                count(seen.sent),
+                number(seen.longest_wait_s, "it was not told"),
+                _sample(seen, error),
+            )
 
 
 def _has_ramp_errors(result: TrialResult) -> bool:
@@ -72,8 +112,8 @@ def _rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
             )
 
 
-def _sample(level: LevelResult, error: str) -> Cell:
-    first = next((text for text in level.first_errors if text.startswith(f"{error}: ")), None)
+def _sample(seen: LevelResult | Unmeasured, error: str) -> Cell:
+    first = next((text for text in seen.first_errors if text.startswith(f"{error}: ")), None)
     if first is None:
         return missing("no sample was kept")
     return Cell(first.removeprefix(f"{error}: "), tone="code")

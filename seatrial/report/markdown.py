@@ -9,7 +9,7 @@ from seatrial.report.command import trial_name
 from seatrial.report.comparison import comparison_status, comparison_table
 from seatrial.report.cost import cost_table, level_cost_table
 from seatrial.report.escape import escaped, markdown_table
-from seatrial.report.failures import failure_table, has_failures
+from seatrial.report.failures import failure_table, has_failures, has_unmeasured_failures, unmeasured_table
 from seatrial.report.judgement import checks_table, knee_table
 from seatrial.report.jumpstart import is_jumpstart, jumpstart_table
 from seatrial.report.levels import summary_table
@@ -77,8 +77,10 @@ def _folded(result: TrialResult, plan: Plan | None) -> Iterator[tuple[str, tuple
     yield "Knees", (markdown_table(knee_table(result)),)
     if is_jumpstart(result) and result.levels:
         yield "By the JumpStart article's protocol", (markdown_table(jumpstart_table(result, plan)),)
-    if has_failures(result):
-        yield "Failed requests", (markdown_table(failure_table(result)),)
+    failures = [failure_table(result)] if has_failures(result) else []
+    failures += [unmeasured_table(result)] if has_unmeasured_failures(result) else []
+    if failures:
+        yield "Failed requests", tuple(map(markdown_table, failures))
     if plan is not None and result.levels and is_comparable(result, plan):
         tables = map(markdown_table, comparison_tables(result, plan))
         yield "Predicted beside measured, one copy", (escaped(band_text(plan)), *tables)

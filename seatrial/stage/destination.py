@@ -57,7 +57,7 @@ class Destination:
 
         Raises:
             StageError: SEA361 when it does not exist or is not ours to read.
-            BenchError: SEA503, SEA504 when AWS can't be asked.
+            BenchError: As `aws_failures` when AWS can't be asked.
         """
         with s3_failures(self.uri):
             self.s3.head_bucket(Bucket=self.bucket)
@@ -96,7 +96,7 @@ def s3_failures(uri: str) -> Iterator[None]:
 
     Raises:
         StageError: SEA361 when S3 refuses.
-        BenchError: SEA503 when there are no credentials, SEA504 when AWS can't be reached.
+        BenchError: As `aws_failures`: no credentials, no connection, no permission.
     """
     try:
         with aws_failures(uri):

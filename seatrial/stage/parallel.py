@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from seatrial.bench.aws_failure import aws_problem
 from seatrial.errors import Problem, StageError
 from seatrial.stage.checksum import StoppedError
 from seatrial.stage.destination import reason
@@ -37,7 +39,7 @@ def for_each(
         stop: Set when the caller is interrupted, so that running work ends at its next part.
 
     Raises:
-        StageError: With the problem of every item that failed, sorted by name.
+        StageError: With the problem of every item that failed, sorted by name; expired credentials are told once.
     """
     with ThreadPoolExecutor(WORKERS) as pool:
         futures = {pool.submit(work, item): item for item in items}
@@ -48,7 +50,7 @@ def for_each(
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
-    problems = [found for future, item in futures.items() for found in _problems(future, name(item))]
+    problems = dict.fromkeys(found for future, item in futures.items() for found in _problems(future, name(item)))
     if problems:
         raise StageError(sorted(problems, key=lambda problem: problem.where))
     return tuple(future.result() for future in futures)
@@ -60,9 +62,19 @@ def _problems(future: Future[Result], name: str) -> tuple[Problem, ...]:
         return ()
     if isinstance(error, StageError):
         return error.problems
+    if (told := _of_aws(error, name)) is not None:
+        return (told,)
     if isinstance(error, ClientError):
         hint = _CHANGED if error.response["Error"].get("Code") == "BadDigest" else ""
         return (Problem(name, "", "SEA362", reason(error), hint),)
     if isinstance(error, BotoCoreError | OSError):
         return (Problem(name, "", "SEA362", f"{error}".replace("\n", " ")),)
     raise error
+
+
+def _of_aws(error: BaseException, name: str) -> Problem | None:
+    """Return what is wrong with the caller, credentials or permissions; credentials are every file's, so told once."""
+    problem = aws_problem(error, where=name) if isinstance(error, BotoCoreError | ClientError) else None
+    if problem is None or problem.rule not in ("SEA503", "SEA511"):
+        return None
+    return replace(problem, where="") if problem.rule == "SEA503" else problem

@@ -176,12 +176,13 @@ class Failing:
     [
         (
             NoCredentialsError(),
-            "endpoint chat: SEA503: no credentials to describe it with: Unable to locate credentials",
+            "endpoint chat: SEA503: there are no AWS credentials: Unable to locate credentials\n"
+            "  hint: log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         ),
         (
             EndpointConnectionError(endpoint_url="https://api.example"),
-            "endpoint chat: SEA504: the control plane can't be reached: Could not connect to the endpoint URL: "
-            '"https://api.example"',
+            "endpoint chat: SEA504: AWS can't be reached: Could not connect to the endpoint URL: "
+            '"https://api.example"\n  hint: check the connection, the region and AWS_ENDPOINT_URL',
         ),
     ],
 )

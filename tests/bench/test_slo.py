@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.check import checks_of
-from seatrial.bench.request import Objective
+from seatrial.bench.judgement import Verdict
+from seatrial.bench.request import Gate, Objective
 from seatrial.bench.sample import distribution_of, sample_of
-from seatrial.bench.slo import judged, verdict_at
+from seatrial.bench.slo import judged, verdict_at, with_error_rate
+from seatrial.bench.unmeasured import Unmeasured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,9 +143,117 @@ def test_a_void_level_proves_nothing(level: MakeLevel) -> None:
     assert verdict.checks[0].measured == 100.0  # what was measured stays readable
 
 
-def test_not_even_that_nothing_succeeded(level: MakeLevel) -> None:
+def test_no_success_is_no_doubt_though_the_client_was_the_limit(level: MakeLevel) -> None:
+    """A client that is late makes latencies doubtful, not that nobody answered."""
     dead = level(4, succeeded=0, errors={"connection": 8}, ttft_ms=None, void_because=LAGGED)
-    assert verdict_at(4, [dead], [TTFT]).status == "inconclusive"
+    verdict = verdict_at(4, [dead], [TTFT])
+    assert (verdict.status, verdict.because) == (
+        "fail", "0 of 8 requests succeeded at concurrency 4 per copy: connection 8"
+    )  # fmt: skip
+
+
+def cut(sent: int, errors: dict[str, int], *, concurrency: int = 4, **changes: object) -> Unmeasured:
+    fields: dict[str, object] = {
+        "occasion": "level",
+        "concurrency": concurrency,
+        "sent": sent,
+        "succeeded": sent - sum(errors.values()),
+        "errors": errors,
+        "first_errors": tuple(f"{name}: in its words" for name in errors),
+        "longest_wait_s": 10.0,
+        "because": "the budget of 10 s ended",
+        **changes,
+    }
+    return Unmeasured(**fields)  # type: ignore[arg-type]  # a maker for tests: keywords of any type
+
+
+def test_a_gate_that_was_cut_without_a_success_fails_and_says_what_was_seen(level: MakeLevel) -> None:
+    verdict = verdict_at(4, [level(1)], [TTFT], unmeasured=[cut(4, {"unanswered": 3, "timeout": 1})])
+    assert (verdict.status, verdict.because) == (
+        "fail",
+        "concurrency 4 per copy was not measured: the budget of 10 s ended; 0 of 4 requests were answered, 4 failed "
+        "after 10.0 s at most: unanswered 3, timeout 1 (unanswered: in its words)",
+    )
+
+
+def test_a_gate_that_was_cut_with_successes_is_inconclusive_and_says_what_was_seen(level: MakeLevel) -> None:
+    verdict = verdict_at(4, [level(1)], [TTFT], unmeasured=[cut(40, {"unanswered": 2})])
+    assert (verdict.status, verdict.because) == (
+        "inconclusive",
+        "concurrency 4 per copy was not measured: the budget of 10 s ended; 38 of 40 requests were answered, 2 failed "
+        "after 10.0 s at most: unanswered 2 (unanswered: in its words); measured in full: 1",
+    )
+
+
+def test_a_gate_that_nothing_was_sent_at_is_inconclusive(level: MakeLevel) -> None:
+    """The time was over when its connections were open."""
+    assert verdict_at(4, [level(1)], [TTFT], unmeasured=[cut(0, {}, longest_wait_s=None)]).status == "inconclusive"
+
+
+def test_a_level_that_was_cut_and_then_measured_counts_as_measured(level: MakeLevel) -> None:
+    assert verdict_at(4, [level(4)], [TTFT], unmeasured=[cut(4, {"unanswered": 4})]).status == "pass"
+
+
+def test_a_trial_in_which_nothing_was_answered_fails_wherever_it_ended(level: MakeLevel) -> None:
+    first = cut(1, {"timeout": 1}, occasion="first_request", longest_wait_s=2.0, because="")
+    warm_up = cut(2, {"timeout": 2}, occasion="warm_up", longest_wait_s=2.0, because="")
+    dead = level(1, requests=2, succeeded=0, errors={"timeout": 2}, ttft_ms=None, void_because=LAGGED)
+    verdict = verdict_at(4, [dead], [TTFT], unmeasured=[first, warm_up, cut(1, {"unanswered": 1}, concurrency=2)])
+    assert (verdict.status, verdict.because) == (
+        "fail",
+        "concurrency 4 per copy was not measured; in the whole trial 0 of 6 requests were answered, 6 failed after "
+        "10.0 s at most: timeout 5, unanswered 1 (timeout: in its words)",
+    )
+
+
+def test_a_first_request_that_failed_does_not_fail_levels_that_were_answered(level: MakeLevel) -> None:
+    warm_up = cut(2, {"timeout": 2}, occasion="warm_up")
+    assert verdict_at(4, [level(4)], [TTFT], unmeasured=[warm_up]).status == "pass"
+
+
+def flaky(level: MakeLevel, concurrency: int, **changes: object) -> LevelResult:
+    first = ("throttled: slow down",)
+    return level(concurrency, succeeded=4, errors={"throttled": 4}, first_errors=first, **changes)
+
+
+PASSED = Verdict(status="pass", because="no objective is set", checks=())
+
+
+def test_a_level_with_more_failures_than_allowed_fails_the_trial_as_measured(level: MakeLevel) -> None:
+    verdict = with_error_rate(PASSED, [level(1), flaky(level, 8)], Gate(max_error_rate=0.01))
+    assert (verdict.status, verdict.because) == (
+        "fail",
+        "4 of 8 requests failed at concurrency 8 per copy, more than 1 %: throttled 4 (throttled: slow down)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("gate", "void"),
+    [
+        (Gate(), ""),
+        (Gate(max_error_rate=0.5), ""),
+        (Gate(max_error_rate=0.01, max_error_rate_up_to=4), ""),
+        (Gate(max_error_rate=0.01), "the client was late"),
+    ],
+)
+def test_failures_that_are_allowed_or_beyond_the_gate_or_the_clients_change_nothing(
+    level: MakeLevel, gate: Gate, void: str
+) -> None:
+    assert with_error_rate(PASSED, [level(1), flaky(level, 8, void_because=void)], gate) == PASSED
+
+
+def test_the_highest_rate_decides_also_where_it_was_cut(level: MakeLevel) -> None:
+    """A lower rate that holds says nothing of a higher one."""
+    measured = [level(2, arrival="poisson", offered_requests_per_s=1.0)]
+    hung = cut(4, {"unanswered": 4}, concurrency=512, offered_requests_per_s=4.0)
+    verdict = verdict_at(1, measured, [TTFT], unmeasured=[hung])
+    assert (verdict.status, verdict.because) == (
+        "fail",
+        "4 requests/s was not measured: the budget of 10 s ended; 0 of 4 requests were answered, 4 failed after 10.0 s "
+        "at most: unanswered 4 (unanswered: in its words)",
+    )
+    slow = cut(4, {"unanswered": 1}, concurrency=512, offered_requests_per_s=4.0)
+    assert verdict_at(1, measured, [TTFT], unmeasured=[slow]).status == "inconclusive"
 
 
 def test_void_levels_beside_the_gate_are_no_evidence(level: MakeLevel) -> None:

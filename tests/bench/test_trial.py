@@ -92,7 +92,11 @@ def test_an_endpoint_that_does_not_answer_within_the_budget_is_not_loaded(trial:
     result = trial("stall", load=replace(LOAD, warmup_requests=0, budget_s=0.3))
     assert result.levels == ()
     assert result.stopped_because == "the budget of 0.3 s ended"
-    assert result.verdict.status == "inconclusive"
+    assert result.verdict.status == "fail"
+    assert result.verdict.because == (
+        "concurrency 4 per copy was not measured; in the whole trial 0 of 1 requests were answered, 1 failed after "
+        "0.3 s at most: timeout 1 (timeout: the budget of 0.3 s ended before the first answer (after 1 token events))"
+    )
 
 
 def test_a_level_that_the_budget_cuts_is_not_reported(trial: Callable[..., TrialResult]) -> None:
@@ -166,15 +170,18 @@ def proven_trial(
     trial_request: MakeRequest, runtime_url: str, sagemaker: SageMakerClient
 ) -> Callable[..., TrialResult]:
     def run(
-        *descriptions: tuple[dict[str, object], dict[str, object]], baseline: TrialResult | None = None
+        *descriptions: tuple[dict[str, object], dict[str, object]],
+        baseline: TrialResult | None = None,
+        refused_after: str = "",
+        manner: str = "stream",
     ) -> TrialResult:
-        target = Target(
-            endpoint_name="stream", inference_component="copy", region="eu-west-1", endpoint_url=runtime_url
-        )
+        target = Target(endpoint_name=manner, inference_component="copy", region="eu-west-1", endpoint_url=runtime_url)
         with Stubber(sagemaker) as stub:
             for endpoint, component in descriptions:
-                stub.add_response("describe_endpoint", endpoint)
-                stub.add_response("describe_inference_component", component)
+                stub.add_response("describe_endpoint", endpoint | {"EndpointName": manner})
+                stub.add_response("describe_inference_component", component | {"EndpointName": manner})
+            if refused_after:
+                stub.add_client_error("describe_endpoint", refused_after, "in its words")
             tools = Tools(credentials=CREDENTIALS, sagemaker=sagemaker, calibrates=False)
             request = trial_request(target=target, load=LOAD)
             result = whole(run_trial(request, tools=tools, baseline=baseline, baseline_uri="s3://bucket/released"))
@@ -223,6 +230,33 @@ def test_numbers_of_copies_that_came_or_went_are_not_compared(proven_trial: Call
 def test_a_rollback_during_the_trial_voids_it(proven_trial: Callable[..., TrialResult]) -> None:
     with pytest.raises(BenchError, match="SEA502: the live endpoint config is config-1, this deployment's is config-2"):
         proven_trial(description("config-2", 1), description("config-1", 1))
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("ExpiredTokenException", "the AWS credentials have expired (ExpiredTokenException: in its words)"),
+        ("AccessDeniedException", "access is denied: DescribeEndpoint (AccessDeniedException: in its words)"),
+        ("ServiceUnavailable", "AWS could not answer DescribeEndpoint (ServiceUnavailable: in its words)"),
+    ],
+)
+def test_a_proof_that_nobody_can_ask_for_afterwards_keeps_what_was_measured(
+    proven_trial: Callable[..., TrialResult], code: str, told: str
+) -> None:
+    result = proven_trial(description("config-2", 1), refused_after=code)
+    because = f"nobody could ask after the trial whether this deployment is still live: {told}"
+    assert (result.verdict.status, result.live.proven, result.live.because) == ("inconclusive", False, because)
+    assert result.verdict.because.startswith(f"{because}; the objective is met, ")
+    assert [level.concurrency for level in result.levels] == [1, 2, 4]
+    assert result.target_because == f"fallback 2 per copy: {because}"
+
+
+def test_no_success_fails_though_copies_came_or_went(proven_trial: Callable[..., TrialResult]) -> None:
+    result = proven_trial(description("config-2", 1), description("config-2", 3), manner="model-error")
+    assert result.verdict.status == "fail"
+    assert result.verdict.because.startswith(
+        "copies changed from 1 to 3 during the trial; concurrency 4 per copy was not measured; 0 of 3 requests "
+    )
 
 
 def test_importing_the_trial_imports_nothing_heavy() -> None:

@@ -144,7 +144,7 @@ def test_a_component_that_failed_is_not_waited_for() -> None:
         awake=False,
         slept=True,
         waited_s=0.0,
-        because="not verified: at zero: the component failed: no instance of this type is left",
+        because="the component failed: no instance of this type is left",
     )
 
 

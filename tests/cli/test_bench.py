@@ -29,6 +29,7 @@ class OpenAI(BaseHTTPRequestHandler):
     """Answers by the first folder of the path: `v1` with a stream of five tokens, the others with a refusal."""
 
     protocol_version = "HTTP/1.1"
+    turn = 0
     asked = threading.Event()
     may_answer = threading.Event()
 
@@ -40,6 +41,12 @@ class OpenAI(BaseHTTPRequestHandler):
             self._tell(200, "text/event-stream", _stream())
         elif manner == "unauthorized":
             self._tell(401, "application/json", b'{"error":{"message":"wrong key","type":"invalid_request_error"}}')
+        elif manner == "half":
+            OpenAI.turn += 1
+            if OpenAI.turn % 2:
+                self._tell(200, "text/event-stream", _stream())
+            else:
+                self._tell(429, "application/json", b'{"error":{"message":"slow down","type":"throttling"}}')
         elif manner == "page":
             self._tell(404, "text/html", b"<html><body>no such page</body></html>")
         elif manner == "silent":
@@ -116,6 +123,27 @@ def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: st
     assert done.stdout.splitlines()[-1] == (
         "verdict: pass: no objective is set, 4 of 4 requests succeeded at concurrency 2 per copy"
     )
+
+
+def test_half_of_the_requests_failed(seatrial: Seatrial, origin: str) -> None:
+    done = seatrial("bench", "--url", f"{origin}/half", "--levels", "1,2", "--requests", "8", "--gate", "1")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[-1] == (
+        "verdict: fail: 4 of 8 requests failed at concurrency 1 per copy, more than 1 %: throttled 4 "
+        "(throttled: HTTP 429 throttling: slow down)"
+    )
+
+
+@pytest.mark.parametrize("allowed", [("--max-error-rate", "0.6"), ("--slo", "error_rate=0.9")])
+def test_how_many_may_fail_can_be_said(seatrial: Seatrial, origin: str, allowed: tuple[str, str]) -> None:
+    done = seatrial("bench", "--url", f"{origin}/half", "--levels", "1", "--requests", "8", *allowed)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_share_of_failures_is_from_0_to_1(seatrial: Seatrial, origin: str) -> None:
+    done = seatrial("bench", "--url", f"{origin}/v1", "--max-error-rate", "5")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "command line: --max-error-rate: SEA501: 5 is not a share from 0 to 1\n"
 
 
 def test_a_level_of_an_open_loop_is_a_rate(seatrial: Seatrial, origin: str) -> None:

@@ -82,13 +82,14 @@ def test_an_answer_without_a_digest_is_a_problem(answer: Mapping[str, object], m
         ),
         (
             "AccessDeniedException",
-            f"{URI}: SEA350: the digest can't be read: AccessDeniedException: no\n"
-            "  hint: the caller needs ecr:BatchGetImage on the repository",
+            f"{URI}: SEA511: access is denied: BatchGetImage (AccessDeniedException: no)\n"
+            "  hint: allow the caller to call BatchGetImage there, or use other credentials",
         ),
         (
             "ExpiredTokenException",
-            f"{URI}: SEA503: the AWS credentials are refused: no\n"
-            "  hint: log in again (aws sso login), or set AWS_PROFILE",
+            f"{URI}: SEA503: the AWS credentials have expired (ExpiredTokenException: no)\n"
+            "  hint: renew them: `aws sso login`, or new AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
+            "AWS_SESSION_TOKEN; `aws sts get-caller-identity` shows whether they are right",
         ),
         ("ServerException", f"{URI}: SEA350: the digest can't be read: ServerException: no"),
     ],

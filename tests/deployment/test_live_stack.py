@@ -69,6 +69,25 @@ def test_a_missing_stack_is_named() -> None:
         describe_stack("chat", client)
 
 
+def test_expired_credentials_are_not_a_missing_stack() -> None:
+    client = boto3.client(
+        "cloudformation", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+    )
+    stub = Stubber(client)
+    stub.add_client_error("describe_stacks", "ExpiredToken", "The security token included in the request is expired")
+    stub.activate()
+    with pytest.raises(BenchError, match=r"chat: SEA503: the AWS credentials have expired (?s:.)*renew them"):
+        describe_stack("chat", client)
+
+
+def test_expired_credentials_are_not_a_missing_result(s3: S3Client) -> None:
+    stub = Stubber(s3)
+    stub.add_client_error("get_object", "ExpiredToken", "The provided token has expired.")
+    stub.activate()
+    with pytest.raises(BenchError, match=f"{URI}: SEA503: the AWS credentials have expired"):
+        fetch_result(URI, s3)
+
+
 def test_a_missing_output_is_named() -> None:
     with pytest.raises(BenchError, match=r"chat: SEA502: the stack \(CREATE_COMPLETE\) has no output ModelName"):
         LiveStack("chat", "CREATE_COMPLETE", {}).output("ModelName")

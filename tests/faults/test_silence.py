@@ -30,7 +30,7 @@ def test_without_a_bound_on_silence_it_is_a_timeout(trials: Trials) -> None:
     request = trials.request(load=replace(LOAD, request_timeout_s=1.0))
     level = trials.run(twice("stall"), request=request).levels[-1]
     assert (trials.hit, level.succeeded, dict(level.errors)) == (2, 38, {"timeout": 2})
-    assert level.first_errors == ("timeout: no complete answer in time (after 2 token events)",)
+    assert level.first_errors == ("timeout: no complete answer within 1 s (after 2 token events)",)
 
 
 @pytest.mark.parametrize("stall_timeout_s", [None, 0.3])
@@ -39,7 +39,7 @@ def test_a_request_that_is_never_answered_is_a_timeout(trials: Trials, stall_tim
     request = trials.request(load=replace(LOAD, request_timeout_s=1.0, stall_timeout_s=stall_timeout_s))
     level = trials.run(twice("silence"), request=request).levels[-1]
     assert (trials.hit, level.succeeded, dict(level.errors)) == (2, 38, {"timeout": 2})
-    assert level.first_errors == ("timeout: no complete answer in time",)
+    assert level.first_errors == ("timeout: no complete answer within 1 s",)
 
 
 def test_where_every_stream_stops_nothing_is_measured(trials: Trials) -> None:

@@ -19,6 +19,7 @@ def evidence(result: TrialResult) -> Iterator[str]:
     yield f"verdict {result.verdict.status}: {result.verdict.because}"
     yield from (f"objective: {check.sentence}" for check in result.verdict.checks)
     yield from (level_sentence(level) for level in result.levels)
+    yield from (f"not measured: {seen.place}: {seen.sentence}" for seen in result.unmeasured if seen.errors)
     if result.comparison is not None:
         yield f"compared with the last release: {result.comparison.status}: {result.comparison.because}"
     yield cost_sentence(result)

@@ -70,6 +70,7 @@ def _row(level: LevelResult, *, at_knee: bool) -> str:
 
 def _facts(result: TrialResult) -> Iterator[str]:
     yield ""
+    yield from (f"- not measured: {seen.place}: {seen.sentence}" for seen in result.unmeasured if seen.errors)
     yield f"- stopped: {result.stopped_because}"
     yield f"- live: {result.live.because}"
     yield f"- {cost_sentence(result)}"
