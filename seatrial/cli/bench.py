@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from seatrial.cli.bench_load import LoadOptions
 from seatrial.cli.bench_mistakes import Mistakes, as_mistakes, given_options
 from seatrial.cli.bench_server import ServerOptions
 from seatrial.cli.bench_show import conclude, watched
+from seatrial.cli.interrupt import end_when_interrupted
 from seatrial.cli.results import read_result
 
 if TYPE_CHECKING:
@@ -96,8 +96,7 @@ def bench(
         max_connections=connections,
         protocol=protocol,
     )
-    for number in (signal.SIGINT, signal.SIGTERM):  # a job in the background is started with Ctrl-C ignored
-        signal.signal(number, signal.default_int_handler)
+    end_when_interrupted()
     files = PromptFiles(prompts=prompts, trace=trace, speed=speed, tokenizer=tokenizer)
     mistakes = Mistakes(given=given_options(context))
     with as_mistakes(mistakes):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from seatrial.errors import Problem
 from seatrial.secrets import holds_credential, redacted
-from seatrial.spec.source import dotted
+from seatrial.spec.source import dotted, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seatrial.spec.source import FieldPath, Source, Yaml
+    from seatrial.spec.source import Source
 
 _MESSAGE = "this looks like a credential in plain text"
 _HINT = "store it in Secrets Manager and give model.hub_token_secret; revoke this one"
@@ -20,7 +20,7 @@ _HINT = "store it in Secrets Manager and give model.hub_token_secret; revoke thi
 
 def secret_problems(source: Source) -> Iterator[Problem]:
     """Yield each field whose name or value holds a credential, those of every environment's overrides included."""
-    for path, name, text in _texts(source.data, ()):
+    for path, name, text in texts(source.data):
         if holds_credential(text, name=name):
             where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
             yield Problem(where, dotted(path), "SEA113", _MESSAGE, _HINT)
@@ -36,16 +36,3 @@ def without_secrets(problems: Iterable[Problem]) -> Iterator[Problem]:
             message=redacted(problem.message),
             hint=redacted(problem.hint),
         )
-
-
-def _texts(node: Yaml, path: FieldPath) -> Iterator[tuple[FieldPath, str, str]]:
-    """Yield every text with its path and the name of its field, names themselves included."""
-    if isinstance(node, str):
-        yield path, str(path[-1]) if path else "", node
-    elif isinstance(node, dict):
-        for key, value in node.items():
-            yield (*path, key), "", key
-            yield from _texts(value, (*path, key))
-    elif isinstance(node, list):
-        for index, value in enumerate(node):
-            yield from _texts(value, (*path, index))

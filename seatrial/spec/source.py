@@ -221,3 +221,16 @@ def dotted(path: FieldPath) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def texts(node: Yaml, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str, str]]:
+    """Yield every text with its path and the name of its field, names themselves included: they have no name."""
+    if isinstance(node, str):
+        yield path, str(path[-1]) if path else "", node
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            yield (*path, key), "", key
+            yield from texts(value, (*path, key))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from texts(value, (*path, index))
