@@ -38,11 +38,11 @@ ModelPath = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATH, max_leng
 EngineVersion = Annotated[str, StringConstraints(pattern=shapes.ENGINE_VERSION, max_length=128)]
 OptionName = Annotated[str, StringConstraints(pattern=shapes.OPTION_NAME, max_length=128)]
 FilePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]  # PATH_MAX of Linux
-TokenCount = Annotated[int, Field(ge=1, le=bounds.MOST_TOKENS)]
+TokenCount = Annotated[int, Field(gt=0, le=bounds.MOST_TOKENS)]
 Milliseconds = Annotated[float, Field(gt=0, le=bounds.LONGEST_LATENCY_MS)]
 Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
-Degree = Annotated[int, Field(ge=1, le=1024)]
-Cooldown = Annotated[int, Field(ge=1, le=int(bounds.MOST_SECONDS))]
+Degree = Annotated[int, Field(gt=0, le=1024)]
+Cooldown = Annotated[int, Field(gt=0, le=bounds.MOST_SECONDS)]
 MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 Copies = Annotated[int, Field(ge=1, le=MOST_COPIES)]
@@ -91,7 +91,7 @@ class WorkloadSpec(FrozenModel):
 
     input_tokens: TokenCount = Field(description="Prompt length of a request, in tokens.")
     output_tokens: TokenCount = Field(description="Generated length of a request, in tokens.")
-    concurrency: Annotated[int, Field(ge=1, le=bounds.MOST_REQUESTS)] | None = Field(
+    concurrency: Annotated[int, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
         None, description="Requests in flight at peak, over all copies."
     )
     requests_per_second: Annotated[float, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(

@@ -13,8 +13,8 @@ Backend = Literal["auto", "vllm", "vllm-rolling", "lmi-dist", "trtllm", "neuronx
 KvCacheDtype = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
 OutputFormat = Literal["json", "jsonlines", "sse", "json_chat", "jsonlines_chat", "sse_chat"]
 DraftMethod = Literal["draft_model", "ngram", "eagle", "eagle3", "medusa"]
-Factor = Annotated[float, Field(gt=0, le=1e12)]
-Count = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
+Factor = Annotated[float, Field(gt=0, le=10**12)]
+Count = Annotated[int, Field(gt=0, le=MOST_IN_FLIGHT)]
 AdapterText = Annotated[str, StringConstraints(pattern=r"^[^=@,\s]+$")]
 
 
@@ -44,7 +44,7 @@ class RopeScaling(FrozenModel):
         None, description="The method, as the model's `config.json` names it."
     )
     factor: Factor | None = Field(None, description="Stretched length over trained length.")
-    original_max_position_embeddings: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = Field(
+    original_max_position_embeddings: Annotated[int, Field(gt=0, le=MOST_TOKENS)] | None = Field(
         None, description="Trained length, in tokens."
     )
     theta: Factor | None = Field(None, description="Base of the rotation.")
@@ -54,6 +54,6 @@ class DynamicBatching(FrozenModel):
     """Requests that wait for each other and run to the end together."""
 
     batch_size: Count = Field(description="Requests of one batch.")
-    max_delay_ms: Annotated[int, Field(ge=1, le=3_600_000)] | None = Field(
+    max_delay_ms: Annotated[int, Field(gt=0, le=3_600_000)] | None = Field(
         None, description="Longest wait for a fuller batch."
     )
