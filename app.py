@@ -7,6 +7,8 @@ from aws_cdk import App
 
 from seatrial.deployment.load import load_deployments
 from seatrial.errors import SeatrialError, SpecError
+from seatrial.printable import printable
+from seatrial.secrets import redacted
 from stacks.context import context_text
 from stacks.endpoint_stack import EndpointStack
 
@@ -26,5 +28,5 @@ try:
     define_stacks(app := App(analytics_reporting=False))
     app.synth()
 except SeatrialError as error:
-    sys.stderr.write(f"{error}\n")
+    sys.stderr.write(f"{printable(redacted(str(error)))}\n")
     sys.exit(error.exit_code)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from seatrial.printable import printable
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -131,8 +133,8 @@ def class_of_container_status(status: object) -> ErrorClass:
 
 
 def shorten(text: str) -> str:
-    """Cut a message to what a report can show, on one line."""
-    line = " ".join(text.encode(errors="replace").decode().split())
+    """Cut a message to what a report can show, on one line and without what a terminal would obey."""
+    line = printable(" ".join(text.encode(errors="replace").decode().split()))
     return line if len(line) <= MAX_DETAIL_CHARACTERS else f"{line[: MAX_DETAIL_CHARACTERS - 1]}…"
 
 

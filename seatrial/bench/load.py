@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial.bounds import MOST_IN_FLIGHT, MOST_REQUESTS, MOST_SECONDS, MOST_WORKERS
@@ -78,7 +79,9 @@ def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
     """Yield every impossible value as its field and what is wrong with it."""
     yield from ((field, f"{number:g} is not above 0") for field, number in _positive(load) if number <= 0)
     yield from ((field, f"{number} is below 0") for field, number in _from_zero(load) if number < 0)
-    yield from ((field, f"{number:,} is more than {most:,}") for field, number, most in _bounded(load) if number > most)
+    yield from (
+        (field, f"{number:,} is more than {most:,}") for field, number, most in _bounded(load) if most < number < inf
+    )
     levels = load.concurrency_levels
     if not levels or levels[0] < 1 or not _ascends(levels):
         yield "concurrency_levels", f"{list(levels)} is not an ascending list of whole numbers from 1"

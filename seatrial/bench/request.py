@@ -236,5 +236,5 @@ def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, 
         if (objective.metric in PER_REQUEST_METRICS) == (objective.statistic == "value"):
             wanted = "a percentile or mean" if objective.metric in PER_REQUEST_METRICS else "value"
             yield f"objectives[{index}].statistic", f"{objective.metric} has {wanted}, not {objective.statistic}"
-        if wrong := wrong_objective(objective.metric, objective.bound):
+        elif wrong := wrong_objective(objective.metric, objective.bound):
             yield f"objectives[{index}].bound", f"{objective.metric}: {wrong}"

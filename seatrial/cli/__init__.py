@@ -23,8 +23,8 @@ TRACEBACK_VARIABLE = "SEATRIAL_TRACEBACK"
 
 def main() -> NoReturn:
     """Run a command and exit with its code; whatever goes wrong is a message without a traceback."""
-    code = _told(_guarded_run)
-    written = _told(_flush_output)
+    code = told(_guarded_run)
+    written = told(_flush_output)
     if written:  # what is left unwritten would fail once more when Python ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code or written)
@@ -44,7 +44,7 @@ def _flush_output() -> int:
     return 0
 
 
-def _told(run: Callable[[], int]) -> int:
+def told(run: Callable[[], int]) -> int:
     """Run, tell what went wrong, and return the exit code."""
     try:
         code = run()

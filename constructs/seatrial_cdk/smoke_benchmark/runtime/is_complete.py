@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.bench.result import TrialResult
 from seatrial.errors import BenchError
+from seatrial.printable import printable
 from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes, unmeasured_attributes
 from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
 from seatrial_cdk.smoke_benchmark.runtime.deletion import end_deletion
@@ -126,7 +127,7 @@ def _concluded(properties: TrialProperties, text: str, uri: str) -> Completion:
     if properties.mode == "rollback" and not _may_stay(result):
         outcome = "failed" if result.verdict.status == "fail" else "was inconclusive"
         message = f"The sea trial of {properties.endpoint_name} {outcome}: {result.verdict.because}"
-        raise TrialNotPassedError(message, uri)
+        raise TrialNotPassedError(printable(message), uri)
     return {"IsComplete": True, "Data": measured_attributes(result, uri)}
 
 
@@ -138,6 +139,7 @@ def _may_stay(result: TrialResult) -> bool:
 
 def _failed(properties: TrialProperties, message: str, uri: str) -> Completion:
     if properties.mode == "rollback":
-        raise TrialNotPassedError(f"The sea trial of {properties.endpoint_name} could not be made: {message}", uri)
+        why = printable(f"The sea trial of {properties.endpoint_name} could not be made: {message}")
+        raise TrialNotPassedError(why, uri)
     attributes = unmeasured_attributes(properties.fallback_target, verdict="error", uri=uri)
     return {"IsComplete": True, "Data": attributes}
