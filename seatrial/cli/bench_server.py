@@ -49,7 +49,7 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
     from seatrial.bench.request import Gate, Target, TrialRequest, Workload
 
     return TrialRequest(
-        endpoint=options.model or urlsplit(options.url).netloc or options.url,
+        endpoint=options.model or _host(options.url) or options.url,
         environment="none",
         plan_digest="",
         target=Target(
@@ -81,6 +81,14 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
         target_utilization=1.0,
         gate=Gate(confidence=0.9),
     )
+
+
+def _host(url: str) -> str:
+    """Return the host that a URL names; empty for what is no URL, which is told when the trial begins."""
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
 
 
 def _objectives(texts: Iterable[str], mistakes: Mistakes) -> Iterator[Objective]:

@@ -161,9 +161,7 @@ def silent_server() -> Iterator[str]:
 def test_an_interrupted_trial_says_what_it_measured(number: signal.Signals, workers: str) -> None:
     with silent_server() as url:
         command = [*SEATRIAL, "bench", "--url", url, "--levels", "4", "--requests", "8", "--workers", workers]
-        with subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as trial:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as trial:
             assert Silent.asked.wait(60)
             trial.send_signal(number)
             told, error = trial.communicate(timeout=30)  # it ends by itself; the server would wait for a minute
