@@ -5,6 +5,7 @@ import sys
 from aws_cdk import App
 
 from seatrial.errors import SeatrialError
+from seatrial.printable import printable
 from seatrial.secrets import redacted
 from stacks.app_stacks import define_stacks
 
@@ -12,5 +13,5 @@ try:
     define_stacks(app := App(analytics_reporting=False))
     app.synth()
 except SeatrialError as error:
-    sys.stderr.write(f"{redacted(str(error))}\n")
+    sys.stderr.write(f"{printable(redacted(str(error)))}\n")
     sys.exit(error.exit_code)

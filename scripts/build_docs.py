@@ -150,8 +150,14 @@ def _one_type(option: Row) -> str:
     if option["type"] == "array":
         return f"list of {_type(_row(option['items']))}"
     if option["type"] == "object":
-        return f"mapping of names to {_type(_row(option['additionalProperties']))}"
+        return f"mapping of names to {_type(_row(_values(option)))}"
     return WORDS[str(option["type"])]
+
+
+def _values(option: Row) -> Json:
+    """Return what a mapping's values are; where its names have a form, that stands before them."""
+    forms = option.get("patternProperties")
+    return next(iter(_row(forms).values())) if forms is not None else option["additionalProperties"]
 
 
 def _default(field: Row) -> str:

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial.bench.wire.protocol_error import ProtocolError, TooLargeError
+from seatrial.printable import printable
 from seatrial.secrets import redacted
 
 if TYPE_CHECKING:
@@ -143,8 +144,9 @@ def class_of_container_status(status: object) -> ErrorClass:
 
 
 def shorten(text: str) -> str:
-    """Cut a message to what a report can show, on one line; credentials are masked first, as a part has no form."""
+    """Cut a message to one line that a report can show, its credentials masked and its control characters replaced."""
     line = redacted(" ".join(text.encode(errors="replace").decode().split())[: 2 * MAX_DETAIL_CHARACTERS])
+    line = printable(line)
     return line if len(line) <= MAX_DETAIL_CHARACTERS else f"{line[: MAX_DETAIL_CHARACTERS - 1]}…"
 
 

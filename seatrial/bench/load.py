@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from seatrial.bounds import MOST_IN_FLIGHT, MOST_REQUESTS, MOST_SECONDS, MOST_WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,6 +79,9 @@ def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
     """Yield every impossible value as its field and what is wrong with it."""
     yield from ((field, f"{number:g} is not above 0") for field, number in _positive(load) if number <= 0)
     yield from ((field, f"{number} is below 0") for field, number in _from_zero(load) if number < 0)
+    yield from (
+        (field, f"{number:,} is more than {most:,}") for field, number, most in _bounded(load) if most < number < inf
+    )
     levels = load.concurrency_levels
     if not levels or levels[0] < 1 or not _ascends(levels):
         yield "concurrency_levels", f"{list(levels)} is not an ascending list of whole numbers from 1"
@@ -100,6 +106,19 @@ def _from_zero(load: Load) -> Iterator[tuple[str, int]]:
     yield "warmup_requests", load.warmup_requests
     yield "ramp_per_concurrency", load.ramp_per_concurrency
     yield "max_retries", load.max_retries
+
+
+def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
+    yield "concurrency_levels", max(load.concurrency_levels, default=0), MOST_IN_FLIGHT
+    yield "requests", load.requests or 0, MOST_REQUESTS
+    yield "warmup_requests", load.warmup_requests, MOST_REQUESTS
+    yield "rates_per_s", max(load.rates_per_s, default=0.0), MOST_REQUESTS
+    yield "level_s", load.level_s, MOST_SECONDS
+    yield "max_connections", load.max_connections, MOST_IN_FLIGHT
+    yield "workers", load.workers or 0, MOST_WORKERS
+    yield "budget_s", load.budget_s, MOST_SECONDS
+    yield "request_timeout_s", load.request_timeout_s, MOST_SECONDS
+    yield "stall_timeout_s", load.stall_timeout_s or 0, MOST_SECONDS
 
 
 def _wrong_rates(load: Load) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from seatrial.bench.document import RULE, not_finite, read_document, write_document
 from seatrial.bench.load import Load, wrong_load
 from seatrial.bench.prior import Prior
+from seatrial.bounds import MOST_IN_FLIGHT, MOST_TOKENS, wrong_objective
 from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
@@ -193,6 +194,7 @@ class TrialRequest:
 def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
     yield from ((field, f"{number:g} is not a finite number") for field, number in not_finite(request))
     yield from _not_positive(request)
+    yield from _too_large(request)
     yield from ((f"load.{field}", message) for field, message in wrong_load(request.load))
     yield from _wrong_objectives(request.objectives)
     yield from _wrong_prefix(request.workload)
@@ -220,6 +222,16 @@ def _not_positive(request: TrialRequest) -> Iterator[tuple[str, str]]:
     return ((field, f"{number:g} is not above 0") for field, number in numbers.items() if number <= 0)
 
 
+def _too_large(request: TrialRequest) -> Iterator[tuple[str, str]]:
+    workload = request.workload
+    numbers: dict[str, tuple[int, int]] = {
+        "workload.input_tokens": (workload.input_tokens, MOST_TOKENS),
+        "workload.output_tokens": (workload.output_tokens, MOST_TOKENS),
+        "gate_concurrency": (request.gate_concurrency, MOST_IN_FLIGHT),
+    }
+    return ((field, f"{number:,} is more than {most:,}") for field, (number, most) in numbers.items() if number > most)
+
+
 def _wrong_prefix(workload: Workload) -> Iterator[tuple[str, str]]:
     if workload.input_tokens > 0 and not 0 <= workload.shared_prefix_tokens < workload.input_tokens:
         message = f"{workload.shared_prefix_tokens} is not from 0 and below the prompt's {workload.input_tokens}"
@@ -231,3 +243,5 @@ def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, 
         if (objective.metric in PER_REQUEST_METRICS) == (objective.statistic == "value"):
             wanted = "a percentile or mean" if objective.metric in PER_REQUEST_METRICS else "value"
             yield f"objectives[{index}].statistic", f"{objective.metric} has {wanted}, not {objective.statistic}"
+        elif wrong := wrong_objective(objective.metric, objective.bound):
+            yield f"objectives[{index}].bound", f"{objective.metric}: {wrong}"

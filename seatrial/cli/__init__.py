@@ -2,36 +2,116 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from typing import NoReturn
+import traceback
+from typing import TYPE_CHECKING, NoReturn
 
-from seatrial.errors import SeatrialError
+from seatrial.errors import Problem, SeatrialError
 from seatrial.secrets import redacted
 
-INTERRUPTED = 128 + signal.SIGINT  # as shells report it
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FAILED = 1
+INTERNAL = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130  # as in seatrial.cli.interrupt
 SIGNALLED = {128 + number: f"ended by {number.name}" for number in (signal.SIGTERM, signal.SIGHUP)}
+UNREAD = 141  # 128 + SIGPIPE, likewise
+TRACEBACK_VARIABLE = "SEATRIAL_TRACEBACK"
+"""With any text in it, an unexpected error is printed with its traceback."""
 
 
-def main() -> None:
-    """Run a command; a user's mistake is printed without a traceback and exits with its error's code."""
+def main() -> NoReturn:
+    """Run a command and exit with its code; whatever goes wrong is a message without a traceback."""
+    code = told(_guarded_run)
+    written = told(_flush_output)
+    if written:  # what is left unwritten would fail once more when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code or written)
+
+
+def _guarded_run() -> int:
+    from seatrial.cli.terminal import guard_output
+
+    guard_output()
+    from seatrial.cli.run import run_command
+
+    return run_command()
+
+
+def _flush_output() -> int:
+    sys.stdout.flush()
+    return 0
+
+
+def told(run: Callable[[], int]) -> int:
+    """Run, tell what went wrong, and return the exit code."""
     try:
-        from seatrial.cli.app import app
-
-        app()
-    except SeatrialError as error:
-        sys.stderr.write(f"{redacted(str(error))}\n")
-        sys.exit(error.exit_code)
+        code = run()
     except KeyboardInterrupt:
-        _exit_interrupted()
-    except SystemExit as ended:
-        if ended.code == INTERRUPTED:  # what typer makes of a KeyboardInterrupt, without a word
-            _exit_interrupted()
-        if isinstance(ended.code, int) and ended.code in SIGNALLED:
-            sys.stderr.write(f"{SIGNALLED[ended.code]}\n")
-        raise
+        code = INTERRUPTED
+    except SeatrialError as error:
+        _write(redacted(str(error)))
+        code = error.exit_code
+    except Exception as error:  # noqa: BLE001 (the border: what nobody expected becomes a message that can be reported)
+        code = _unexpected(error)
+    if code == INTERRUPTED:  # also what typer makes of a KeyboardInterrupt, without a word
+        _write("interrupted")
+    elif code in SIGNALLED:
+        _write(SIGNALLED[code])
+    return code
 
 
-def _exit_interrupted() -> NoReturn:
-    sys.stderr.write("interrupted\n")
-    sys.exit(INTERRUPTED)
+def _unexpected(error: Exception) -> int:
+    """Tell an error that no command made a message of: one of the system, or one of ours."""
+    from seatrial.cli.terminal import OutputClosedError
+
+    if isinstance(error, OutputClosedError):
+        return UNREAD
+    if os.environ.get(TRACEBACK_VARIABLE):
+        _write(redacted("".join(traceback.format_exception(error))))
+    problem = _of_the_system(error) or _internal(error)
+    _write(redacted(str(problem)))
+    return INTERNAL if problem.rule == "SEA517" else FAILED
+
+
+def _of_the_system(error: Exception) -> Problem | None:
+    """Return what the machine refused: a file, room on a disk, memory, a text in the encoding asked for."""
+    hint = f"{TRACEBACK_VARIABLE}=1 shows where it happened"
+    match error:
+        case OSError(filename=file, strerror=str(reason)):
+            where = os.fsdecode(file) if isinstance(file, str | bytes) else ""
+            return Problem(where, "", "SEA101", reason, _without_folder() or hint)
+        case UnicodeEncodeError(object=text, start=at):
+            message = f"a text holds U+{ord(text[at]):04X}, which can't be written as {error.encoding}"
+            return Problem("", "", "SEA101", message, "a file's name or an argument is not UTF-8")
+        case MemoryError():
+            return Problem("", "", "SEA101", "the machine has no memory left", hint)
+    return None
+
+
+def _without_folder() -> str:
+    try:
+        os.getcwd()  # noqa: PTH109 (Path.cwd() says the same)
+    except OSError:
+        return "the folder in which the command runs no longer exists: go to one that does"
+    return ""
+
+
+def _internal(error: Exception) -> Problem:
+    what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+    hint = f"this is a fault of Seatrial: run it again with {TRACEBACK_VARIABLE}=1 and report what it prints"
+    return Problem("", "", "SEA517", f"an internal error: {what}", hint)
+
+
+def _write(text: str) -> None:
+    """Write a message, unless nobody can read it."""
+    from seatrial.cli.terminal import OutputClosedError
+
+    try:
+        sys.stderr.write(f"{text.rstrip()}\n")
+        sys.stderr.flush()
+    except (OutputClosedError, SeatrialError):
+        return

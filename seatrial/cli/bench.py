@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from seatrial.cli.bench_load import LoadOptions
 from seatrial.cli.bench_mistakes import Mistakes, as_mistakes, given_options
 from seatrial.cli.bench_server import ServerOptions
 from seatrial.cli.bench_show import conclude, watched
+from seatrial.cli.interrupt import end_when_interrupted
 from seatrial.cli.outputs import check_outputs, local_file, report_outputs, spec_inputs
 from seatrial.cli.results import read_result
 
@@ -101,8 +101,7 @@ def bench(
         max_connections=connections,
         protocol=protocol,
     )
-    for number in (signal.SIGINT, signal.SIGTERM):  # a job in the background is started with Ctrl-C ignored
-        signal.signal(number, signal.default_int_handler)
+    end_when_interrupted()
     files = PromptFiles(prompts=prompts, trace=trace, speed=speed, tokenizer=tokenizer)
     check_outputs(
         {"--records": records, **report_outputs(output)},

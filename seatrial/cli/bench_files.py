@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from seatrial.cli.interrupt import scratch_folder
 from seatrial.errors import BenchError, Problem
 from seatrial.files import check_regular, whole_file
 
@@ -55,8 +55,8 @@ def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialR
     elif files.trace is not None:
         yield _replayed(_named(request, "trace", files.trace), files.trace), files.trace
     elif files.tokenizer is not None:
-        with tempfile.TemporaryDirectory(prefix="seatrial-prompts-") as folder:
-            path = Path(folder, "prompts.jsonl")
+        with scratch_folder("seatrial-prompts-") as folder:
+            path = folder / "prompts.jsonl"
             _write_exact(request, files.tokenizer, path)
             yield _named(request, "jsonl", path), path
     else:

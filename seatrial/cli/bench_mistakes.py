@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from seatrial.bounds import MOST_REQUESTS
 from seatrial.errors import BenchError, Problem, SpecError
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 WHERE = "command line"
 RULE = "SEA501"
-MOST_REQUESTS = 1_000_000  # of an open loop's level: their schedule is made before the first leaves
-MOST_INPUT_TOKENS = 10_000_000  # the longest context that any model announces (Llama 4 Scout, model card of 2025-04)
 SERVER_OPTIONS = (
     "--model",
     "--api-key-variable",
@@ -138,8 +137,6 @@ class Mistakes:
         most = max(load.rates_per_s, default=0.0) * load.level_s
         if most > MOST_REQUESTS:
             self.say("--rate", f"{most:,.0f} requests of one level are more than {MOST_REQUESTS:,}")
-        if request.workload.input_tokens > MOST_INPUT_TOKENS:
-            self.say("--input-tokens", f"{request.workload.input_tokens:,} is more than {MOST_INPUT_TOKENS:,}")
 
 
 def given_options(context: typer.Context) -> frozenset[str]:

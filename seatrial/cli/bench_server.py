@@ -54,7 +54,7 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
 
     objectives = tuple(_objectives(options.objectives, mistakes))
     return TrialRequest(
-        endpoint=options.model or urlsplit(options.url).netloc or options.url,
+        endpoint=options.model or _host(options.url) or options.url,
         environment="none",
         plan_digest="",
         target=Target(
@@ -93,6 +93,14 @@ def _max_error_rate(options: ServerOptions, objectives: Iterable[Objective]) -> 
     if options.max_error_rate is not None:
         return options.max_error_rate
     return None if any(objective.metric == "error_rate" for objective in objectives) else MAX_ERROR_RATE
+
+
+def _host(url: str) -> str:
+    """Return the host that a URL names; empty for what is no URL, which is told when the trial begins."""
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
 
 
 def _objectives(texts: Iterable[str], mistakes: Mistakes) -> Iterator[Objective]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from seatrial.cli.terminal import console, show
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -21,21 +23,55 @@ FAILED = 1
 
 def watched(request: TrialRequest, run: Callable[[Watch], TrialResult]) -> TrialResult:
     """Run a trial and show it: a live table on a terminal, a line for each level elsewhere."""
-    from rich.console import Console
     from rich.live import Live
 
     from seatrial.report.terminal.progress import TrialScreen
 
-    console, screen = Console(highlight=False), TrialScreen(request)
-    if not console.is_terminal:
-        return run(_teller(request))
-    with Live(screen, console=console, auto_refresh=False, transient=False) as live:  # a thread would delay the client
+    measured = _Measured()
+    shown_on, screen = console(), TrialScreen(request)
+    try:
+        if not shown_on.is_terminal:
+            return run(_both(measured.watch, _teller(request)))
+        with Live(screen, console=shown_on, auto_refresh=False, transient=False) as live:  # a thread would delay us
 
-        def watch(event: TrialEvent) -> None:
-            screen.watch(event)
-            live.refresh()
+            def watch(event: TrialEvent) -> None:
+                screen.watch(event)
+                live.refresh()
 
-        return run(watch)
+            return run(_both(measured.watch, watch))
+    except KeyboardInterrupt:
+        typer.echo(f"the trial is incomplete and has no verdict; {measured.told()}")
+        raise
+
+
+class _Measured:
+    """The levels that are over, for the user who ends a trial before it is."""
+
+    def __init__(self) -> None:
+        self._levels: list[str] = []
+
+    def watch(self, event: TrialEvent) -> None:
+        """Take note of a level that ended."""
+        from seatrial.bench.events import LevelEnded
+
+        if isinstance(event, LevelEnded):
+            self._levels.append(f"{event.level.concurrency}")
+
+    def told(self) -> str:
+        """Say which levels are over."""
+        return (
+            f"measured before it was interrupted: concurrency {', '.join(self._levels)}"
+            if self._levels
+            else ("no level was measured before it was interrupted")
+        )
+
+
+def _both(first: Watch, second: Watch) -> Watch:
+    def watch(event: TrialEvent) -> None:
+        first(event)
+        second(event)
+
+    return watch
 
 
 def _teller(request: TrialRequest) -> Watch:
@@ -65,11 +101,9 @@ def conclude(result: TrialResult, plan: Plan | None, output: Path | None, unwrit
     from seatrial.report.jumpstart import is_jumpstart
 
     if is_jumpstart(result):
-        from rich.console import Console
-
         from seatrial.report.terminal.jumpstart import jumpstart_view
 
-        Console(highlight=False).print(jumpstart_view(result, plan))
+        show(jumpstart_view(result, plan))
     for knee in result.knees:
         typer.echo(f"knee ({knee.detector}): {knee.because}")
     typer.echo(f"scaling target: {result.target_because}")

@@ -9,6 +9,7 @@ import typer
 
 from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
 from seatrial.cli.outputs import check_outputs, spec_inputs
+from seatrial.cli.terminal import show
 from seatrial.errors import SpecError
 
 if TYPE_CHECKING:
@@ -54,11 +55,7 @@ def calibrate(
     plan = read_locked_plan(loaded, stale=True)
     measured, source = _measured(result, points, loaded)
     entry = fit(loaded, plan, chosen(measured, _levels(probes), source.file), source)
-    from rich.console import Console
-
-    Console().print(
-        calibration_view(entry, measured, measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial))
-    )
+    show(calibration_view(entry, measured, measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)))
     if write:
         typer.echo(f"calibration written to {write_calibration(entry, spec, environment).as_posix()}", err=True)
         again = f"seatrial plan {spec.as_posix()} --environment {environment} --write"

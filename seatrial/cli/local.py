@@ -72,7 +72,8 @@ def status(state: StateFolder = STATE) -> None:
 
 @local.command()
 def logs(
-    state: StateFolder = STATE, lines: Annotated[int, typer.Option("--lines", "-n", help="Last lines of each.")] = 40
+    state: StateFolder = STATE,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Last lines of each.")] = 40,
 ) -> None:
     """Print the last lines of its logs and its engines'."""
     from seatrial.local.lifecycle import log_files

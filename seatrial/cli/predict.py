@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from seatrial.cli.terminal import show_json_text, show_text
 from seatrial.errors import SpecError
 
 
@@ -35,7 +36,10 @@ def predict(
     content, where = _read(rows)
     columns, asked = read_rows(content, where)
     table = answered(columns, asked, facts, version, form)
-    typer.echo(as_csv(table) if output_format == "csv" else as_json(table), nl=False)
+    if output_format == "csv":
+        show_text(as_csv(table))
+    else:
+        show_json_text(as_json(table))
 
 
 def _read(rows: str) -> tuple[bytes, str]:

@@ -49,11 +49,10 @@ def report(
         plan, outlook = _planned(spec, environment or measured.request.environment, environments, measured)
     written = write_report(measured, plan, output, outlook=outlook)
     if is_jumpstart(measured):
-        from rich.console import Console
-
+        from seatrial.cli.terminal import show
         from seatrial.report.terminal.jumpstart import jumpstart_view
 
-        Console(highlight=False).print(jumpstart_view(measured, plan))
+        show(jumpstart_view(measured, plan))
     if measured.comparison is not None:
         typer.echo(f"last release: {measured.comparison.status}: {measured.comparison.because}")
     for file in (written.html, written.markdown, written.json):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import tempfile
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seatrial.cli.interrupt import end_when_interrupted, scratch_folder
+from seatrial.cli.terminal import console
 from seatrial.errors import Problem, SpecError
 
 if TYPE_CHECKING:
@@ -49,12 +49,11 @@ def stage(
     from seatrial.stage.staging import copy_model
     from seatrial.stage.survey import survey
 
-    for number in (signal.SIGINT, signal.SIGTERM):  # a job in the background is started with Ctrl-C ignored
-        signal.signal(number, signal.default_int_handler)
+    end_when_interrupted()
     stop = threading.Event()
     destination = _destination(to, kms_key)
-    with tempfile.TemporaryDirectory(prefix="seatrial-stage-") as scratch:
-        source = select(_source(model, revision, Path(scratch)), include=include or (), exclude=exclude or ())
+    with scratch_folder("seatrial-stage-") as scratch:
+        source = select(_source(model, revision, scratch), include=include or (), exclude=exclude or ())
         _advise(source)
         with _progress("looking", len(source.files), unit="files"):
             found = survey(source, destination, stop)
@@ -109,14 +108,13 @@ def _advise(source: Source) -> None:
 @contextmanager
 def _progress(what: str, total: int, *, unit: str) -> Iterator[Callable[[int], None]]:
     """Show a bar on a terminal, and nothing elsewhere; yield the function that moves it."""
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     columns = (DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
+    shown_on = console(stderr=True)
     shown = columns if unit == "bytes" else ()
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), *shown, console=console, disable=not console.is_terminal
+        TextColumn("{task.description}"), BarColumn(), *shown, console=shown_on, disable=not shown_on.is_terminal
     ) as bar:
         task = bar.add_task(what, total=total if unit == "bytes" else None)
         yield lambda count: bar.advance(task, count)

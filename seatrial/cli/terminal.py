@@ -1,46 +1,159 @@
-"""Writes to standard output, whatever characters its encoding lacks."""
+"""The border to the terminal: whatever a command writes, only what can be shown gets through.
+
+Texts of files, servers, AWS and specs may hold escape sequences. No view has to think of it: `guard_output` puts
+itself before standard output and error, and `console` makes rich's consoles so that only their own styles remain.
+"""
 
 from __future__ import annotations
 
 import codecs
 import io
 import json
+import os
+import re
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from seatrial.errors import SeatrialError
+from seatrial.printable import printable
 
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+LAYOUT = "\n\t"
 _IN_ASCII = {"±": "+/-", "×": "x", "≤": "<=", "≥": ">=", "–": "-", "—": "-", "−": "-", "…": "...", "“": '"', "”": '"'}  # noqa: RUF001 (what is replaced)
+
+
+class OutputClosedError(Exception):
+    """Nobody reads standard output any more, as after `| head`."""
+
+
+class GuardedStream(io.TextIOBase):
+    """A text stream that writes only what can be shown; rich, which writes styles, is given what lies behind.
+
+    Args:
+        stream: Standard output or error.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def rich_proxied_file(self) -> TextIO:
+        """What rich's consoles write to; `console` makes them so that they write no control characters of others."""
+        return self._stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # typeshed has an attribute where io has a property
+        """The terminal's encoding."""
+        return self._stream.encoding
+
+    def write(self, text: str, /) -> int:
+        """Write a text, without what can't be shown."""
+        with_line_feeds = text.replace("\r\n", "\n")
+        try:
+            self._stream.write(printable(with_line_feeds, layout=LAYOUT))
+        except OSError as error:
+            _unwritten(error)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        try:
+            self._stream.flush()
+        except OSError as error:
+            _unwritten(error)
+
+    def writable(self) -> bool:
+        """Say that it can be written to."""
+        return True
+
+    def isatty(self) -> bool:
+        """Tell whether a terminal lies behind."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """Return the descriptor that lies behind."""
+        return self._stream.fileno()
+
+
+def _unwritten(error: OSError) -> NoReturn:
+    if isinstance(error, BrokenPipeError):
+        raise OutputClosedError from error
+    raise SeatrialError.of("SEA101", f"the output can't be written: {error.strerror}") from error
+
+
+def guard_output() -> None:
+    """Put the border before standard output and error; one that is closed is thrown away, not an error."""
+    codecs.register_error("seatrial.ascii", _replaced)
+    sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
+    if not os.environ.get("COLUMNS", "1").strip("0"):  # rich would show nothing at all in no columns
+        del os.environ["COLUMNS"]
+
+
+def _guarded(stream: TextIO | None) -> TextIO:
+    if stream is None:  # closed when the process began
+        stream = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (lives as long as the process)
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="seatrial.ascii")
+    return cast("TextIO", GuardedStream(stream))
+
+
+def console(*, stderr: bool = False, markup: bool = False) -> Console:
+    """Return a console whose texts are printable; only the styles and cursor movements of rich itself are written.
+
+    Args:
+        stderr: It writes to standard error.
+        markup: Square brackets in texts are styles: only for a caller that escapes what isn't its own.
+    """
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class PrintableConsole(Console):
+        def render(self, *given: object, **options: object) -> list[Segment]:
+            rendered = super().render(*given, **options)  # type: ignore[arg-type]  # passed on as they came
+            return [_printable_segment(segment) for segment in rendered]
+
+        def on_broken_pipe(self) -> None:
+            raise OutputClosedError
+
+    def _printable_segment(segment: Segment) -> Segment:
+        if segment.control is not None:
+            return segment
+        return Segment(printable(segment.text), segment.style)
+
+    return PrintableConsole(stderr=stderr, markup=markup, emoji=False, highlight=False)
 
 
 def show(view: RenderableType) -> None:
     """Print a view for people, in ASCII where the terminal has no more."""
-    from rich.console import Console
-
-    _replace_unknown()
-    Console(highlight=False).print(view)
+    console().print(view)
 
 
 def show_json(document: object) -> None:
-    """Print a document for machines; without Unicode its other characters are escaped."""
-    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    """Print a document for machines; what can't be shown is escaped as JSON escapes it."""
+    show_json_text(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def show_json_text(text: str) -> None:
+    """Print JSON that is text already; what can't be shown, or not in this encoding, is escaped as JSON escapes it."""
+    encoding = sys.stdout.encoding or "ascii"
     unicode = encoding.lower().startswith("utf")
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=not unicode))
+
+    def shown(found: re.Match[str]) -> str:
+        character = found[0]
+        if unicode and character.isprintable():
+            return character
+        return json.dumps(character)[1:-1] if character != "\x7f" else r"\u007f"
+
+    typer.echo(re.sub(r"[^\x00-\x7e]", shown, text.removesuffix("\n")))
 
 
 def show_text(text: str) -> None:
     """Print lines as they are, in ASCII where the terminal has no more."""
-    _replace_unknown()
     typer.echo(text, nl=False)
-
-
-def _replace_unknown() -> None:
-    codecs.register_error("seatrial.ascii", _replaced)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="seatrial.ascii")
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:

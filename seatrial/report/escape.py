@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from seatrial.report.printable import printable
+from seatrial.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

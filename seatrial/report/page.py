@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial.printable import printable
 from seatrial.report.between import between_section
 from seatrial.report.caution import cautions, is_comparable, plan_of_trial
 from seatrial.report.cell import Cell, as_set, count, money, number, seconds
@@ -21,7 +22,6 @@ from seatrial.report.latencies import latencies_section
 from seatrial.report.level_values import NO_SECOND_TOKEN, NO_TOKEN_COUNT, NOT_STREAMED, statistic_of, why_missing
 from seatrial.report.levels import levels_section
 from seatrial.report.prediction import prediction_apart, prediction_beside
-from seatrial.report.printable import printable
 from seatrial.report.provenance import decisions_section, live_section, reproduction_section
 from seatrial.report.section import Fact, Section
 from seatrial.report.validity import validity_section

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from seatrial.errors import Problem
     from seatrial.spec.merge import Document
 
+MOST_HUB_NAME = 96
+
 
 def contradictions(document: Document) -> Iterator[Problem]:
     """Yield every contradiction and missing file of an endpoint's document."""
@@ -48,6 +50,17 @@ def _model_details(document: Document) -> Iterator[Problem]:
     if metadata is not None and jumpstart_id is None:
         message = "metadata belongs to a jumpstart_id, and there is none"
         yield document.problem(("model", "jumpstart_metadata"), "SEA108", message, "remove it, or give the id")
+
+
+def _hub_id(document: Document) -> Iterator[Problem]:
+    """Yield what the hub refuses of an id's name, and no pattern says."""
+    hub_id = document.value("model", "hub_id")
+    name = hub_id.rpartition("/")[2] if isinstance(hub_id, str) else ""
+    if len(name) > MOST_HUB_NAME:
+        message = f"the model's name has {len(name)} characters, which exceeds the hub's {MOST_HUB_NAME}"
+        yield document.problem(("model", "hub_id"), "SEA107", message, "as in meta-llama/Llama-2-7b-chat-hf")
+    if name.endswith(".git"):
+        yield document.problem(("model", "hub_id"), "SEA107", "the hub's names don't end in .git", "leave it out")
 
 
 def _licence(document: Document) -> Iterator[Problem]:
@@ -125,6 +138,7 @@ def _files(document: Document) -> Iterator[Problem]:
 _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     _model_source,
     _model_details,
+    _hub_id,
     _licence,
     _architecture,
     shape_problems,

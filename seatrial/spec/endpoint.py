@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints
+from pydantic import Field, StringConstraints
 
+from seatrial import bounds
+from seatrial.bounds import MOST_IN_FLIGHT
 from seatrial.model import FrozenModel
 from seatrial.spec import shapes
 from seatrial.spec.engine_options import (
@@ -29,7 +31,18 @@ InstanceTypes = Annotated[tuple[InstanceType, ...], Field(min_length=1)]
 ModelUri = Annotated[str, StringConstraints(pattern=shapes.MODEL_URI)]
 ImageUri = Annotated[str, StringConstraints(pattern=shapes.IMAGE_URI)]
 Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
-MOST_IN_FLIGHT = 65_536  # sequences, requests: bounds against slips of the hand, as the next
+HubId = Annotated[str, StringConstraints(pattern=shapes.HUB_ID, max_length=193)]  # twice 96 and the slash
+Revision = Annotated[str, StringConstraints(pattern=shapes.REVISION, max_length=255)]
+JumpStartId = Annotated[str, StringConstraints(pattern=shapes.JUMPSTART_ID, max_length=128)]
+ModelPath = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATH, max_length=1024)]
+EngineVersion = Annotated[str, StringConstraints(pattern=shapes.ENGINE_VERSION, max_length=128)]
+OptionName = Annotated[str, StringConstraints(pattern=shapes.OPTION_NAME, max_length=128)]
+FilePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]  # PATH_MAX of Linux
+TokenCount = Annotated[int, Field(gt=0, le=bounds.MOST_TOKENS)]
+Milliseconds = Annotated[float, Field(gt=0, le=bounds.LONGEST_LATENCY_MS)]
+Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
+Degree = Annotated[int, Field(gt=0, le=1024)]
+Cooldown = Annotated[int, Field(gt=0, le=bounds.MOST_SECONDS)]
 MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 Copies = Annotated[int, Field(ge=1, le=MOST_COPIES)]
@@ -50,18 +63,20 @@ def _left_out_or_mapping(schema: JsonDict) -> None:
 class ModelSpec(FrozenModel):
     """Which model, and where its weights come from: exactly one of `hub_id`, `s3_uri` and `jumpstart_id`."""
 
-    hub_id: str | None = Field(None, description="Hugging Face hub id, for example `meta-llama/Llama-2-7b-chat-hf`.")
-    revision: str | None = Field(None, description="Commit of the hub repository; pin it, a branch moves.")
+    hub_id: HubId | None = Field(None, description="Hugging Face hub id, for example `meta-llama/Llama-2-7b-chat-hf`.")
+    revision: Revision | None = Field(None, description="Commit of the hub repository; pin it, a branch moves.")
     s3_uri: ModelUri | None = Field(
         None, description="S3 prefix of the uncompressed weights, with its final slash, or a `.tar.gz` of them."
     )
-    jumpstart_id: str | None = Field(None, description="JumpStart model id; its artifact is looked up in the catalog.")
-    jumpstart_metadata: str | None = Field(
+    jumpstart_id: JumpStartId | None = Field(
+        None, description="JumpStart model id; its artifact is looked up in the catalog."
+    )
+    jumpstart_metadata: FilePath | None = Field(
         None, description="JumpStart's specification of the model: a JSON file or a folder, relative to the spec."
     )
     accept_eula: bool = Field(default=False, description="You have read and accept the model's licence.")
-    architecture: str | None = Field(None, description="Catalog id whose architecture this model shares.")
-    config_file: str | None = Field(None, description="The model's `config.json`, relative to the spec.")
+    architecture: HubId | None = Field(None, description="Catalog id whose architecture this model shares.")
+    config_file: FilePath | None = Field(None, description="The model's `config.json`, relative to the spec.")
     shape: ModelShape | None = Field(
         None,
         description="The architecture's numbers, where there is neither a catalog row nor a `config.json`.",
@@ -74,19 +89,23 @@ class ModelSpec(FrozenModel):
 class WorkloadSpec(FrozenModel):
     """The traffic that the endpoint is planned for: exactly one of `concurrency` and `requests_per_second`."""
 
-    input_tokens: PositiveInt = Field(description="Prompt length of a request, in tokens.")
-    output_tokens: PositiveInt = Field(description="Generated length of a request, in tokens.")
-    concurrency: PositiveInt | None = Field(None, description="Requests in flight at peak, over all copies.")
-    requests_per_second: PositiveFloat | None = Field(None, description="Requests per second at peak.")
+    input_tokens: TokenCount = Field(description="Prompt length of a request, in tokens.")
+    output_tokens: TokenCount = Field(description="Generated length of a request, in tokens.")
+    concurrency: Annotated[int, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
+        None, description="Requests in flight at peak, over all copies."
+    )
+    requests_per_second: Annotated[float, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
+        None, description="Requests per second at peak."
+    )
 
 
 class Percentiles(FrozenModel):
     """Upper bounds at percentiles, in milliseconds."""
 
-    p50: PositiveFloat | None = None
-    p90: PositiveFloat | None = None
-    p95: PositiveFloat | None = None
-    p99: PositiveFloat | None = None
+    p50: Milliseconds | None = None
+    p90: Milliseconds | None = None
+    p95: Milliseconds | None = None
+    p99: Milliseconds | None = None
 
 
 class Slo(FrozenModel):
@@ -96,17 +115,19 @@ class Slo(FrozenModel):
     tpot_ms: Percentiles = Field(Percentiles(), description="Time per output token after the first.")
     e2e_latency_ms: Percentiles = Field(Percentiles(), description="Request sent to last token.")
     error_rate: Annotated[float, Field(ge=0, lt=1)] = Field(0.01, description="At most this share of requests fails.")
-    output_tok_s: PositiveFloat | None = Field(None, description="At least this many output tokens per second.")
+    output_tok_s: Annotated[float, Field(gt=0, le=bounds.MOST_TOK_S)] | None = Field(
+        None, description="At least this many output tokens per second."
+    )
 
 
 class Budget(FrozenModel):
     """What the endpoint may cost at its planned size and load."""
 
-    usd_per_hour: PositiveFloat | None = Field(None, description="At most this many US dollars per hour.")
-    usd_per_million_output_tokens: PositiveFloat | None = Field(
+    usd_per_hour: Usd | None = Field(None, description="At most this many US dollars per hour.")
+    usd_per_million_output_tokens: Usd | None = Field(
         None, description="At most this many US dollars per million output tokens, at the planned load."
     )
-    blended_usd_per_million_tokens: PositiveFloat | None = Field(
+    blended_usd_per_million_tokens: Usd | None = Field(
         None, description="At most this many US dollars per million tokens of both kinds, three input to one output."
     )
     discount: Discount = Field(
@@ -125,16 +146,16 @@ class SpeculativeDecoding(FrozenModel):
         DEFAULT_DRAFT_COST, description="Cost of drafting one token, as a share of one decode step of the model."
     )
     method: DraftMethod | None = Field(None, description="Who drafts; left out, it is planned but not configured.")
-    model: str | None = Field(None, description="Hub id or path of the draft model, where the method has one.")
+    model: ModelPath | None = Field(None, description="Hub id or path of the draft model, where the method has one.")
 
 
 class ServingOverrides(FrozenModel):
     """Values that the planner must take as given."""
 
-    tensor_parallel_degree: PositiveInt | None = Field(None, description="GPUs that one copy is sharded over.")
-    max_model_len: PositiveInt | None = Field(None, description="Longest sequence, prompt and output, in tokens.")
+    tensor_parallel_degree: Degree | None = Field(None, description="GPUs that one copy is sharded over.")
+    max_model_len: TokenCount | None = Field(None, description="Longest sequence, prompt and output, in tokens.")
     max_num_seqs: InFlight | None = Field(None, description="Sequences batched at once (the batch limit).")
-    max_num_batched_tokens: PositiveInt | None = Field(None, description="Tokens of one engine iteration.")
+    max_num_batched_tokens: TokenCount | None = Field(None, description="Tokens of one engine iteration.")
     max_queued_requests: InFlight | None = Field(None, description="Requests that wait before one is refused.")
     dtype: Literal["auto", "fp16", "bf16"] = Field("auto", description="Type of weights and activations.")
     quantization: Literal["fp8", "awq", "gptq"] | None = Field(None, description="Quantization of the weights.")
@@ -143,7 +164,7 @@ class ServingOverrides(FrozenModel):
         description="What the plan assumes of speculative decoding; left out, none.",
         json_schema_extra=_left_out_or_mapping,
     )
-    pipeline_parallel_degree: PositiveInt | None = Field(None, description="Stages that the layers are split into.")
+    pipeline_parallel_degree: Degree | None = Field(None, description="Stages that the layers are split into.")
     kv_cache_dtype: KvCacheDtype | None = Field(None, description="Type of the KV cache.")
     prefix_caching: bool | None = Field(None, description="Prompts share the cache of their common beginnings.")
     chunked_prefill: bool | None = Field(None, description="Long prompts are computed between decode steps.")
@@ -156,7 +177,7 @@ class ServingOverrides(FrozenModel):
         None, description="Whole requests are batched.", json_schema_extra=_left_out_or_mapping
     )
     output_format: OutputFormat | None = Field(None, description="Shape of the response, where the engine has several.")
-    extra: dict[str, OptionValue] = Field({}, description="Options passed to the engine as they are.")
+    extra: dict[OptionName, OptionValue] = Field({}, description="Options passed to the engine as they are.")
 
 
 class ServingSpec(FrozenModel):
@@ -166,9 +187,9 @@ class ServingSpec(FrozenModel):
         "auto", description="Serving container; `auto` decides."
     )
     backend: Backend = Field("auto", description="What runs the model inside LMI; `auto` is its newest vLLM form.")
-    engine_version: str | None = Field(None, description="Container version as the catalog writes it.")
+    engine_version: EngineVersion | None = Field(None, description="Container version as the catalog writes it.")
     image: ImageUri | None = Field(None, description="URI in a private ECR repository to use as it is.")
-    code: str | None = Field(None, description="Folder with `model.py`, `requirements.txt`; relative to the spec.")
+    code: FilePath | None = Field(None, description="Folder with `model.py`, `requirements.txt`; relative to the spec.")
     instance_types: InstanceTypes | None = Field(None, description="The planner chooses among these.")
     overrides: ServingOverrides = ServingOverrides()
 
@@ -179,15 +200,15 @@ class ScalingSpec(FrozenModel):
     min_copies: Copies = Field(1, description="Copies that always run.")
     max_copies: Copies = Field(1, description="Copies at most.")
     target_utilization: Fraction = Field(0.8, description="Share of the knee that a copy is loaded to.")
-    scale_out_cooldown_s: PositiveInt = Field(60, description="Pause after adding copies.")
-    scale_in_cooldown_s: PositiveInt = Field(300, description="Pause after removing copies.")
+    scale_out_cooldown_s: Cooldown = Field(60, description="Pause after adding copies.")
+    scale_in_cooldown_s: Cooldown = Field(300, description="Pause after removing copies.")
 
 
 class EndpointSpec(FrozenModel):
     """One endpoint, as asked for in one environment (overrides merged)."""
 
     name: EndpointName = Field(description="Name of the endpoint; the environment's name is put before it.")
-    description: str = Field("", description="For people.")
+    description: Annotated[str, StringConstraints(max_length=2048)] = Field("", description="For people.")
     model: ModelSpec
     workload: WorkloadSpec
     objective: Literal["cost", "cost_per_token", "latency", "throughput"] = Field(

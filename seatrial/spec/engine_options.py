@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt, StringConstraints
+from pydantic import Field, StringConstraints
 
+from seatrial.bounds import MOST_IN_FLIGHT, MOST_TOKENS
 from seatrial.model import FrozenModel
 
 Backend = Literal["auto", "vllm", "vllm-rolling", "lmi-dist", "trtllm", "neuronx", "deepspeed", "python"]
 KvCacheDtype = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
 OutputFormat = Literal["json", "jsonlines", "sse", "json_chat", "jsonlines_chat", "sse_chat"]
 DraftMethod = Literal["draft_model", "ngram", "eagle", "eagle3", "medusa"]
-Factor = Annotated[float, Field(gt=0)]
+Factor = Annotated[float, Field(gt=0, le=10**12)]
+Count = Annotated[int, Field(gt=0, le=MOST_IN_FLIGHT)]
 AdapterText = Annotated[str, StringConstraints(pattern=r"^[^=@,\s]+$")]
 
 
@@ -26,9 +28,9 @@ class Adapter(FrozenModel):
 class Lora(FrozenModel):
     """LoRA adapters beside the base model."""
 
-    max_adapters: PositiveInt | None = Field(None, description="Adapters in one batch.")
-    max_rank: PositiveInt | None = Field(None, description="Highest rank that is accepted.")
-    max_cpu_adapters: PositiveInt | None = Field(None, description="Adapters kept in host memory.")
+    max_adapters: Count | None = Field(None, description="Adapters in one batch.")
+    max_rank: Count | None = Field(None, description="Highest rank that is accepted.")
+    max_cpu_adapters: Count | None = Field(None, description="Adapters kept in host memory.")
     fully_sharded: bool | None = Field(None, description="The adapters' own matrices are sharded too.")
     adapters: Annotated[tuple[Adapter, ...], Field(min_length=1)] | None = Field(
         None, description="Adapters loaded at start."
@@ -42,12 +44,16 @@ class RopeScaling(FrozenModel):
         None, description="The method, as the model's `config.json` names it."
     )
     factor: Factor | None = Field(None, description="Stretched length over trained length.")
-    original_max_position_embeddings: PositiveInt | None = Field(None, description="Trained length, in tokens.")
+    original_max_position_embeddings: Annotated[int, Field(gt=0, le=MOST_TOKENS)] | None = Field(
+        None, description="Trained length, in tokens."
+    )
     theta: Factor | None = Field(None, description="Base of the rotation.")
 
 
 class DynamicBatching(FrozenModel):
     """Requests that wait for each other and run to the end together."""
 
-    batch_size: PositiveInt = Field(description="Requests of one batch.")
-    max_delay_ms: PositiveInt | None = Field(None, description="Longest wait for a fuller batch.")
+    batch_size: Count = Field(description="Requests of one batch.")
+    max_delay_ms: Annotated[int, Field(gt=0, le=3_600_000)] | None = Field(
+        None, description="Longest wait for a fuller batch."
+    )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, StringConstraints
+from pydantic import Field, StringConstraints
 
 from seatrial.model import FrozenModel
 from seatrial.spec import shapes
-from seatrial.spec.endpoint import Copies, InstanceTypes
+from seatrial.spec.endpoint import Copies, InstanceTypes, Usd
 
 EMBEDDED_ACCOUNT = "000000000000"
 """The account of the embedded AWS; it is nobody's on the real one."""
@@ -18,6 +18,9 @@ Region = Annotated[str, StringConstraints(pattern=shapes.REGION)]
 EnvironmentName = Annotated[str, StringConstraints(pattern=shapes.ENVIRONMENT_NAME, max_length=16)]
 SubnetId = Annotated[str, StringConstraints(pattern=shapes.SUBNET_ID)]
 SecurityGroupId = Annotated[str, StringConstraints(pattern=shapes.SECURITY_GROUP_ID)]
+TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
+TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
+MOST_TAGS = 50  # of a stack and of each resource
 KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
 
 
@@ -25,7 +28,7 @@ class GuardRails(FrozenModel):
     """What no endpoint of this environment may exceed."""
 
     instance_types: InstanceTypes | None = Field(None, description="Only these instance types.")
-    usd_per_hour: PositiveFloat | None = Field(None, description="At most this cost of one endpoint per hour.")
+    usd_per_hour: Usd | None = Field(None, description="At most this cost of one endpoint per hour.")
     max_copies: Copies | None = Field(None, description="At most this many copies.")
 
 
@@ -47,7 +50,9 @@ class EnvironmentSpec(FrozenModel):
     network: Network = Network()
     kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results; left out, one is made.")
     removal: Literal["destroy", "retain"] = Field("retain", description="What becomes of results on deletion.")
-    tags: dict[str, str] = Field({}, description="Tags of every resource.")
+    tags: Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)] = Field(
+        {}, description="Tags of every resource."
+    )
 
     @property
     def is_embedded(self) -> bool:

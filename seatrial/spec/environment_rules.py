@@ -31,6 +31,16 @@ def network_problems(document: Document) -> Iterator[Problem]:
         )
 
 
+def tag_problems(document: Document) -> Iterator[Problem]:
+    """Yield the tags that AWS keeps for itself."""
+    tags = document.data.get("tags")
+    for key in tags if isinstance(tags, dict) else ():
+        if key.lower().startswith("aws:"):
+            path = ("tags", key)
+            message = f"the key {key} begins with aws:, which AWS keeps for itself"
+            yield Problem(document.where(path), document.field(path), "SEA107", message, "name it otherwise")
+
+
 def region_problems(environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:
     """Yield a region where inference components can't be deployed."""
     known = availability()

@@ -11,10 +11,11 @@ from pydantic import ValidationError
 from seatrial.errors import Problem, SpecError
 from seatrial.model import FrozenModel
 from seatrial.spec.calibration import calibration_document
+from seatrial.spec.characters import character_problems
 from seatrial.spec.contradictions import contradictions
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
-from seatrial.spec.environment_rules import network_problems, region_problems
+from seatrial.spec.environment_rules import network_problems, region_problems, tag_problems
 from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.guard_rails import guard_rail_problems
 from seatrial.spec.merge import OVERRIDES, Document, merge_environment
@@ -78,7 +79,7 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
         SpecError: With every problem of both files and of the calibration.
     """
     source = read_source(path)
-    problems = [*source.problems, *secret_problems(source)]
+    problems = [*source.problems, *secret_problems(source), *character_problems(source)]
     problems += _unknown_overrides(source, environments)
     place, place_document, found = _read_environment(environments, environment)
     problems += found
@@ -136,12 +137,12 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     source = read_source(file)
     document = merge_environment(source, None)
     spec, problems = _validate(EnvironmentSpec, document) if source.data else (None, [])
-    problems += network_problems(document)
+    problems += [*network_problems(document), *tag_problems(document)]
     problems += region_problems(spec, document) if spec is not None else ()
     if spec is not None and spec.name != name:
         message = f"the name {spec.name} differs from the file's, {name}"
         problems.append(Problem(document.where(("name",)), "name", "SEA108", message, f"write `name: {name}`"))
-    return spec, document, [*source.problems, *secret_problems(source), *problems]
+    return spec, document, [*source.problems, *secret_problems(source), *character_problems(source), *problems]
 
 
 def _validate(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from seatrial.errors import Problem
 from seatrial.secrets import MASK, credentials, holds_credential, redacted
-from seatrial.spec.source import dotted
+from seatrial.spec.source import dotted, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seatrial.spec.source import FieldPath, Source, Yaml
+    from seatrial.spec.source import Source
 
 _MESSAGE = "this looks like a credential in plain text"
 _SHORTEST = 6  # a shorter value is hidden by no search: it stands in other words too
@@ -21,7 +21,7 @@ _HINT = "store it in Secrets Manager and give model.hub_token_secret; revoke thi
 
 def secret_problems(source: Source) -> Iterator[Problem]:
     """Yield each field whose name or value holds a credential, those of every environment's overrides included."""
-    for path, name, text in _texts(source.data, ()):
+    for path, name, text in texts(source.data):
         if holds_credential(text, name=name):
             where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
             yield Problem(where, dotted(path), "SEA113", _MESSAGE, _HINT)
@@ -29,7 +29,7 @@ def secret_problems(source: Source) -> Iterator[Problem]:
 
 def secret_values(source: Source) -> tuple[str, ...]:
     """Return the credentials of a file that only the name of their field tells, the longest first."""
-    spans = ((text, one) for _, name, text in _texts(source.data, ()) for one in credentials(text, name=name))
+    spans = ((text, one) for _, name, text in texts(source.data) for one in credentials(text, name=name))
     found = {text[one.start : one.end] for text, one in spans if one.end - one.start >= _SHORTEST}
     return tuple(sorted(found, key=len, reverse=True))
 
@@ -55,20 +55,3 @@ def without_secrets(problems: Iterable[Problem], secrets: Iterable[str] = ()) ->
             message=shown(problem.message),
             hint=redacted(problem.hint),
         )
-
-
-def _texts(node: Yaml, path: FieldPath) -> Iterator[tuple[FieldPath, str, str]]:
-    """Yield every text with its path and the name of its field, names themselves included."""
-    if isinstance(node, str | int | float) and not isinstance(node, bool):
-        yield path, next((str(name) for name in reversed(path) if isinstance(name, str)), ""), str(node)
-    elif isinstance(node, dict):
-        for key, value in node.items():
-            yield (*path, key), "", key
-            yield from _texts(value, (*path, key))
-    elif isinstance(node, list):
-        for index, value in enumerate(node):
-            option = node[index - 1] if index else None  # as in ["--api-key", "…"]
-            if isinstance(value, str) and isinstance(option, str) and option.startswith("-"):
-                yield (*path, index), option, value
-            else:
-                yield from _texts(value, (*path, index))

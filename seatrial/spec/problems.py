@@ -36,7 +36,7 @@ def validation_problems(error: ValidationError, model: type[FrozenModel], docume
 
 def _written_path(loc: tuple[int | str, ...]) -> FieldPath:
     """Drop the names of union members that pydantic puts into a location."""
-    return tuple(part for part in loc if isinstance(part, int) or part not in ("str", "int", "float", "bool"))
+    return tuple(part for part in loc if isinstance(part, int) or part not in ("str", "int", "float", "bool", "[key]"))
 
 
 def _explain(found: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> tuple[str, str, str]:

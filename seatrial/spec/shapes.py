@@ -16,6 +16,16 @@ SECRET_NAME = (
     r"^([A-Za-z0-9/_+=.@-]{1,512}|"  # noqa: S105 (the form of a name, no secret)
     r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,519})$"
 )
+_HUB_WORD = r"[A-Za-z0-9_]+((-|\.|-\.|\.-)[A-Za-z0-9_]+)*"
+HUB_ID = (
+    rf"^({_HUB_WORD}/)?{_HUB_WORD}$"  # huggingface_hub's validate_repo_id: neither `--` nor `..`, no sign at an end
+)
+REVISION = r"^[A-Za-z0-9_][A-Za-z0-9_.+/-]*$"
+JUMPSTART_ID = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
+MODEL_PATH = r"^(s3://|/)?[A-Za-z0-9_][A-Za-z0-9_./-]*$"
+ENGINE_VERSION = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
+OPTION_NAME = r"^[A-Za-z][A-Za-z0-9_]*$"
+TAG_TEXT = r"^[\w .:/=+@-]*$"  # letters and digits of every language, and what AWS allows beside them
 ACCOUNT = r"^[0-9]{12}$"
 REGION = r"^[a-z]{2,}(-[a-z]+)+-[0-9]$"
 SUBNET_ID = r"^subnet-[0-9a-z]+$"
@@ -32,6 +42,13 @@ HINTS = MappingProxyType(
         MODEL_URI: "as in s3://bucket/model/, with the final slash, or s3://bucket/model.tar.gz",
         IMAGE_URI: "write it as ACCOUNT.dkr.ecr.REGION.amazonaws.com/REPOSITORY:TAG",
         SECRET_NAME: "a name as in my/token, or the whole ARN: arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+        HUB_ID: "as in meta-llama/Llama-2-7b-chat-hf: letters, digits and _, with single - or . between them",
+        REVISION: "a commit, a tag or a branch, as in 4f2b1e0 or refs/pr/2",
+        JUMPSTART_ID: "as in meta-textgeneration-llama-2-7b",
+        MODEL_PATH: "a hub id, a path in the container or an S3 URI: org/draft, /opt/ml/model/draft",
+        ENGINE_VERSION: "as `seatrial images list` writes it",
+        OPTION_NAME: "letters, digits and underscores, without `option.`",
+        TAG_TEXT: "letters, digits, spaces and _ . : / = + - @",
         ACCOUNT: "twelve digits in quotes",
         REGION: "as in us-east-1",
         SUBNET_ID: "as in subnet-0a1b2c3d",

@@ -222,3 +222,23 @@ def dotted(path: FieldPath) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def texts(node: Yaml, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str, str]]:
+    """Yield every text and number with its path and the name of its field; names themselves too: they have no name.
+
+    An item of a list has the name of the list, or of the option before it, as in `["--api-key", "…"]`.
+    """
+    if isinstance(node, str | int | float) and not isinstance(node, bool):
+        yield path, next((str(name) for name in reversed(path) if isinstance(name, str)), ""), str(node)
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            yield (*path, key), "", key
+            yield from texts(value, (*path, key))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            option = node[index - 1] if index else None
+            if isinstance(value, str) and isinstance(option, str) and option.startswith("-"):
+                yield (*path, index), option, value
+            else:
+                yield from texts(value, (*path, index))

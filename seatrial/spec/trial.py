@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field
 
+from seatrial.bounds import MOST_REQUESTS, MOST_TOKENS, MOST_USD
 from seatrial.model import FrozenModel
 
 LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resource; the rest is for proof and clean-up
 Level = Annotated[int, Field(ge=1, le=4096)]
-Count = Annotated[int, Field(ge=0)]
+Requests = Annotated[int, Field(ge=0, le=MOST_REQUESTS)]
+Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+Positive = Annotated[int, Field(gt=0, le=MOST_REQUESTS)]
 
 
 class TrialSpec(FrozenModel):
@@ -31,10 +34,10 @@ class TrialSpec(FrozenModel):
     ramp_per_concurrency: Annotated[int, Field(ge=0, le=10)] = Field(
         1, description="First requests of a level, times its concurrency, that fill the batch and are not measured."
     )
-    requests_per_concurrency: PositiveInt = Field(
+    requests_per_concurrency: Positive = Field(
         3, description="Measured requests of a level at least, times its concurrency."
     )
-    max_requests_per_concurrency: PositiveInt | None = Field(
+    max_requests_per_concurrency: Positive | None = Field(
         None,
         description="Measured requests of a level at most, times its concurrency, where `precision` wants more; left "
         "out, twice `requests_per_concurrency`.",
@@ -42,13 +45,15 @@ class TrialSpec(FrozenModel):
     precision: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.05, description="Half the 95 % interval of the median end-to-end latency, over it, that is narrow enough."
     )
-    warmup_requests: Count = Field(2, description="Requests before the first level.")
-    shared_prefix_tokens: Count = Field(0, description="First tokens of a prompt that other prompts share.")
-    prefix_groups: PositiveInt = Field(1, description="Different shared beginnings.")
+    warmup_requests: Requests = Field(2, description="Requests before the first level.")
+    shared_prefix_tokens: Tokens = Field(0, description="First tokens of a prompt that other prompts share.")
+    prefix_groups: Positive = Field(1, description="Different shared beginnings.")
     budget_minutes: Annotated[float, Field(gt=0, le=LONGEST_BUDGET_MINUTES)] = Field(
         10, description="The trial ends after this."
     )
-    budget_usd: PositiveFloat | None = Field(None, description="The trial ends before its copies cost more than this.")
+    budget_usd: Annotated[float, Field(gt=0, le=MOST_USD)] | None = Field(
+        None, description="The trial ends before its copies cost more than this."
+    )
     request_timeout_s: Annotated[float, Field(gt=0, le=480)] = Field(60, description="A request ends after this.")
     stall_timeout_s: Annotated[float, Field(gt=0, le=480)] | None = Field(
         None, description="A stream that is silent for so long has failed; none waits for `request_timeout_s`."

@@ -18,7 +18,7 @@ def test_every_page_is_current() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        "| `input_tokens` | whole number | **required** | above 0 | Prompt length of a request, in tokens. |",
+        "| `requests_per_second` | number | none | above 0; at most 1000000 | Requests per second at peak. |",
         "| `error_rate` | number | `0.01` | at least 0; below 1 | At most this share of requests fails. |",
         "| `mode` | `rollback` or `report` or `off` | `rollback` |  | What a failed trial does. |",
         "| `tags` | mapping of names to text | empty |  | Tags of every resource. |",

@@ -24,6 +24,7 @@ from seatrial.local.engine.llama import Llama
 from seatrial.local.engine.weights import weights_file
 from seatrial.local.loopback import HOST, LIMIT_BYTES, TOKEN_VARIABLE
 from seatrial.local.paths import cache_dir
+from seatrial.printable import printable
 
 if TYPE_CHECKING:
     from seatrial.local.engine.settings import EngineSettings
@@ -48,7 +49,7 @@ def main() -> int:
     try:
         settings = read_settings(arguments.image, os.environ, arguments.model_dir)
     except LocalError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{printable(str(error))}\n")
         return 1
     _say(f"engine: {ENGINE_NAME}")
     _say(f"configuration: {settings}")

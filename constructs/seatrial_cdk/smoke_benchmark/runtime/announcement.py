@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from seatrial.printable import printable
 from seatrial.secrets import redacted
 from seatrial_cdk.smoke_benchmark.runtime.attributes import headline
 from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError, calling
@@ -73,7 +74,7 @@ def result_detail(result: TrialResult, *, endpoint_name: str, result_uri: str, r
         "endpointName": endpoint_name,
         "planDigest": result.request.plan_digest,
         "verdict": result.verdict.status,
-        "because": redacted(result.verdict.because),
+        "because": printable(redacted(result.verdict.because)),
         "kneeConcurrencyPerCopy": headline(result).knee,
         "resultUri": result_uri,
         "reportUri": report_uri,
@@ -92,7 +93,7 @@ def error_detail(message: str, *, request: str, endpoint_name: str, plan_digest:
         "endpointName": endpoint_name,
         "planDigest": plan_digest,
         "verdict": "error",
-        "because": message,
+        "because": printable(message),
         "kneeConcurrencyPerCopy": None,
         "resultUri": result_uri,
         "reportUri": None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.bench.result import TrialResult
 from seatrial.errors import BenchError
+from seatrial.printable import printable
 from seatrial.secrets import redacted
 from seatrial_cdk.smoke_benchmark.runtime.attributes import UNKNOWN, measured_attributes, unmeasured_attributes
 from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
@@ -40,7 +41,7 @@ class TrialNotPassedError(Exception):
     """
 
     def __init__(self, why: str, where: str) -> None:
-        why = redacted(why)
+        why = printable(redacted(why))
         whole = len(why) <= MAX_REASON_CHARACTERS
         super().__init__(f"{why if whole else f'{why[: MAX_REASON_CHARACTERS - 1]}…'} ({where})")
 

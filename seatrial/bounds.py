@@ -1,0 +1,35 @@
+"""What a number of a trial may be at most, and an objective's bound: the same in YAML and on a command line.
+
+Bounds against slips of the hand and against numbers that no machine can work with: far beyond what anybody serves.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+MOST_TOKENS = 10_000_000
+"""Of a prompt or an answer: the longest context that any model announces (Llama 4 Scout, model card of 2025-04)."""
+MOST_IN_FLIGHT = 65_536
+"""Sequences, requests, connections at once: as many as one address has ports."""
+MOST_REQUESTS = 1_000_000
+"""Of a level; of requests per second likewise."""
+MOST_WORKERS = 1_024
+MOST_SECONDS = 86_400
+LONGEST_LATENCY_MS = 86_400_000
+MOST_TOK_S = 1_000_000_000
+MOST_USD = 1_000_000_000
+
+
+def wrong_objective(metric: str, bound: float) -> str:
+    """Say why no objective on a metric can have this bound; empty when it can, or isn't a finite number.
+
+    Args:
+        metric: `error_rate` (a share), `output_tok_s`, or a latency in ms.
+        bound: Its bound.
+    """
+    if not isfinite(bound):
+        return ""
+    if metric == "error_rate":
+        return "" if 0 <= bound < 1 else f"{bound:g} is not a share of requests, from 0 and below 1"
+    unit, most = ("tokens/s", MOST_TOK_S) if metric == "output_tok_s" else ("ms", LONGEST_LATENCY_MS)
+    return "" if 0 < bound <= most else f"{bound:g} is not above 0 and at most {most:,.0f} {unit}"
