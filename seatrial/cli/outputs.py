@@ -39,7 +39,7 @@ def spec_inputs(spec: Path | None, environments: Path | None, environment: str |
     """Return the files that an endpoint is loaded from."""
     if spec is None:
         return {}
-    from seatrial.plan.lock import lock_path
+    from seatrial.plan.lock_path import lock_path
     from seatrial.spec.calibration import calibration_path
 
     named = None if environments is None or environment is None else environments / f"{environment}.yaml"

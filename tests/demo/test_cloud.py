@@ -40,9 +40,15 @@ def cloud() -> Iterator[Cloud]:
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
     try:
-        yield Cloud(
-            lifecycle.LocalAws(endpoint_url=url, region="us-east-1", account="000000000000", pid=1), "us-east-1"
+        local = lifecycle.LocalAws(
+            endpoint_url=url,
+            region="us-east-1",
+            account="000000000000",
+            pid=1,
+            access_key_id="AKIAOFTHISSTART",
+            secret_access_key="the-secret",
         )
+        yield Cloud(local, "us-east-1")
     finally:
         server.shutdown()
         thread.join()

@@ -68,10 +68,16 @@ def test_a_page_of_another_origin_can_do_nothing(
     ran = tmp_path / "ran"
     functions, url = boto3.client("lambda"), laptop.local.endpoint_url
     mine = f"mine-{mode}"
-    functions.create_function(**(asked(mine, b"") | {"Code": {"ZipFile": function_that_writes(ran)}}))
+    functions.create_function(
+        FunctionName=mine,
+        Runtime="python3.12",
+        Role=ROLE,
+        Handler="index.handler",
+        Code={"ZipFile": function_that_writes(ran)},
+    )
     evil = json.dumps(asked("evil", function_that_writes(tmp_path / "evil")))
     (port,) = laptop.ports(chat)
-    requests = [
+    requests: list[dict[str, object]] = [
         {"url": f"{url}/2015-03-31/functions", "method": "POST", "headers": AS_TEXT, "body": evil},
         {"url": f"{url}/2015-03-31/functions/evil/invocations", "method": "POST", "headers": AS_TEXT, "body": "{}"},
         {"url": f"{url}/2015-03-31/functions/{mine}/invocations", "method": "POST", "headers": AS_TEXT, "body": "{}"},

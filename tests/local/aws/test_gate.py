@@ -160,7 +160,7 @@ def presigned(expires_s: int, *, key: tuple[str, str] = ("AKIAOFTHISSTART", "the
     request = AWSRequest("GET", f"http://127.0.0.1:{PROCESS.port}/bucket/key")
     S3SigV4QueryAuth(Credentials(*key), "s3", "us-east-1", expires=expires_s).add_auth(request)
     parts = urlsplit(request.url)
-    return f"{parts.path}?{parts.query}"
+    return f"{parts.path!s}?{parts.query!s}"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_websocket_is_refused() -> None:
     async def behind(*_: object) -> None:
         raise AssertionError("it was let in")
 
-    asyncio.run(Gate(PROCESS, behind)({"type": "websocket", "path": "/", "headers": []}, receive, send))  # type: ignore[arg-type]  # a coroutine
+    asyncio.run(Gate(PROCESS, behind)({"type": "websocket", "path": "/", "headers": []}, receive, send))
     assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
@@ -275,7 +275,7 @@ class TestOnTheWire:
 
     def test_no_answer_invites_a_page(self, laptop: Laptop) -> None:
         headers = signed_for(laptop, method="GET", service="s3", body=b"")
-        status, _, names = self.ask(laptop, "GET", "/", **headers)
+        status, _, names = self.ask(laptop, "GET", "/", b"", **headers)
         assert status == 200
         assert [name for name in names if name.startswith("access-control-")] == []
 
