@@ -83,7 +83,7 @@ def test_what_workers_saw_of_a_level_that_was_cut_is_told_together(fleet: Fleet)
     fleet.store.write(f"{ROUND}/0/tally-0.json", tally(records(48)[::4]).to_json())
     hung = Unmeasured(
         occasion="level",
-        concurrency=16,
+        concurrency=8,
         sent=4,
         succeeded=0,
         errors={"unanswered": 4},
@@ -96,4 +96,4 @@ def test_what_workers_saw_of_a_level_that_was_cut_is_told_together(fleet: Fleet)
     step(replace(fleet, now_s=lambda: 1620.0), "absorb", position)
     (seen,) = fleet.round(1).progress().unmeasured
     assert (seen.sent, seen.succeeded, seen.errors) == (12 + 12, 11, {"unanswered": 12, "throttled": 1})
-    assert (seen.concurrency, seen.longest_wait_s, seen.because) == (16, 600.0, "the time of 4 workers was over")
+    assert (seen.concurrency, seen.longest_wait_s, seen.because) == (8, 600.0, "the time of 4 workers was over")

@@ -54,8 +54,10 @@ def error_document(error: Exception, *, late: bool) -> str:
 
     Of a share that was cut, it holds what was seen.
     """
-    seen = write_document(error.seen) if isinstance(error, CutShareError) else ""
-    return json.dumps({"error": str(error) or repr(error), "late": late, "seen": seen})
+    told: dict[str, object] = {"error": str(error) or repr(error), "late": late}
+    if isinstance(error, CutShareError):
+        told["seen"] = write_document(error.seen)
+    return json.dumps(told)
 
 
 def _seen(text: str) -> Unmeasured:
