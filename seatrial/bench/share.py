@@ -11,20 +11,31 @@ from seatrial.bench.crew import CrewOrder, load
 from seatrial.bench.level_size import level_size
 from seatrial.bench.schedule import offered_per_s, schedule
 from seatrial.bench.tally import tally_of
+from seatrial.bench.unmeasured import unmeasured_of
 from seatrial.bench.wave import Wave
-from seatrial.errors import BenchError
+from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from seatrial.bench.progress import TrialProgress
+    from seatrial.bench.record import RequestRecord
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.tally import LevelTally
     from seatrial.bench.tools import Tools
+    from seatrial.bench.unmeasured import Unmeasured
 
 LATE_START_S = 0.25
 """A worker whose connections were open so long after the common start didn't load beside the others."""
 BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
+
+
+class CutShareError(BenchError):
+    """A share was cut before it was over; `seen` is what was seen of it."""
+
+    def __init__(self, problems: Iterable[Problem], seen: Unmeasured) -> None:
+        super().__init__(problems)
+        self.seen = seen
 
 
 class LateStartError(BenchError):
@@ -137,7 +148,8 @@ def load_share(
 
     Raises:
         LateStartError: SEA507, it came too late for the common start, or its connections did.
-        BenchError: SEA507, the share was stopped or cut short.
+        CutShareError: SEA507, the share was cut short.
+        BenchError: SEA507, the share was stopped.
     """
     _check_start(order, tools.wall_clock().timestamp() - order.start_at_epoch_s, 0.0)
     wave = _wave(request, order, tools, should_stop)
@@ -152,8 +164,10 @@ def load_share(
     crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
     crew = load(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)
     _check_start(order, crew.started_s - (wave.start_s or crew.started_s), LATE_START_S)
-    if problem := crew.stopped_because or _cut(crew_cut=crew.cut, done=len(crew.records), order=order):
-        raise BenchError.of("SEA507", problem)
+    if crew.stopped_because:
+        raise BenchError.of("SEA507", crew.stopped_because)
+    if crew.cut:
+        raise _cut(request, order, crew.records, done=len(crew.over))
     return tally_of(
         crew.records,
         concurrency=order.concurrency,
@@ -191,7 +205,9 @@ def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: Callable
     )
 
 
-def _cut(*, crew_cut: bool, done: int, order: ShareOrder) -> str:
-    if not crew_cut:
-        return ""
-    return f"the budget ended before worker {order.worker} was done ({done} of {order.requests} requests were over)"
+def _cut(request: TrialRequest, order: ShareOrder, records: Sequence[RequestRecord], *, done: int) -> CutShareError:
+    over = f"({done} of {order.requests} requests were over)"
+    message = f"the budget ended before worker {order.worker} was done {over}"
+    offered = None if order.due_s is None else offered_per_s(request.load, order.due_s)
+    seen = unmeasured_of(records, "level", concurrency=order.concurrency, offered_requests_per_s=offered)
+    return CutShareError([Problem("", "", "SEA507", message)], seen)

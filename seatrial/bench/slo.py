@@ -123,18 +123,15 @@ def _preface(gate_concurrency: int, cut: Unmeasured | None) -> str:
 def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate) -> Verdict:
     """Return the verdict as `fail` where more of a level's requests failed than the gate lets: which, and how many.
 
-    A level that the client limited proves nothing; that nothing succeeded, a verdict that fails has said already.
+    A request that failed has failed, though the client was the limit. That nothing succeeded, a verdict that fails has
+    said already.
     """
     most, up_to = gate.max_error_rate, gate.max_error_rate_up_to
     if most is None:
         return verdict
     told = verdict.status == "fail"
     asked = [level for level in levels if up_to is None or _is_open(level) or level.concurrency <= up_to]
-    failing = [
-        _failing(level, most)
-        for level in asked
-        if level.valid and level.error_rate > most and (level.succeeded or not told)
-    ]
+    failing = [_failing(level, most) for level in asked if level.error_rate > most and (level.succeeded or not told)]
     if not failing:
         return verdict
     before = (verdict.because,) if told else ()

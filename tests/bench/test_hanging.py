@@ -15,6 +15,9 @@ from seatrial.bench.request import Gate, Target, Workload
 from seatrial.bench.result import TrialResult
 from seatrial.bench.tools import Tools
 from seatrial.bench.trial import run_trial
+from seatrial.report import render_html, render_markdown
+from seatrial_cdk.smoke_benchmark.runtime.evidence import evidence
+from seatrial_cdk.smoke_benchmark.runtime.short_report import short_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -153,3 +156,13 @@ def test_a_hang_that_loaders_in_several_processes_see_is_told_once(tried: Callab
     result = tried(silent, well=5, load=replace(LOAD, request_timeout_s=30.0, budget_s=1.5, workers=2))
     (cut,) = [seen for seen in result.unmeasured if seen.occasion == "level"]
     assert (cut.concurrency, cut.sent, cut.errors) == (2, 2, {"unanswered": 2})
+
+
+def test_reports_show_what_was_seen_outside_of_the_measured_levels(tried: Callable[..., TrialResult]) -> None:
+    result = tried(silent, well=5, load=replace(LOAD, request_timeout_s=30.0, budget_s=1.0))
+    page, text = render_html(result, None), render_markdown(result, None)
+    assert all("no complete answer when the time was over" in rendered for rendered in (page, text))
+    assert "| concurrency 2 per copy | unanswered | 2 | 2 | " in text
+    told = [line for line in evidence(result) if line.startswith("not measured: ")]
+    assert [line.partition(" requests were")[0] for line in told] == ["not measured: concurrency 2 per copy: 0 of 2"]
+    assert told[0].replace("not measured", "- not measured", 1) in short_report(result, "s3://results/1.json")

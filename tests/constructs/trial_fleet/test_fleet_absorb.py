@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.progress import TrialProgress
+from seatrial.bench.share import CutShareError
+from seatrial.bench.unmeasured import Unmeasured
+from seatrial.errors import Problem
 from seatrial_cdk.smoke_benchmark.runtime.fleet_tallies import LateStartError, ShareLostError, error_document
 from tests.constructs.trial_fleet.fleet_records import records, tally
 from tests.constructs.trial_fleet.written_course import ROUND, WrittenCourse, step
@@ -72,3 +75,25 @@ def test_a_level_that_the_budget_cut_ends_the_measurement_and_not_the_trial(flee
     assert fleet.round(1).progress().stopped_because == (
         "the time for concurrency 16 per copy was over: 1 of 4 workers could not load their share: worker 0: no share"
     )
+
+
+def test_what_workers_saw_of_a_level_that_was_cut_is_told_together(fleet: Fleet) -> None:
+    """One share was over; three workers' requests hang until the time is over."""
+    position = step(fleet, "choose", step(fleet, "begin"))
+    fleet.store.write(f"{ROUND}/0/tally-0.json", tally(records(48)[::4]).to_json())
+    hung = Unmeasured(
+        occasion="level",
+        concurrency=8,
+        sent=4,
+        succeeded=0,
+        errors={"unanswered": 4},
+        first_errors=("unanswered: no complete answer when the time was over",),
+        longest_wait_s=600.0,
+    )
+    for worker in range(1, 4):
+        cut = CutShareError([Problem("", "", "SEA507", "the budget ended")], hung)
+        fleet.store.write(f"{ROUND}/0/tally-{worker}.json", error_document(cut, late=False))
+    step(replace(fleet, now_s=lambda: 1620.0), "absorb", position)
+    (seen,) = fleet.round(1).progress().unmeasured
+    assert (seen.sent, seen.succeeded, seen.errors) == (12 + 12, 11, {"unanswered": 12, "throttled": 1})
+    assert (seen.concurrency, seen.longest_wait_s, seen.because) == (8, 600.0, "the time of 4 workers was over")

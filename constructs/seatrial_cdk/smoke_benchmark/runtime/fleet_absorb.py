@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.share import BARRIER_S
+from seatrial.bench.unmeasured import merged_unmeasured
 from seatrial_cdk.smoke_benchmark.runtime.fleet_calls import position
 from seatrial_cdk.smoke_benchmark.runtime.fleet_tallies import LateStartError, ShareLostError, merged_tally
 
@@ -44,9 +45,12 @@ def absorb(fleet: Fleet, number: int, *, workers: int, barrier_s: float) -> Posi
     except ShareLostError as lost:
         if fleet.now_s() < shares[0].deadline_epoch_s:
             raise
+        seen = [told for told in lost.seen if told.sent]
+        because = f"the time of {len(shares)} workers was over"
         cut = replace(
             progress,
             sent=sent,
+            unmeasured=(*progress.unmeasured, *([merged_unmeasured(seen, because=because)] if seen else [])),
             stopped_because=f"the time for concurrency {shares[0].concurrency} per copy was over: {lost}",
         )
         this.next.write_progress(cut)
