@@ -93,7 +93,7 @@ def _compared(objective: Objective, measured: float) -> str:
 def _unproven(objective: Objective, measured: float) -> str:
     missed = "to exceed" if objective.sense == "at_most" else "to be below"
     relation = "to be within" if is_met(measured, objective) else missed
-    value, bound = _pair(measured, objective)
+    value, bound = _written(measured, objective), _written(objective.bound, objective)
     return f"{_name(objective)} {value} is not proven {relation} {bound}"
 
 
