@@ -28,6 +28,7 @@ import binascii
 import re
 from base64 import b64decode
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Literal
@@ -184,6 +185,7 @@ FORMS = (
     ),
 )
 _COMBINED = re.compile("|".join(f"(?P<f{number}>{form.pattern})" for number, form in enumerate(FORMS)))
+_SHORTEST_FORM = 15  # characters: `xoxb-` and ten more
 _NEEDLES = tuple(chain.from_iterable(form.needles for form in FORMS))
 
 
@@ -269,7 +271,7 @@ _FILLED = re.compile(r"[xX*._0-]*")
 
 
 def _by_form(text: str) -> Iterator[Credential]:
-    if not any(needle in text for needle in _NEEDLES):
+    if len(text) < _SHORTEST_FORM or not any(map(text.__contains__, _NEEDLES)):
         return
     for found in _COMBINED.finditer(text):
         form = FORMS[int((found.lastgroup or "f0")[1:])]
@@ -320,6 +322,8 @@ def _by_place(text: str) -> Iterator[Credential]:
         yield from _where(_AT, text, "a password in a URL", _is_value)
     if "=" in text and ("ig" in text or "IG" in text or "Security-Token" in text):
         yield from _where(_SIGNED, text, "the signature of a URL", _is_value)
+    if " " not in text and "\t" not in text:
+        return
     lower = text.lower()
     if "bearer" in lower or "authorization" in lower:
         yield from _where(_HEADER, text, "an Authorization header", _proves)
@@ -427,6 +431,7 @@ _BEHIND = re.compile(r"(?:[_\-. ]*(?:value|plaintext|plain|\d+))+$", re.IGNORECA
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 
 
+@lru_cache(maxsize=1024)  # configurations share their names
 def _says_secret(name: str) -> Says:
     """Return whether the name of a field says that its value is secret, in snake, kebab or camel case."""
     flat = _SEPARATORS.sub("", _BEHIND.sub("", name)).lower()
@@ -472,10 +477,10 @@ _LEAST_MIXED = 6
 
 def _by_name(text: str) -> Iterator[Credential]:
     """Yield what stands behind a name that says that it is secret, in any text: JSON, YAML, code, a log."""
-    for found in _NAMED.finditer(_lower(text)):
+    for found in _NAMED.finditer(_lower(text)) if ":" in text or "=" in text else ():
         name = _NAME.search(text, max(0, found.start() - _LONGEST_NAME), found.end("noun"))
         yield from _behind(text, found, name[0] if name else "", name.start() if name else 0)
-    if "-" in text:
+    if "-" in text and any(map(text.__contains__, " ,\t")):
         for found in _FLAG.finditer(text):
             yield from _behind(text, found, found["noun"], found.start())
 

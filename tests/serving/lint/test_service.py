@@ -100,6 +100,25 @@ class TestSecrets:
     def test_a_reference_passes(self, value: str) -> None:
         assert said("SEA330", f"{TGI}HF_TOKEN={value}", name="a.env") == []
 
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            ("DB_PASSWD", "swordfish"),
+            ("API_KEY", "sk-proj-" + "a1B2" * 8),
+            ("SM_VLLM_HF_OVERRIDES", '{"password": "swordfish"}'),
+            ("PROXY", "https://user:swordfish@proxy:8080"),
+            (TOKEN, "1"),
+        ],
+    )
+    def test_lint_knows_what_specs_refuse(self, key: str, value: str) -> None:
+        report = lint(read_bytes(f"{TGI}{key}={value}\n".encode(), "a.env"))
+        assert [one.rule for one in report.findings if one.line == 4 and one.rule == "SEA330"] == ["SEA330"]
+        assert not any(secret in repr(report) for secret in ("swordfish", "a1B2" * 8))
+
+    @pytest.mark.parametrize("entry", ["PAD_TOKEN=</s>", "API_KEY=EMPTY", "MAX_TOKENS=512", "HF_TOKEN={{token}}"])
+    def test_what_specs_take_lint_takes_too(self, entry: str) -> None:
+        assert said("SEA330", f"{TGI}{entry}", name="a.env") == []
+
     @pytest.mark.parametrize("value", [f"<{TOKEN}>", f"${{HF_TOKEN:-{TOKEN}}}"])
     def test_a_token_within_what_looks_like_a_reference_is_told(self, value: str) -> None:
         assert len(said("SEA330", f"{TGI}HF_TOKEN={value}", name="a.env")) == 1
