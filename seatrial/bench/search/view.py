@@ -22,15 +22,17 @@ VOID_MARGIN = 1.25  # a client that was the limit at C isn't asked for more than
 
 
 class Unsure(NamedTuple):
-    """A stretch of loads over which the SLO may be missed, although it holds at its upper end."""
+    """A stretch of loads over which the SLO may be missed, although it holds at its upper end.
+
+    Attributes:
+        low: Where it begins.
+        high: Where it ends, at a measured level.
+        middle: The load halfway, as factors go; it lies strictly between the measured levels around the stretch.
+    """
 
     low: float
     high: int
-
-    @property
-    def middle(self) -> int:
-        """The load halfway, as factors go."""
-        return math.floor(math.sqrt(self.low * self.high))
+    middle: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +87,9 @@ class View:
         holding = [level.concurrency for level in self.valid if level.concurrency <= held]
         for low, high in pairwise([self.bottom, *holding]):
             narrow = self.forecast.first_miss(low, high, NARROW)
-            if narrow is not None and high > narrow * APART:
-                return Unsure(narrow, high)
+            if narrow is not None and high > narrow * APART and high > low + 1:
+                middle = math.floor(math.sqrt(narrow * high))
+                return Unsure(narrow, high, min(max(middle, low + 1), high - 1))
         return None
 
     @property

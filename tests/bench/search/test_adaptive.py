@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from seatrial.bench.knee import slo_knee, two_segment_knee
@@ -67,6 +67,7 @@ def test_without_a_plan_it_doubles_and_halves(adaptive: MakeRequest, level: Make
     noise=st.sampled_from([0.0, 0.05, 0.3]),
     seed=st.integers(0, 1_000),
 )
+@example(alone_ms=1624, each_ms=25, batch=17, gate=11, wrong=3.0, goal="max_concurrency", noise=0.05, seed=3)
 def test_every_search_ends_without_measuring_a_level_twice(
     adaptive: MakeRequest,
     alone_ms: float,
