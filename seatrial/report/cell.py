@@ -13,7 +13,7 @@ from seatrial.units import exported, usd
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.distribution import Interval
+    from seatrial.measure.distribution import Interval
 
 DASH = "–"
 NO_SUCCESS = "no request succeeded"

@@ -6,12 +6,12 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Interval
-from seatrial.report.cell import Cell, count, missing, with_interval
+from seatrial.measure.distribution import Interval
+from seatrial.report.cell import Cell, missing, with_interval
 from seatrial.report.names import bound_text, measured_text, objective_name
 from seatrial.report.section import Section
 from seatrial.report.table import Column, Table
-from seatrial.units import exported
+from seatrial.units import exported, whole_or_tenths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DETECTORS: Mapping[Detector, str] = {
     "slo": "the highest load that meets the SLO",
+    "saturation": "the load that gives the highest throughput at the unloaded pace",
     "half_latency": "where latency is twice the unloaded one (the queueing rule)",
     "kneedle": "where throughput bends",
     "two_segment": "where two straight lines through throughput meet",
@@ -107,6 +108,8 @@ def _outcome(check: Check) -> Cell:
 
 def _knee_row(knee: Knee) -> tuple[Cell, ...]:
     found = (
-        missing("no knee was found, the reason stands beside") if knee.concurrency is None else count(knee.concurrency)
+        missing("no knee was found, the reason stands beside")
+        if knee.concurrency is None
+        else Cell(whole_or_tenths(knee.concurrency), exact=json.dumps(knee.concurrency))
     )
     return Cell(knee.detector), found, Cell(knee.because)

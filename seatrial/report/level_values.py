@@ -9,9 +9,9 @@ from seatrial.report.cell import NO_SUCCESS, Cell, count
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.bench.distribution import Distribution
     from seatrial.bench.request import Metric, Statistic
     from seatrial.bench.result import LevelResult
+    from seatrial.measure.distribution import Distribution
 
 NO_TOKEN_COUNT = "the endpoint did not tell how many tokens it generated"  # noqa: S105 (a sentence about tokens of text)
 NO_INPUT_COUNT = "the endpoint did not tell how many tokens the prompt has"

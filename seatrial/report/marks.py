@@ -33,7 +33,7 @@ def marks_of(result: TrialResult) -> tuple[Mark, ...]:
     return tuple(
         mark
         for at, found in sorted(detectors.items())
-        for mark in _marks(at, f"{at:g}{unit}", found, is_gate=at == gate)
+        for mark in _marks(at, f"{_named(at)}{unit}", found, is_gate=at == gate)
     )
 
 
@@ -43,7 +43,7 @@ def point_name(result: TrialResult, level: LevelResult) -> str:
     found = _detectors(result).get(at, [])
     gate = ("gate",) if at == _gate(result) else ()
     knee = (f"knee ({', '.join(found)})",) if found else ()
-    return " · ".join((f"{at:g}{'/s' if is_open(result) else ''}", *gate, *knee))
+    return " · ".join((f"{_named(at)}{'/s' if is_open(result) else ''}", *gate, *knee))
 
 
 def point_label(result: TrialResult, level: LevelResult, place: tuple[float, float]) -> Label:
@@ -55,6 +55,10 @@ def point_label(result: TrialResult, level: LevelResult, place: tuple[float, flo
     return Label(*place, name, "gate" if at == _gate(result) else "plain")
 
 
+def _named(at: float) -> str:
+    return f"{round(at, 1):g}"
+
+
 def _gate(result: TrialResult) -> float:
     """Return where the SLO must hold: of an open loop, at the highest rate offered."""
     return place_of(result.levels[-1], result) if is_open(result) else result.request.gate_concurrency
@@ -62,7 +66,7 @@ def _gate(result: TrialResult) -> float:
 
 def _detectors(result: TrialResult) -> Mapping[float, list[str]]:
     """Return the detectors by the place of their knee; in an open loop, that of the level with this concurrency."""
-    places = {level.concurrency: place_of(level, result) for level in reversed(result.levels)}
+    places: dict[float, float] = {level.concurrency: place_of(level, result) for level in reversed(result.levels)}
     detectors: dict[float, list[str]] = {}
     for knee in result.knees:
         at = None if knee.concurrency is None else places.get(knee.concurrency, knee.concurrency)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Distribution, Interval
 from seatrial.bench.evidence import ClientCalibration, ClientEvidence, CrossCheck, ServiceOverhead
 from seatrial.bench.judgement import Change, Comparison
 from seatrial.bench.result import Knee, LevelResult, SearchStep, TrialResult
+from seatrial.measure.distribution import Distribution, Interval
 from tests.report.samples import concluded, sample_level, sample_request
 
 if TYPE_CHECKING:
