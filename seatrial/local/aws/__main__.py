@@ -10,7 +10,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from seatrial.local.environment import server_environment
 from seatrial.local.loopback import HOST
@@ -18,6 +18,10 @@ from seatrial.local.state import RunningProcess, hold_lock, scratch_folder, writ
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
+
+
+LONGEST_END_S: Final = 1.0
+"""How long requests may end after the stop; more than hypercorn's own `graceful_timeout`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,19 @@ async def _serve(arguments: Arguments) -> None:
     write_state(arguments.state_dir, RunningProcess(pid=os.getpid(), port=arguments.port))
     try:
         app = cast("ASGIFramework", Gateway(cloud, scaling, ministack))
-        await serve(app, config, shutdown_trigger=stop.wait)
+        await _until_stopped(asyncio.create_task(serve(app, config, shutdown_trigger=stop.wait)), stop)
     finally:
         cloud.fleets.close()
         lambda_runtime.reset()  # ends every function
+
+
+async def _until_stopped(serving: asyncio.Task[None], stop: asyncio.Event) -> None:
+    """Wait until the server has ended, after the stop a second at most: it waits for requests that await a function."""
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({serving}, timeout=LONGEST_END_S)
+    if serving.done():
+        serving.result()
 
 
 def _arguments() -> Arguments:
