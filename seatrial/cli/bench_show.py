@@ -56,7 +56,7 @@ def _teller(request: TrialRequest) -> Watch:
 def conclude(result: TrialResult, plan: Plan | None, output: Path | None) -> None:
     """Say what the trial found, write the report where one is asked for, and exit 1 unless the trial was passed."""
     from seatrial.report import write_report
-    from seatrial.report.jumpstart import is_jumpstart
+    from seatrial.report.document.jumpstart import is_jumpstart
 
     if is_jumpstart(result):
         from rich.console import Console

@@ -33,7 +33,7 @@ def report(
 ) -> None:
     """Write the report of a trial as HTML, Markdown and JSON."""
     from seatrial.report import write_report
-    from seatrial.report.jumpstart import is_jumpstart
+    from seatrial.report.document.jumpstart import is_jumpstart
 
     measured = read_result(result)
     if against is not None:
@@ -65,8 +65,8 @@ def _planned(
 ) -> tuple[Plan, Outlook | None]:
     """Return the locked plan, and what a calibration by the trial would change if the trial was made from that plan."""
     from seatrial.plan.lock import read_locked_plan
-    from seatrial.report.caution import is_comparable, plan_of_trial
     from seatrial.report.outlook import outlook_of
+    from seatrial.report.planned import is_comparable, plan_of_trial
     from seatrial.spec.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))

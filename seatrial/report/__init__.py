@@ -7,8 +7,8 @@ TrialResult, Plan ─▶ levels, judgement, curves, prediction, cost, provenance
 
 from __future__ import annotations
 
-from seatrial.report.markdown import render_markdown
-from seatrial.report.page import render_html
+from seatrial.report.document.markdown import render_markdown
+from seatrial.report.document.page import render_html
 from seatrial.report.write import Report, write_report
 
 __all__ = ["Report", "render_html", "render_markdown", "write_report"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from contextlib import ExitStack
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.errors import BenchError
-from seatrial.report.markdown import render_markdown
-from seatrial.report.page import render_html
+from seatrial.report.document.downloads import render_json
+from seatrial.report.document.markdown import render_markdown
+from seatrial.report.document.page import render_html
 from seatrial.secrets import redacted
 
 if TYPE_CHECKING:
@@ -59,11 +59,6 @@ def write_report(result: TrialResult, plan: Plan | None, folder: Path, *, outloo
     except OSError as error:
         raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
     return report
-
-
-def render_json(result: TrialResult) -> str:
-    """Write the result as indented JSON."""
-    return json.dumps(json.loads(result.to_json()), indent=2) + "\n"
 
 
 def _replace_all(texts: Mapping[Path, str], folder: Path) -> None:
