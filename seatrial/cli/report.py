@@ -33,6 +33,7 @@ def report(
 ) -> None:
     """Write the report of a trial as HTML, Markdown and JSON."""
     from seatrial.report import write_report
+    from seatrial.report.document.baseline import comparison_sentence
     from seatrial.report.document.jumpstart import is_jumpstart
 
     measured = read_result(result)
@@ -49,7 +50,7 @@ def report(
 
         Console(highlight=False).print(jumpstart_view(measured, plan))
     if measured.comparison is not None:
-        typer.echo(f"last release: {measured.comparison.status}: {measured.comparison.because}")
+        typer.echo(f"last release: {measured.comparison.status}: {comparison_sentence(measured.comparison)}")
     for file in (written.html, written.markdown, written.json):
         typer.echo(file.as_posix())
 

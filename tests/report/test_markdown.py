@@ -92,7 +92,7 @@ def test_a_void_level_says_so(rich: TrialResult, plan: Plan) -> None:
 
 def test_the_comparison_stands_above_the_fold(rich: TrialResult, plan: Plan) -> None:
     unfolded = render_markdown(rich, plan).partition("<details>")[0]
-    assert "### Against the last release\n\n1 of 2 numbers are worse" in unfolded
+    assert "### Against the last release\n\nOf 2 numbers, beyond tolerance and noise: 1 worse" in unfolded
     assert "| 16 | output throughput, tok/s | 1,133 | 997 | \N{MINUS SIGN}12.0 % | ✗ worse |" in unfolded
 
 

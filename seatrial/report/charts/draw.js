@@ -228,7 +228,8 @@
     if (figure.dataset.width === String(width)) return;
     figure.dataset.width = String(width);
     const svg = drawn(JSON.parse(figure.querySelector("script").textContent), width);
-    svg.setAttribute("role", "img");
+    svg.setAttribute("role", "img"); // named and described as a whole, so its parts carry no names
+    svg.querySelectorAll("[aria-label]").forEach((part) => part.removeAttribute("aria-label"));
     figure.querySelector(".chart").replaceChildren(svg);
   }
 

@@ -56,8 +56,8 @@ def comparison_sentence(comparison: Comparison) -> str:
     total, worse = len(comparison.changes), sum(change.worse for change in comparison.changes)
     better = len(changed_of(comparison)) - worse
     return (
-        f"{worse} of {total} numbers are worse and {better} better, beyond tolerance and noise; "
-        f"{total - worse - better} are unchanged."
+        f"Of {total} numbers, beyond tolerance and noise: {worse} worse, {better} better, "
+        f"{total - worse - better} unchanged."
     )
 
 
