@@ -19,6 +19,8 @@ from seatrial.units import usd
 from tests.report.reading import Tables
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seatrial.plan.document import Plan
 
 
@@ -113,6 +115,17 @@ def test_every_chart_carries_its_data(rich: TrialResult, plan: Plan, rich_page: 
     assert len(charts) == 4 + 3 + 3 + 3  # over the load, of distributions, over time, predicted means
     data = re.findall(r'<script type="application/json">(.*?)</script>', rich_page)
     assert [json.loads(one)["anchor"] for one in data] == [chart.anchor for chart in charts]
+
+
+def test_without_the_chart_library_the_page_says_so_and_keeps_its_tables(
+    rich: TrialResult, plan: Plan, rich_page: str, tmp_path: Path
+) -> None:
+    page = render_html(rich, plan, library=tmp_path / "plot.min.js")
+    assert "run “make install”" in page
+    assert "<script" not in page
+    assert "<figure" not in page
+    assert "script-src &#39;none&#39;" in page
+    assert Tables(page).by_caption == Tables(rich_page).by_caption
 
 
 def test_what_decides_is_open_and_the_rest_is_folded(rich: TrialResult, plan: Plan) -> None:

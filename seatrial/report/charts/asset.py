@@ -17,11 +17,11 @@ ABSENT = (
 
 
 @cache
-def scripts() -> tuple[str, ...]:
+def scripts(library: Path = LIBRARY) -> tuple[str, ...]:
     """Return the scripts of the page, the library first; none where the library wasn't built."""
-    if not LIBRARY.is_file():
+    if not library.is_file():
         return ()
-    return tuple(path.read_text(encoding="utf-8") for path in (LIBRARY, SCRIPT))
+    return tuple(path.read_text(encoding="utf-8") for path in (library, SCRIPT))
 
 
 def source_hash(script: str) -> str:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.report.charts.asset import ABSENT, scripts, source_hash
+from seatrial.report.charts.asset import ABSENT, LIBRARY, scripts, source_hash
 from seatrial.report.document.baseline import comparison_section, unchanged_section
 from seatrial.report.document.client import validity_section
 from seatrial.report.document.command import trial_name
@@ -72,15 +72,18 @@ class Page:
     footer: str
 
 
-def render_html(result: TrialResult, plan: Plan | None, outlook: Outlook | None = None) -> str:
+def render_html(
+    result: TrialResult, plan: Plan | None, outlook: Outlook | None = None, *, library: Path = LIBRARY
+) -> str:
     """Write the report as one HTML page that needs nothing else; equal input gives equal bytes.
 
     Args:
         result: The trial.
         plan: A locked plan.
         outlook: The calibration that the trial would give; None when the spec isn't at hand.
+        library: The chart library; where it is missing, the page says so and holds the tables alone.
     """
-    carried = scripts()
+    carried = scripts(library)
     policy = " ".join(map(source_hash, carried)) or "'none'"
     page = page_of(result, plan, outlook)
     absent = "" if carried else ABSENT
