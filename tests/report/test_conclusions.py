@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from seatrial.bench.judgement import Check, Comparison
-from seatrial.report.document.baseline import comparison_section, comparison_sentence, unchanged_section
+from seatrial.report.document.baseline import compared_section, comparison_section, comparison_sentence
 from seatrial.report.document.cost import cost_section, level_cost_section, level_cost_table
 from seatrial.report.document.jumpstart import jumpstart_section, jumpstart_table, last_before_timeout
 from seatrial.report.document.page import page_of
@@ -39,12 +39,12 @@ def test_what_changed_stands_before_what_did_not(rich: TrialResult) -> None:
     assert texts(section.tables[0]) == [
         ["16", "output throughput, tok/s", "1,133", "997", "\N{MINUS SIGN}12.0 %", "✗ worse"]
     ]
-    assert texts(unchanged_section(rich).tables[0]) == [["16", "TTFT p95, ms", "306", "315", "+3.0 %", "≈ same"]]
+    assert texts(compared_section(rich).tables[0])[1] == ["16", "TTFT p95, ms", "306", "315", "+3.0 %", "≈ same"]
+    assert compared_section(rich).facts[0].value.text == "s3://results/passed/sample-chat/1f0c/config/model.json"
     assert {fact.name: fact.value.text for fact in section.facts} == {
         "This trial is": "✗ worse",
         "Its plan": "1f0c77aa",
         "Last release measured": "2026-10-20 09:00:00Z",
-        "Its result": "s3://results/passed/sample-chat/1f0c/config/model.json",
     }
 
 
@@ -54,7 +54,15 @@ def test_what_is_better_beyond_the_tolerance_says_so(rich: TrialResult) -> None:
     comparison = replace(rich.comparison, changes=(faster, rich.comparison.changes[0]))
     rows = texts(comparison_section(replace(rich, comparison=comparison)).tables[0])
     assert [row[-1] for row in rows] == ["✗ worse", "✓ better"]  # the worse first
-    assert unchanged_section(replace(rich, comparison=comparison)).is_empty
+
+
+def test_only_the_largest_changes_stand_above_the_fold(rich: TrialResult) -> None:
+    assert rich.comparison
+    changes = tuple(replace(rich.comparison.changes[0], share=-0.1 * number) for number in range(1, 10))
+    result = replace(rich, comparison=replace(rich.comparison, changes=changes))
+    shown = [row[4] for row in texts(comparison_section(result).tables[0])]
+    assert shown == [f"\N{MINUS SIGN}{percent}.0 %" for percent in (90, 80, 70, 60, 50, 40)]
+    assert len(compared_section(result).tables[0].cells) == 9
 
 
 def test_a_rate_changes_by_points_and_a_cost_is_money(rich: TrialResult) -> None:
@@ -64,8 +72,8 @@ def test_a_rate_changes_by_points_and_a_cost_is_money(rich: TrialResult) -> None
     comparison = replace(rich.comparison, changes=(first, second))
     rows = texts(comparison_section(replace(rich, comparison=comparison)).tables[0])
     assert [row[1:5] for row in rows] == [
-        ["error rate", "1.0 %", "4.0 %", "+3.0 points"],
         ["cost of a million output tokens", "$0.50", "$0.60", "+20.0 %"],
+        ["error rate", "1.0 %", "4.0 %", "+3.0 points"],
     ]
 
 

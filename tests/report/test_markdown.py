@@ -104,7 +104,7 @@ def test_the_rest_is_folded(rich: TrialResult, plan: Plan) -> None:
         "Failed requests",
         "Predicted beside measured",
         "Cost by level",
-        "Unchanged since the last release",
+        "All numbers compared with the last release",
         "Client health",
     ]
     assert text.count("<details>") == text.count("</details>") == 7

@@ -139,7 +139,7 @@ def test_what_decides_is_open_and_the_rest_is_folded(rich: TrialResult, plan: Pl
         "knee",
         "measurement",
         "level-cost",
-        "unchanged",
+        "compared",
         "client",
         "service",
         "live",

@@ -18,8 +18,8 @@
 
   // The highest value that the axis must show: all of what was measured, and a bound unless it flattens the curve.
   function top(chart) {
-    const measured = chart.series.filter((series) => series.style !== "predicted").flatMap((series) => known(series).map((point) => point.y));
-    const most = Math.max(...measured, 0);
+    const measured = chart.series.filter((series) => series.style !== "predicted");
+    const most = Math.max(...(measured.length ? measured : chart.series).flatMap((series) => known(series).map((point) => point.y)), 0);
     const others = [
       ...chart.series.flatMap((series) => series.points.flatMap((point) => [point.y, point.high])),
       ...chart.bands.flatMap((band) => band.points.map((point) => point[2])),
@@ -150,14 +150,14 @@
 
   function seriesMarks(series, most) {
     const stroke = colour(series);
-    const points = known(series);
+    const points = known(series).filter((point) => point.y <= most);
     const style = { stroke, strokeWidth: series.style === "predicted" ? 1.5 : 2, strokeDasharray: series.shade === undefined ? DASHES[series.style] : null };
     const barred = points.filter((point) => point.low !== undefined || point.high !== undefined);
     const wide = points.filter((point) => point.x_low !== undefined && point.x_high !== undefined);
     return [
-      ...(series.filled ? runs(series).map((run) => Plot.areaY(run, { x: "x", y: "y", fill: stroke, fillOpacity: 0.15 })) : []),
-      ...runs(series).map((run) => Plot.lineY(run, { x: "x", y: "y", ...style, className: `curve ${series.style}` })),
-      Plot.ruleX(barred, { x: "x", y1: (point) => point.low ?? point.y, y2: (point) => Math.min(point.high ?? most, most), stroke, strokeWidth: 1.3, marker: "tick-x", className: "error-bar" }),
+      ...(series.filled ? runs(series).map((run) => Plot.areaY(run, { x: "x", y: "y", fill: stroke, fillOpacity: 0.15, clip: true })) : []),
+      ...runs(series).map((run) => Plot.lineY(run, { x: "x", y: "y", ...style, clip: true, className: `curve ${series.style}` })),
+      Plot.ruleX(barred, { x: "x", y1: (point) => point.low ?? point.y, y2: (point) => Math.min(point.high ?? point.y, most), stroke, strokeWidth: 1.3, marker: "tick-x", className: "error-bar" }),
       Plot.ruleY(wide, { y: "y", x1: "x_low", x2: "x_high", stroke, strokeWidth: 1.3, className: "error-bar" }),
       ...(series.marked
         ? [Plot.dot(points, { x: "x", y: "y", r: 4, symbol: SYMBOLS[series.style], stroke, strokeWidth: 1.5, fill: (point) => (point.void || series.style === "predicted" ? "var(--paper)" : stroke), className: `points ${series.style}` })]
@@ -187,7 +187,7 @@
     const logarithmic = chart.x.scale !== "linear";
     const sides = { marginLeft: 52, marginRight: 18, marginTop: chart.marks.length ? 36 : 22, marginBottom: 40 };
     const inner = width - sides.marginLeft - sides.marginRight;
-    const hovered = chart.series.flatMap(known);
+    const hovered = chart.series.flatMap(known).filter((point) => point.y <= most);
     const named = [
       ...hovered.filter((point) => point.label).map((point) => ({ at: point.x, value: point.y, label: point.label, strong: point.strong })),
       ...chart.dots.map((dot) => ({ at: dot.x, value: dot.y, label: dot.label, strong: true })),
@@ -210,8 +210,8 @@
           label: chart.x.label, labelAnchor: "center", labelArrow: "none", color: "var(--quiet)", tickFormat: number,
         }),
         Plot.ruleY([0], { stroke: "var(--quiet)" }),
-        ...chart.bands.map((band) => Plot.areaY(band.points, { x: "0", y1: "1", y2: (point) => Math.min(point[2], most), fill: "var(--predicted)", fillOpacity: 0.16, className: "band" })),
-        ...chart.outlines.map((outline) => Plot.line(outline.points, { x: "0", y: (point) => Math.min(point[1], most), stroke: "none", fill: "var(--predicted)", fillOpacity: 0.16, className: "band" })),
+        ...chart.bands.map((band) => Plot.areaY(band.points, { x: "0", y1: "1", y2: (point) => Math.min(point[2], most), fill: "var(--predicted)", fillOpacity: 0.16, clip: true, className: "band" })),
+        ...chart.outlines.map((outline) => Plot.line(outline.points, { x: "0", y: (point) => Math.min(point[1], most), stroke: "none", fill: "var(--predicted)", fillOpacity: 0.16, clip: true, className: "band" })),
         ...markLines(chart),
         ...[...chart.series].reverse().flatMap((series) => seriesMarks(series, most)),
         Plot.dot(chart.dots, { x: "x", y: "y", r: 7, symbol: "diamond", fill: "var(--knee)", className: "knee" }),

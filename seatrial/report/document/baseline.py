@@ -24,7 +24,7 @@ NAMES: Mapping[str, str] = {
     "error_rate": "error rate",
     "usd_per_million_output_tokens": "cost of a million output tokens",
 }
-UNCHANGED = "Numbers that did not change beyond tolerance and noise"
+SHOWN = 6  # changes that stand above the fold
 
 
 def comparison_section(result: TrialResult) -> Section:
@@ -32,21 +32,29 @@ def comparison_section(result: TrialResult) -> Section:
     comparison = result.comparison
     if comparison is None:
         return Section(anchor="comparison", heading="Against the last release")
-    changed = changed_of(comparison)
+    changed = changed_of(comparison)[:SHOWN]
     return Section(
         anchor="comparison",
         heading="Against the last release",
         paragraphs=(comparison_sentence(comparison),),
         facts=tuple(_facts(comparison)),
-        tables=(comparison_table(changed, "Numbers that changed"),) if changed else (),
+        tables=(comparison_table(changed, "Largest changes, the worse first"),) if changed else (),
     )
 
 
-def unchanged_section(result: TrialResult) -> Section:
-    """Return the numbers that stayed as they were; empty when there are none."""
-    rest = () if result.comparison is None else unchanged_of(result.comparison)
-    tables = (comparison_table(rest, UNCHANGED),) if rest else ()
-    return Section(anchor="unchanged", heading="Unchanged since the last release", tables=tables, detail=True)
+def compared_section(result: TrialResult) -> Section:
+    """Return every compared number, and where the baseline lies; empty when there is none."""
+    comparison, heading = result.comparison, "All numbers compared with the last release"
+    if comparison is None or not comparison.changes:
+        return Section(anchor="compared", heading=heading, detail=True)
+    uri = comparison.baseline_uri
+    return Section(
+        anchor="compared",
+        heading=heading,
+        facts=(Fact("Result of the last release", Cell(uri, tone="code")),) if uri else (),
+        tables=(comparison_table(comparison.changes, "Numbers before and now"),),
+        detail=True,
+    )
 
 
 def comparison_sentence(comparison: Comparison) -> str:
@@ -62,14 +70,9 @@ def comparison_sentence(comparison: Comparison) -> str:
 
 
 def changed_of(comparison: Comparison) -> tuple[Change, ...]:
-    """Return what changed beyond tolerance and noise, the worse first."""
-    worse = tuple(change for change in comparison.changes if change.worse)
-    return (*worse, *(change for change in comparison.changes if change.better))
-
-
-def unchanged_of(comparison: Comparison) -> tuple[Change, ...]:
-    """Return the rest."""
-    return tuple(change for change in comparison.changes if not change.worse and not change.better)
+    """Return what changed beyond tolerance and noise: the worse first, the larger first."""
+    changed = [change for change in comparison.changes if change.worse or change.better]
+    return tuple(sorted(changed, key=lambda change: (not change.worse, -abs(change.share))))
 
 
 def comparison_table(changes: Sequence[Change], caption: str) -> Table:
@@ -104,8 +107,6 @@ def _facts(comparison: Comparison) -> Iterator[Fact]:
         yield Fact("Last release measured", Cell(comparison.baseline_started_at.replace("T", " ")))
     if comparison.baseline_plan_digest:
         yield Fact("Its plan", Cell(comparison.baseline_plan_digest, tone="code"))
-    if comparison.baseline_uri:
-        yield Fact("Its result", Cell(comparison.baseline_uri, tone="code"))
 
 
 def _row(change: Change) -> tuple[Cell, ...]:

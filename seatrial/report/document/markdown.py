@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.report.document.baseline import comparison_section, unchanged_section
+from seatrial.report.document.baseline import compared_section, comparison_section
 from seatrial.report.document.client import validity_section
 from seatrial.report.document.command import trial_name
 from seatrial.report.document.cost import cost_section, level_cost_section
@@ -55,7 +55,7 @@ def _details(result: TrialResult, plan: Plan | None) -> Iterator[Section]:
     if plan is not None and result.levels and is_comparable(result, plan):
         yield prediction_beside(result, plan)
     yield level_cost_section(result, plan)
-    yield unchanged_section(result)
+    yield compared_section(result)
     yield validity_section(result)
 
 

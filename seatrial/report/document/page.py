@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.report.charts.asset import ABSENT, LIBRARY, scripts, source_hash
-from seatrial.report.document.baseline import comparison_section, unchanged_section
+from seatrial.report.document.baseline import compared_section, comparison_section
 from seatrial.report.document.client import validity_section
 from seatrial.report.document.command import trial_name
 from seatrial.report.document.cost import cost_section, level_cost_section
@@ -134,7 +134,7 @@ def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -
     yield knees_section(result)
     yield measurement_section(result)
     yield level_cost_section(result, plan)
-    yield unchanged_section(result)
+    yield compared_section(result)
     yield validity_section(result)
     yield service_section(result)
     yield live_section(result)
