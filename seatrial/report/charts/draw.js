@@ -158,7 +158,7 @@
       ...(series.filled ? runs(series).map((run) => Plot.areaY(run, { x: "x", y: "y", fill: stroke, fillOpacity: 0.15, clip: true })) : []),
       ...runs(series).map((run) => Plot.lineY(run, { x: "x", y: "y", ...style, clip: true, className: `curve ${series.style}` })),
       Plot.ruleX(barred, { x: "x", y1: (point) => point.low ?? point.y, y2: (point) => Math.min(point.high ?? point.y, most), stroke, strokeWidth: 1.3, marker: "tick-x", className: "error-bar" }),
-      Plot.ruleY(wide, { y: "y", x1: "x_low", x2: "x_high", stroke, strokeWidth: 1.3, className: "error-bar" }),
+      Plot.ruleY(wide, { y: "y", x1: "x_low", x2: "x_high", stroke, strokeWidth: 1.3, marker: "tick-y", className: "error-bar" }),
       ...(series.marked
         ? [Plot.dot(points, { x: "x", y: "y", r: 4, symbol: SYMBOLS[series.style], stroke, strokeWidth: 1.5, fill: (point) => (point.void || series.style === "predicted" ? "var(--paper)" : stroke), className: `points ${series.style}` })]
         : []),
