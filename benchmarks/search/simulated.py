@@ -134,7 +134,8 @@ def _least_s(case: Case, detector: str, true: float | None) -> float:
         full = _full(_doubling(case.real, case.objectives))
         needed = {1, *(load for load in doublings(1, MOST) if full / SIDE <= load <= full * 2)}
     else:
-        needed = {true or 1, min(MOST, math.ceil((true or 1) * (1 + WITHIN)))}
+        knee = math.floor(true or 1)
+        needed = {knee, min(MOST, math.ceil(knee * (1 + WITHIN)))}
     return sum(duration_s(case.real, concurrency) for concurrency in {case.gate, *needed})
 
 

@@ -187,6 +187,7 @@ def _changed(concurrency: int, before: _Measure, after: _Measure, gate: Gate) ->
         after=after.value,
         share=share,
         worse=worse,
+        better=changed and not worse,
         sentence=f"{after.name} at concurrency {concurrency} per copy {moved} {after.written}{by}: {side}",
     )
     return change, changed

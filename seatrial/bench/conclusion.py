@@ -65,7 +65,7 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
     if knee is None or knee.concurrency is None:
         return fallback_target(request, f"no {detector} knee, {'nobody looked' if knee is None else knee.because}")
     at = whole_or_tenths(knee.concurrency)
-    because = f"{detector} knee {at} per copy{_bounded(knee)} x target utilization {request.target_utilization:g}"
+    because = f"knee ({detector}) {at} per copy{_bounded(knee)} x target utilization {request.target_utilization:g}"
     target = as_exported(knee.concurrency * request.target_utilization)
     return ScalingTarget(target, knee, at_load(levels, knee.concurrency), because)
 

@@ -142,6 +142,7 @@ def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
         duration_s=counts.duration_s,
         enough_because=tally.enough_because,
         client=tally.client,
+        timeline=tally.timeline,
     )
 
 

@@ -25,6 +25,26 @@ Window: TypeAlias = Literal["steady", "whole"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """What happened within a level, in bins of equal width from its first sending on, ramp included.
+
+    Attributes:
+        bin_s: Width of a bin: a power of two of a second, so that there are at most 60.
+        output_tokens: Output tokens of answered requests in each bin, all copies together; each request's are spread
+            evenly from its first token to its last.
+        in_flight: Requests in flight, averaged over the bin, all copies together; failed ones too.
+        first_tokens: Answered requests sent in the bin that streamed a first token.
+        ttft_ms: Their mean time to first token; None where there are none.
+    """
+
+    bin_s: float
+    output_tokens: tuple[float, ...]
+    in_flight: tuple[float, ...]
+    first_tokens: tuple[int, ...]
+    ttft_ms: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LevelResult:
     """One concurrency, measured.
 
@@ -65,6 +85,7 @@ class LevelResult:
         enough_because: Why the level sent no more.
         client: How the client fared; None when nobody looked.
         void_because: Why the level says something of the client instead of the endpoint; empty when it is valid.
+        timeline: What happened within the level; None when it wasn't kept.
     """
 
     concurrency: int
@@ -100,6 +121,7 @@ class LevelResult:
     enough_because: str = ""
     client: ClientEvidence | None = None
     void_because: str = ""
+    timeline: Timeline | None = None
 
     @property
     def valid(self) -> bool:

@@ -35,10 +35,18 @@ def reading(level: LevelResult, metric: Metric, statistic: Statistic) -> Reading
                 return None
             return Reading(load=load, value=level.output_tok_s, interval=level.output_tok_s_interval)
     values = latency_of(level, metric)
+    value = statistic_of(values, statistic)
+    if values is None or value is None:
+        return None
+    return Reading(load=load, value=value, interval=values.intervals.get(statistic))
+
+
+def statistic_of(values: Distribution | None, statistic: Statistic) -> float | None:
+    """Return one statistic of a distribution; None when there is none."""
     if values is None:
         return None
-    by_name = {"p50": values.p50, "p90": values.p90, "p95": values.p95, "p99": values.p99, "mean": values.mean}
-    return Reading(load=load, value=by_name[statistic], interval=values.intervals.get(statistic))
+    by_name = {"mean": values.mean, "p50": values.p50, "p90": values.p90, "p95": values.p95, "p99": values.p99}
+    return by_name[statistic]
 
 
 def reading_of(level: LevelResult, objective: Objective) -> Reading | None:
