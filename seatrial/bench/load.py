@@ -80,7 +80,7 @@ def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
     yield from ((field, f"{number:g} is not above 0") for field, number in _positive(load) if number <= 0)
     yield from ((field, f"{number} is below 0") for field, number in _from_zero(load) if number < 0)
     yield from (
-        (field, f"{number:,} is more than {most:,}") for field, number, most in _bounded(load) if most < number < inf
+        (field, f"{number:,.12g} is more than {most:,.12g}") for field, number, most in _bounded(load) if most < number < inf
     )
     levels = load.concurrency_levels
     if not levels or levels[0] < 1 or not _ascends(levels):
