@@ -61,7 +61,7 @@ def why_best(ranked: Sequence[Offer], considered: int, demand: Demand) -> str:
         for objective in demand.objectives[:-1]
     ]
     come = "comes" if considered == 1 else "come"
-    slowest = f"the slowest request takes {tenths(gate.e2e_latency_ms.highest / MS_PER_S)} s"
+    slowest = f"the slowest request takes {tenths(gate.e2e_latency_ms.max / MS_PER_S)} s"
     return (
         f"It has {merit}, of {counted(considered, 'deployment')} that {come} into question to keep {demand.kept}: with "
         f"{counted(gate.concurrency, 'request')} in flight per copy, simulated, {', '.join([*kept, slowest])}."
