@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.bench.distribution import Distribution
 from seatrial.bench.judgement import Check, Verdict
 from seatrial.bench.load import Load
 from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
 from seatrial.bench.result import Knee, LevelResult, LiveProof, TrialResult
+from seatrial.measure.distribution import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable

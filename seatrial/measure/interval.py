@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Interval, percentile
+from seatrial.measure.distribution import Interval, percentile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.hdr import Ranked
+    from seatrial.measure.distribution import Ranked
 
 CONFIDENCE = 0.95
 BOTH_TAILS = (1 - CONFIDENCE) / 2
@@ -165,17 +166,9 @@ def _not_negative(bounds: Interval) -> Interval:
     return Interval(low=max(bounds.low or 0.0, 0.0), high=bounds.high)
 
 
-@lru_cache(maxsize=1024)
 def normal(share: float) -> float:
-    """Return the standard normal distribution's quantile, by bisection of the error function."""
-    low, high = -40.0, 40.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        if math.erfc(-middle / math.sqrt(2)) / 2 < share:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    """Return the standard normal distribution's quantile."""
+    return NormalDist().inv_cdf(share)
 
 
 @lru_cache(maxsize=1024)
