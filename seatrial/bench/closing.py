@@ -119,7 +119,6 @@ class _Judging:
             search=progress.search,
             unmeasured=progress.unmeasured,
             client=progress.client,
-            cross_check=progress.cross_check,
             clock_offset_s=progress.clock_offset_s,
             words_per_token=progress.words_per_token,
             seatrial_version=__version__,

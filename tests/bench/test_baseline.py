@@ -43,7 +43,7 @@ def at(level: MakeLevel, concurrency: int = 4, *, tok_s: float = 80.0, **changes
 def trial(trial_request: Callable[..., TrialRequest]) -> MakeTrial:
     def make(*levels: LevelResult, **changes: object) -> TrialResult:
         return TrialResult(
-            schema_version="2",
+            schema_version="3",
             request=trial_request(**changes),
             started_at="2026-11-21T01:02:03+00:00",
             duration_s=12.5,

@@ -100,7 +100,7 @@ def level(concurrency: int, output_tok_s: float) -> LevelResult:
 def passing_result() -> TrialResult:
     check = Check(objective=OBJECTIVE, measured=812.25, met=True, sentence="ttft_ms p95 is within its bound")
     return TrialResult(
-        schema_version="2",
+        schema_version="3",
         request=request_of_dev(),
         started_at="2026-11-21T01:00:00+00:00",
         duration_s=61.0,

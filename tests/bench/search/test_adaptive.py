@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LINE = Line()  # 1,000 ms + 10 ms for each request in flight: 2,000 ms are reached at 100
 
 
-def is_right(found: int | None, true: int) -> bool:
+def is_right(found: float | None, true: float) -> bool:
     return found is not None and (abs(found - true) <= 1 or abs(found / true - 1) <= 0.1)
 
 
