@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.distribution import Distribution
 from seatrial.bench.load import Load
 from seatrial.bench.record import RequestRecord
 from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
 from seatrial.bench.result import LevelResult
 from seatrial.bench.wire.event_stream import encode_frame
+from seatrial.measure.distribution import Distribution
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter

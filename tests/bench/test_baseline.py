@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.baseline import compare, with_regression
-from seatrial.bench.distribution import Distribution, Interval
 from seatrial.bench.judgement import Comparison, Verdict
 from seatrial.bench.request import Gate
 from seatrial.bench.result import LevelResult, LiveProof, TrialResult
+from seatrial.measure.distribution import Distribution, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable

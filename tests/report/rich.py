@@ -7,11 +7,11 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Distribution, Interval
 from seatrial.bench.evidence import ClientCalibration, ClientEvidence, ServiceOverhead
 from seatrial.bench.hdr import Histogram
 from seatrial.bench.judgement import Change, Comparison
 from seatrial.bench.result import Knee, LevelResult, SearchStep, Timeline, TrialResult
+from seatrial.measure.distribution import Distribution, Interval
 from tests.report.samples import concluded, sample_level, sample_request
 
 if TYPE_CHECKING:

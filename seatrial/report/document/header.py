@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.bench.statistic import statistic_of
 from seatrial.report.document.baseline import comparison_sentence
 from seatrial.report.document.command import ARRIVALS
 from seatrial.report.document.cost import NO_MEASURED_COST
@@ -20,7 +21,6 @@ from seatrial.report.values import (
     number,
     seconds,
     sentence,
-    statistic_of,
     why_missing,
 )
 

@@ -12,12 +12,12 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Interval, percentile
+from seatrial.measure.distribution import Interval, percentile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.hdr import Ranked
+    from seatrial.measure.distribution import Ranked
 
 CONFIDENCE = 0.95
 BOTH_TAILS = (1 - CONFIDENCE) / 2
