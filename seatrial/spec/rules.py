@@ -139,5 +139,7 @@ RULES = MappingProxyType(
         "SEA607": "the state of the embedded AWS can't be read",
         "SEA611": "another demo runs in the same checkout",
         "SEA612": "a folder that the demo needs can't be written",
+        "SEA615": "a local engine's numbers can't calibrate a plan",
+        "SEA616": "this endpoint answers no model",
     }
 )

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from seatrial.local.aws.api_error import ApiError
+from seatrial.local.aws.api_error import ApiError, absent
 from seatrial.local.aws.asgi import body_of, headers_of, reply, reply_error
 from seatrial.local.aws.autoscaling import Scaling, call_autoscaling
 from seatrial.local.aws.document import Document, text
@@ -58,6 +58,8 @@ class Gateway:
             await _control(lambda name, ask: call_sagemaker(self.cloud, name, ask), headers, receive, send)
         elif service == "application-autoscaling":
             await _control(lambda name, ask: call_autoscaling(self.scaling, name, ask), headers, receive, send)
+        elif service.startswith("bedrock"):
+            await reply_error(send, absent("Amazon Bedrock: MiniStack would answer with a mock, and no model runs"))
         else:
             await self.behind(scope, receive, send)
 

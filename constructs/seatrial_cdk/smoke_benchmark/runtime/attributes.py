@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from seatrial_cdk.smoke_benchmark.runtime.custom_resource import Attributes
 
 UNKNOWN = "unknown"
+LOCAL_ENGINE = "not measured: local engine"
+FIRST_RELEASE = "none: first release"
 S_PER_HOUR = 3600.0
 
 UNMEASURED = (
@@ -51,9 +53,16 @@ def headline(result: TrialResult) -> Headline:
 
 
 def trial_usd(result: TrialResult) -> float | None:
-    """Return what the trial's copies cost while it ran: copies x price per hour x hours; None without a price."""
+    """Return what the trial's copies cost while it ran: copies x price per hour x hours.
+
+    None without a price, and of a local engine.
+    """
     price = result.request.usd_per_hour_per_copy
-    return None if price is None else result.request.copy_count * price * result.duration_s / S_PER_HOUR
+    return (
+        None
+        if price is None or result.engine_note
+        else result.request.copy_count * price * result.duration_s / S_PER_HOUR
+    )
 
 
 def measured_attributes(result: TrialResult, uri: str) -> Attributes:
@@ -68,10 +77,10 @@ def measured_attributes(result: TrialResult, uri: str) -> Attributes:
         "TtftP95Ms": _number(p95(None if level is None else level.ttft_ms)),
         "TpotP95Ms": _number(p95(None if level is None else level.tpot_ms)),
         "E2eP95Ms": _number(p95(None if level is None else level.e2e_latency_ms)),
-        "UsdPerMillionOutputTokens": _number(result.usd_per_million_output_tokens),
-        "BlendedUsdPerMillionTokens": _number(result.blended_usd_per_million_tokens),
-        "TrialUsd": _number(trial_usd(result)),
-        "Comparison": UNKNOWN if result.comparison is None else result.comparison.status,
+        "UsdPerMillionOutputTokens": _usd(result, result.usd_per_million_output_tokens),
+        "BlendedUsdPerMillionTokens": _usd(result, result.blended_usd_per_million_tokens),
+        "TrialUsd": _usd(result, trial_usd(result)),
+        "Comparison": FIRST_RELEASE if result.comparison is None else result.comparison.status,
         "Verdict": result.verdict.status,
         "Verified": "true" if result.verdict.status == "pass" else "false",
         "ResultUri": uri,
@@ -97,6 +106,10 @@ def p95(measured: Distribution | None) -> float | None:
 
 def _p50(measured: Distribution | None) -> float | None:
     return None if measured is None else measured.p50
+
+
+def _usd(result: TrialResult, amount: float | None) -> str:
+    return LOCAL_ENGINE if result.engine_note else _number(amount)
 
 
 def _number(value: float | None) -> str:
