@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from seatrial.bench.connection import Dial
     from seatrial.bench.crew import CrewResult
 
+pytestmark = pytest.mark.timing
+
 REQUEST_BODY = b'{"parameters":{"max_new_tokens":4}}'
 
 

@@ -13,6 +13,8 @@ from tests.faults.trials import LOAD, miss_of, verdict_of
 if TYPE_CHECKING:
     from tests.faults.trials import Trials
 
+pytestmark = pytest.mark.timing
+
 
 def test_ten_percent_are_throttled(trials: Trials) -> None:
     result = trials.run(ten_percent("throttle"))

@@ -125,6 +125,7 @@ def test_a_full_job_queue_answers_503(laptop: Laptop, host: str, chat: str) -> N
     assert 3 <= found.count(200) < 8
 
 
+@pytest.mark.timing
 def test_two_slots_run_and_the_next_waits(laptop: Laptop, host: str, chat: str) -> None:
     (port,) = laptop.ports(chat)
     with ThreadPoolExecutor(3) as pool:
