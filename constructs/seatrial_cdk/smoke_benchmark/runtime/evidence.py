@@ -10,8 +10,8 @@ from seatrial_cdk.smoke_benchmark.runtime.attributes import trial_usd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.distribution import Distribution
     from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.measure.distribution import Distribution
 
 
 def evidence(result: TrialResult) -> Iterator[str]:
