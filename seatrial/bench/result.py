@@ -10,7 +10,6 @@ from seatrial.bench.document import read_document, write_document
 from seatrial.bench.evidence import (  # noqa: TC001 (likewise)
     ClientCalibration,
     ClientEvidence,
-    CrossCheck,
     ServiceOverhead,
 )
 from seatrial.bench.judgement import Comparison, Verdict  # noqa: TC001 (likewise)
@@ -20,7 +19,7 @@ from seatrial.bench.unmeasured import Unmeasured  # noqa: TC001 (likewise)
 from seatrial.measure.distribution import Distribution, Interval  # noqa: TC001 (likewise)
 from seatrial.measure.window import Window  # noqa: TC001 (likewise)
 
-SCHEMA_VERSION: Literal["2"] = "2"
+SCHEMA_VERSION: Literal["3"] = "3"
 Detector: TypeAlias = Literal["slo", "saturation", "half_latency", "kneedle", "two_segment", "theory"]
 
 
@@ -188,13 +187,13 @@ class TrialResult:
         target_concurrency_per_copy: What scaling shall track.
         target_detector: The detector whose knee it comes from; None when it comes from no knee.
         target_because: Where this number comes from.
-        usd_per_million_output_tokens: At the knee the target comes from; None without price, knee or token count.
+        usd_per_million_output_tokens: At the knee the target comes from; None without price, knee or token count, and
+            of a local engine.
         stopped_because: Why no further level was measured.
         blended_usd_per_million_tokens: Input and output blended at 3:1, by the articles' formula; see `conclusion`.
         search: Why each level was measured.
         unmeasured: What was seen of the first request, the warm-up and the levels that were cut, in their order.
         client: What this client can take in; None when it wasn't measured.
-        cross_check: Whether boto3 reads the same answer; None when it wasn't asked.
         overhead: What SageMaker adds; None when CloudWatch wasn't asked.
         comparison: This trial beside the last release's; None when there is none.
         clock_offset_s: What was added to this machine's clock to sign with, learned from the service's refusal; None
@@ -203,7 +202,7 @@ class TrialResult:
         seatrial_version: The release that measured.
     """
 
-    schema_version: Literal["2"]
+    schema_version: Literal["3"]
     request: TrialRequest
     started_at: str
     duration_s: float
@@ -221,7 +220,6 @@ class TrialResult:
     search: tuple[SearchStep, ...] = ()
     unmeasured: tuple[Unmeasured, ...] = ()
     client: ClientCalibration | None = None
-    cross_check: CrossCheck | None = None
     overhead: ServiceOverhead | None = None
     comparison: Comparison | None = None
     clock_offset_s: float | None = None

@@ -29,6 +29,8 @@ NEGLIGIBLE_DEVIATIONS = 12.0  # what lies further from a binomial's mean is too 
 FEWEST_SLICES = 5
 ROUNDING = 1e-9  # a bound that floats miss by less is met: an exact tie, or a whole number
 NOTHING = Interval(low=None, high=None)
+normal = NormalDist().inv_cdf
+"""The standard normal distribution's quantile."""
 
 
 def percentile_interval(ordered: Ranked, percent: float, *, tail: float) -> Interval:
@@ -164,11 +166,6 @@ def _scaled(middle: float, interval: Interval, scale: float) -> Interval:
 
 def _not_negative(bounds: Interval) -> Interval:
     return Interval(low=max(bounds.low or 0.0, 0.0), high=bounds.high)
-
-
-def normal(share: float) -> float:
-    """Return the standard normal distribution's quantile."""
-    return NormalDist().inv_cdf(share)
 
 
 @lru_cache(maxsize=1024)

@@ -203,7 +203,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ec_paramgen_curve:prime256v1",
         "-nodes",
         "-days",
-        "2",
+        "3",
         "-subj",
         "/CN=localhost",
     ]

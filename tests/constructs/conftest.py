@@ -100,7 +100,7 @@ def level(concurrency: int, output_tok_s: float) -> LevelResult:
 def passing_result() -> TrialResult:
     check = Check(objective=OBJECTIVE, measured=812.25, met=True, sentence="ttft_ms p95 is within its bound")
     return TrialResult(
-        schema_version="2",
+        schema_version="3",
         request=request_of_dev(),
         started_at="2026-11-21T01:00:00+00:00",
         duration_s=61.0,
@@ -234,7 +234,7 @@ def verified() -> dict[str, str]:
         "UsdPerMillionOutputTokens": "1.02517",
         "BlendedUsdPerMillionTokens": "0.26",
         "TrialUsd": "0.0256708",
-        "Comparison": "unknown",
+        "Comparison": "none: first release",
         "Verdict": "pass",
         "Verified": "true",
     }

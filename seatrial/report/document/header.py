@@ -47,8 +47,6 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
             f"Void (○): at concurrency {', '.join(void)} the client was the limit, not the endpoint. Knee, verdict and "
             "cost leave these levels out."
         )
-    if result.cross_check is not None and result.cross_check.agreed is False:
-        yield f"boto3 and the trial's parser read different answers: {result.cross_check.because}."
     if result.comparison is not None and result.comparison.status == "worse":
         yield f"Worse than the last release: {comparison_sentence(result.comparison)}"
     if plan is None and result.request.target.kind == "sagemaker":
