@@ -39,6 +39,12 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
         raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
     found = models.find(name)
     if found is None:
+        quantized = models.quantized_base(name)
+        if quantized is not None:
+            base, method = quantized
+            hint = f"give model.architecture: {base.id}, and serving.overrides.quantization: {method}"
+            message = f"the architecture of {name} is unknown; by its name it is {base.id} in {method.upper()}"
+            raise PlanError([loaded.problem(field, "SEA201", message, hint)])
         near = models.nearest(name)
         known = f"near in the catalog: {', '.join(near)}; " if near else ""
         hint = f"{known}{_WAYS}"
