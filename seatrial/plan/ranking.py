@@ -103,6 +103,7 @@ def _outdone(best: Offer, offer: Offer, goal: Goal) -> Rejected:
         usd_per_hour=known(offer.merit.usd_per_hour),
         output_tok_s=round(offer.merit.output_tok_s, 1),
         because=why_outdone(best.merit, offer.merit, goal),
+        feasible=True,
     )
 
 

@@ -58,7 +58,7 @@ def drawn_latency(plan: Plan, slo: Slo) -> Drawn:
     """Return the bounded latency that is nearest to its bound at the gate, or the latency per token without a bound."""
     gate = plan.gate_concurrency_per_copy.value
     point = min(plan.curve, key=lambda level: abs(level.concurrency - gate))
-    return max(_bounded(slo), key=lambda drawn: drawn.of(point) / (drawn.bound_ms or 1.0), default=ALONE)
+    return max(bounded_latencies(slo), key=lambda drawn: drawn.of(point) / (drawn.bound_ms or 1.0), default=ALONE)
 
 
 def plot_of(plan: Plan, drawn: Drawn, knee: int | None) -> Plot:
@@ -93,7 +93,7 @@ def legend(plan: Plan, drawn: Drawn, knee: int | None) -> str:
     return f"{'; '.join(parts)}."
 
 
-def _bounded(slo: Slo) -> Iterator[Drawn]:
+def bounded_latencies(slo: Slo) -> Iterator[Drawn]:
     """Yield the latencies that have bounds: a median is held against the mean, every higher percentile against p95."""
     for metric, name in NAMES.items():
         percentiles: Percentiles = getattr(slo, metric)
