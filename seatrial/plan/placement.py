@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.plan.copies import copies_replaced_at_once
-from seatrial.plan.cost import hourly_words, usd_per_hour
-from seatrial.plan.document import Decision
+from seatrial.plan.cost import cost_of, hourly_words, usd_per_hour
+from seatrial.plan.document import Cost, Decision
 from seatrial.plan.pareto import known
 from seatrial.plan.sizing import instances_for
 from seatrial.plan.words import counted
@@ -22,6 +23,52 @@ if TYPE_CHECKING:
 _HOST_MEMORY_MB = 1024
 # An assumption: the other half stays for the service and for peaks, which an exact division would not leave.
 _SHARE_OF_CPUS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many instances and copies there are, how they are placed, and what they cost.
+
+    Attributes:
+        max_instances: Instances that `max_copies` need.
+        copies_replaced_at_once: Copies that an update replaces at a time; `None` for all of them.
+    """
+
+    instance_count: Decision[int]
+    tensor_parallel_degree: Decision[int]
+    copies_per_instance: Decision[int]
+    copy_count: Decision[int]
+    max_instances: int
+    copies_replaced_at_once: int | None
+    surge_instances: Decision[int]
+    dtype: Decision[str]
+    cpu_cores_per_copy: float
+    memory_min_mb: Decision[int]
+    cost: Cost
+
+
+def lay_out(best: Offer, demand: Demand) -> Layout:
+    """Lay out the chosen deployment."""
+    candidate, scaling = best.candidate, demand.endpoint.scaling
+    return Layout(
+        instance_count=decide_instance_count(best, demand),
+        tensor_parallel_degree=decide_degree(best, demand),
+        copies_per_instance=decide_copies_per_instance(best),
+        copy_count=decide_copy_count(best, demand),
+        max_instances=instances_for(candidate, scaling.max_copies),
+        copies_replaced_at_once=copies_replaced_at_once(scaling.min_copies, scaling.max_copies),
+        surge_instances=decide_surge(best, demand),
+        dtype=decide_dtype(best, demand),
+        cpu_cores_per_copy=cpu_cores_per_copy(best),
+        memory_min_mb=decide_host_memory(),
+        cost=cost_of(
+            candidate.instance,
+            instance_count=best.instance_count,
+            copies_per_instance=candidate.copies_per_instance,
+            output_tok_s=best.load.output_tok_s,
+            discount=demand.discount,
+        ),
+    )
 
 
 def decide_degree(best: Offer, demand: Demand) -> Decision[int]:

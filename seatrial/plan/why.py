@@ -64,9 +64,9 @@ def explain(loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = F
         near = ", ".join(nearest(instance_type, tuple(each.instance_type for each in instances.every())))
         message = f"the catalog has no {instance_type}"
         raise PlanError.of("SEA110", message, hint=f"near in the catalog: {near or 'nothing'}")
-    reading, found = search_for(loaded, accept_slo_miss=accept_slo_miss)
-    verdicts = tuple(_verdict(reading.demand, found, each) for each in candidates(reading.demand, instance))
-    return verdicts if instance in reading.allowed else tuple(map(_not_allowed, verdicts))
+    resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss)
+    verdicts = tuple(_verdict(resolved.demand, found, each) for each in candidates(resolved.demand, instance))
+    return verdicts if instance in resolved.allowed else tuple(map(_not_allowed, verdicts))
 
 
 def _verdict(demand: Demand, found: Found, candidate: Candidate | Loss) -> Verdict:
