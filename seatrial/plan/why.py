@@ -92,16 +92,16 @@ def _offered(demand: Demand, found: Found, offer: Offer) -> Verdict:
     candidate, best = offer.candidate, found.ranked[0] if found.ranked else None
     won = best is not None and str(best.candidate) == str(candidate)
     if best is None:
-        because = "It keeps everything that is asked."
+        because = "Satisfies everything that was asked."
     elif won:
         because = why_best(found.ranked, found.considered, demand)
     elif _key(demand, offer) < _key(demand, best):
         price = hourly_words(known(offer.merit.usd_per_hour), demand.discount)
         alone = f"{tenths(offer.merit.ms_per_token_alone)} ms per token alone"
         numbers = f"{alone}, {offer.merit.highest_tok_s:,.0f} tok/s at most"
-        because = f"It keeps {demand.kept} and would come before the chosen {best.candidate}: {price}, {numbers}."
+        because = f"Predicted to {demand.kept}; ranks before the chosen {best.candidate}: {price}, {numbers}."
     else:
-        chosen = f"The chosen one is {best.candidate}."
+        chosen = f"Chosen: {best.candidate}."
         because = f"{why_outdone(best.merit, offer.merit, demand.endpoint.objective)} {chosen}"
     return Verdict(
         instance_type=candidate.instance.instance_type,
@@ -119,5 +119,5 @@ def _key(demand: Demand, offer: Offer) -> Key:
 
 
 def _not_allowed(verdict: Verdict) -> Verdict:
-    because = f"It is not among the allowed instance types. Were it: {verdict.because}"
+    because = f"Not in `instance_types`. If allowed: {verdict.because[:1].lower()}{verdict.because[1:]}"
     return verdict.model_copy(update={"won": False, "stage": "allowed", "because": because})
