@@ -6,8 +6,8 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seatrial.bench.interval import SLICES
 from seatrial.bench.window import share_by, share_inside
+from seatrial.measure.interval import SLICES
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -50,11 +50,6 @@ def ms_per_token(record: RequestRecord) -> float | None:
     """Published tables' "latency (ms/token)", ms: end-to-end latency / output tokens; only to compare with them."""
     total_ms = e2e_latency_ms(record)
     return total_ms / record.output_tokens if total_ms is not None and record.output_tokens else None
-
-
-def send_lag_ms(record: RequestRecord) -> float | None:
-    """How late an open loop sent a request, ms: sent - due; None in a closed loop, where nothing is due."""
-    return None if record.due_s is None else (record.sent_s - record.due_s) * MS_PER_S
 
 
 def output_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:

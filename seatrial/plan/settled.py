@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.plan.batching import batch_limit_warnings, choose_levels, choose_max_num_seqs, choose_max_queued
+from seatrial.plan.batching import (
+    batch_limit_warnings,
+    choose_levels,
+    choose_max_num_seqs,
+    choose_max_queued,
+    settle_max_model_len,
+)
 from seatrial.plan.calibrated import calibration_warnings
 from seatrial.plan.cautions import assumption_warnings, checkpoint_warnings, price_warnings, surge_warnings
 from seatrial.plan.copies import answered_in_time
@@ -94,7 +100,7 @@ def derive_limits(chosen: Chosen) -> Limits:
     return Limits(
         levels=levels,
         band=band,
-        max_model_len=chosen.resolved.max_model_len,
+        max_model_len=_max_model_len(chosen),
         max_num_seqs=batch,
         max_num_batched_tokens=chosen.resolved.batched_tokens,
         max_queued_requests=choose_max_queued(overrides, running, in_time, endpoint.trial.request_timeout_s),
@@ -114,6 +120,11 @@ def derive_limits(chosen: Chosen) -> Limits:
             *_price_warnings(chosen),
         ),
     )
+
+
+def _max_model_len(chosen: Chosen) -> Decision[int]:
+    resolved, memory = chosen.resolved, chosen.best.candidate.memory
+    return settle_max_model_len(resolved.max_model_len, resolved.demand, memory, resolved.batched_tokens.value)
 
 
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:

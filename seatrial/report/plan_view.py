@@ -65,7 +65,8 @@ def _regime(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
 
 
 def _curve(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    yield curve_view(plan, loaded.endpoint.slo)
+    del loaded
+    yield curve_view(plan)
 
 
 def _cost(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from markupsafe import Markup, escape
 
 from seatrial.report.names import plain
-from seatrial.units import exported, usd
+from seatrial.units import exported, usd, whole_or_tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from seatrial.bench.distribution import Distribution, Interval
-    from seatrial.bench.request import Metric, Statistic
     from seatrial.bench.result import LevelResult
+    from seatrial.measure.distribution import Interval
 
 DASH = "–"
 NO_SUCCESS = "no request succeeded"
@@ -112,6 +111,11 @@ def count(value: int) -> Cell:
     return Cell(f"{value:,}", exact=str(value))
 
 
+def load_value(value: float) -> Cell:
+    """Return the cell of a load in requests in flight, which may lie between two levels."""
+    return Cell(whole_or_tenths(value), exact=json.dumps(value))
+
+
 def money(value: float | None, because: str) -> Cell:
     """Return the cell of an amount of US dollars, or a dash with the reason."""
     return missing(because) if value is None else Cell(usd(value), exact=json.dumps(value))
@@ -150,24 +154,6 @@ def seconds(value_s: float) -> str:
 def level_name(level: LevelResult) -> Cell:
     """Return a level's concurrency, with a ring when it is void."""
     return count(level.concurrency) if level.valid else Cell(f"○ {level.concurrency:,}", exact=str(level.concurrency))
-
-
-def latency_of(level: LevelResult, metric: Metric) -> Distribution | None:
-    """Return a latency's distribution; None when it wasn't measured."""
-    measured: Mapping[str, Distribution | None] = {
-        "ttft_ms": level.ttft_ms,
-        "tpot_ms": level.tpot_ms,
-        "e2e_latency_ms": level.e2e_latency_ms,
-    }
-    return measured[metric]
-
-
-def statistic_of(values: Distribution | None, statistic: Statistic) -> float | None:
-    """Return one statistic of a distribution; None when there is none."""
-    if values is None:
-        return None
-    by_name = {"mean": values.mean, "p50": values.p50, "p90": values.p90, "p95": values.p95, "p99": values.p99}
-    return by_name[statistic]
 
 
 def why_missing(level: LevelResult, otherwise: str) -> str:

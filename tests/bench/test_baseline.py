@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.baseline import compare, with_regression
-from seatrial.bench.distribution import Distribution, Interval
 from seatrial.bench.judgement import Comparison, Verdict
 from seatrial.bench.request import Gate
 from seatrial.bench.result import LevelResult, LiveProof, TrialResult
+from seatrial.measure.distribution import Distribution, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def at(level: MakeLevel, concurrency: int = 4, *, tok_s: float = 80.0, **changes
 def trial(trial_request: Callable[..., TrialRequest]) -> MakeTrial:
     def make(*levels: LevelResult, **changes: object) -> TrialResult:
         return TrialResult(
-            schema_version="2",
+            schema_version="3",
             request=trial_request(**changes),
             started_at="2026-11-21T01:02:03+00:00",
             duration_s=12.5,
@@ -80,6 +80,24 @@ def test_nothing_changed(level: MakeLevel, trial: MakeTrial) -> None:
     assert found.changes[0].sentence == (
         "output_tok_s at concurrency 4 per copy stayed at 80.0 tok/s: within the tolerance of 10 %"
     )
+
+
+@pytest.mark.parametrize("local", [(True, True), (True, False), (False, True)])
+def test_no_cost_is_compared_where_a_local_engine_was_measured(
+    level: MakeLevel, trial: MakeTrial, local: tuple[bool, bool]
+) -> None:
+    """Its price is a GPU's and its speed a CPU's: "cost fell from $0.38 to $0.25" said nothing."""
+    now, before = (
+        replace(trial(at(level)), engine_note="local-cpu-random-llama (not the model named)" if cpu else "")
+        for cpu in local
+    )
+    assert [change.metric for change in compare(now, before).changes] == [
+        "output_tok_s",
+        "ttft_ms p95",
+        "tpot_ms p95",
+        "e2e_latency_ms p95",
+        "error_rate",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Distribution, Interval
-from seatrial.bench.evidence import ClientCalibration, ClientEvidence, CrossCheck, ServiceOverhead
+from seatrial.bench.evidence import ClientCalibration, ClientEvidence, ServiceOverhead
 from seatrial.bench.hdr import Histogram
 from seatrial.bench.judgement import Change, Comparison
 from seatrial.bench.result import Knee, LevelResult, SearchStep, Timeline, TrialResult
+from seatrial.measure.distribution import Distribution, Interval
 from tests.report.samples import concluded, sample_level, sample_request
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ def rich_trial(plan: Plan) -> TrialResult:
             receive_lag_p99_ms=3.2,
             because="128 streams of a server that costs nothing took 61,204 of 64,000 token events per second",
         ),
-        cross_check=CrossCheck(agreed=True, because="both read 256 tokens in 256 frames, and the same text"),
         overhead=ServiceOverhead(
             client_mean_ms=9_312.0,
             model_latency_mean_ms=9_287.5,

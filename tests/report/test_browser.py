@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.distribution import Interval
 from seatrial.bench.result import TrialResult
+from seatrial.measure.distribution import Interval
 from seatrial.report import write_report
 from seatrial.report.document.downloads import render_csv
 from tests.browser.look import Look, look_at

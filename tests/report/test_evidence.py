@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.evidence import CrossCheck, ServiceOverhead
+from seatrial.bench.evidence import ServiceOverhead
 from seatrial.report.document.client import validity_section, validity_sentence, validity_table
 from seatrial.report.document.failures import failures_section
-from seatrial.report.document.header import cautions
 from seatrial.report.document.levels import levels_section, measurement_section, protocol_table
 from seatrial.report.document.service import service_section
 from seatrial.report.values import sentence
@@ -87,7 +86,6 @@ def test_a_client_that_was_never_the_limit_is_said(rich: TrialResult) -> None:
 def test_what_sagemaker_adds_is_told_in_its_own_names(rich: TrialResult) -> None:
     facts = {fact.name: fact.value.text for fact in service_section(rich).facts}
     assert facts == {
-        "boto3 reads the same": "✓ yes",
         "End to end at the client": "9,312 ms",
         "ModelLatency": "9,288 ms",
         "OverheadLatency": "11.2 ms",
@@ -104,8 +102,8 @@ def test_a_missing_datapoint_is_a_dash_with_its_reason(rich: TrialResult) -> Non
         because="CloudWatch had no datapoint after 2 minutes",
     )
     section = service_section(replace(rich, overhead=overhead))
-    assert section.paragraphs[1] == "SageMaker: CloudWatch had no datapoint after 2 minutes."
-    assert [fact.value.missing_because for fact in section.facts[2:]] == [
+    assert section.paragraphs[0] == "SageMaker: CloudWatch had no datapoint after 2 minutes."
+    assert [fact.value.missing_because for fact in section.facts[1:]] == [
         "CloudWatch had no datapoint",
         "CloudWatch had no datapoint",
         "both means are needed",
@@ -114,14 +112,6 @@ def test_a_missing_datapoint_is_a_dash_with_its_reason(rich: TrialResult) -> Non
 
 def test_what_was_not_asked_is_left_out(real: TrialResult) -> None:
     assert service_section(real).is_empty
-
-
-@pytest.mark.parametrize(("agreed", "shown"), [(True, "✓ yes"), (False, "✗ no"), (None, "–")])
-def test_a_parser_that_disagrees_is_a_caution(rich: TrialResult, agreed: bool | None, shown: str) -> None:  # noqa: FBT001 (a table's column)
-    result = replace(rich, cross_check=CrossCheck(agreed=agreed, because="boto3 read 255 frames, this parser 256"))
-    assert service_section(result).facts[0].value.text == shown
-    told = [caution for caution in cautions(result, None) if "boto3 read 255 frames, this parser 256" in caution]
-    assert len(told) == (agreed is False)
 
 
 def test_repeated_failures_stand_beside_failed_ones(rich: TrialResult) -> None:

@@ -68,7 +68,7 @@ def test_every_trial_has_its_report(
 ) -> None:
     result = with_gaps(rich, drawn)
     if bare:
-        result = replace(result, knees=(), search=(), client=None, cross_check=None, overhead=None, comparison=None)
+        result = replace(result, knees=(), search=(), client=None, overhead=None, comparison=None)
     page = render_html(result, plan if planned else None)
     assert "None" not in {text for rows in Tables(page).by_caption.values() for row in rows for text, _ in row}
     told = re.sub(r"<script>.*?</script>|href=\"data:[^\"]*\"", "", page, flags=re.DOTALL)

@@ -50,9 +50,7 @@ def test_levels_checks_and_knees_are_tables(real: TrialResult, plan: Plan) -> No
 
 
 def test_the_scaling_target_is_written_with_the_digits_that_are_set(real: TrialResult, plan: Plan) -> None:
-    assert "Scaling target: 12.75 requests" in render_markdown(
-        replace(real, target_concurrency_per_copy=12.75), plan
-    )
+    assert "Scaling target: 12.75 requests" in render_markdown(replace(real, target_concurrency_per_copy=12.75), plan)
 
 
 def test_every_row_has_as_many_cells_as_its_table(hopeless: TrialResult, plan: Plan) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.distribution import Distribution
+from seatrial.measure.distribution import Distribution
 from seatrial.plan.calibrate import measured_copy
 from seatrial.plan.levels import trial_protocol
 from seatrial.plan.lock import read_locked_plan

@@ -8,6 +8,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from seatrial.bench.knee.slo import slo_bracket
 from seatrial.bench.search.forecast import Forecast, forecast
 
 if TYPE_CHECKING:
@@ -67,15 +68,15 @@ class View:
 
     @property
     def held(self) -> int | None:
-        """The highest level that meets the SLO below every level that misses it."""
-        missed = self.missed
-        met = [level.concurrency for level in self.valid if level.meets_slo]
-        return max((one for one in met if missed is None or one < missed), default=None)
+        """The highest level that meets the SLO below the level that misses it."""
+        held = slo_bracket(self.valid).held
+        return None if held is None else held.concurrency
 
     @property
     def missed(self) -> int | None:
-        """The lowest level that misses the SLO."""
-        return min((level.concurrency for level in self.valid if not level.meets_slo), default=None)
+        """The lowest level above it that misses the SLO; where none meets it, the lowest level."""
+        missed = slo_bracket(self.valid).missed
+        return None if missed is None else missed.concurrency
 
     @property
     def unsure(self) -> Unsure | None:

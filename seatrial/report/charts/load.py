@@ -7,18 +7,20 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from seatrial.bench.statistic import latency_of, statistic_of
 from seatrial.report.charts.model import Axis, Band, Chart, Dot, Mark, Outline, Point, Region, Series
 from seatrial.report.names import METRICS, bound_text
 from seatrial.report.planned import expectation_of
 from seatrial.report.quantity import edges
-from seatrial.report.values import digits, latency_of, statistic_of
+from seatrial.report.values import digits
+from seatrial.units import whole_or_tenths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.bench.distribution import Interval
     from seatrial.bench.request import Metric, Statistic
     from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.measure.distribution import Interval
     from seatrial.plan.document import Plan
     from seatrial.report.charts.model import Style
     from seatrial.report.planned import Expectation
@@ -86,8 +88,7 @@ class LoadView:
     @cached_property
     def knee(self) -> float | None:
         """The load of the knee that the scaling target comes from; None when it comes from none."""
-        detector = self.result.target_detector
-        found = next((knee.concurrency for knee in self.result.knees if knee.detector == detector), None)
+        found = None if self.result.knee is None else self.result.knee.concurrency
         if found is None or not is_open(self.result):
             return found
         return _between([(level.concurrency, place_of(level, self.result)) for level in self.result.levels], found)
@@ -103,7 +104,9 @@ class LoadView:
         if self.knee == self.gate:
             return (Mark(self.gate, f"knee = gate {self.gate:g}{self.unit}", "knee"),)
         gate = Mark(self.gate, f"gate {self.gate:g}{self.unit}", "gate")
-        return (gate,) if self.knee is None else (gate, Mark(self.knee, f"knee {self.knee:g}{self.unit}", "knee"))
+        if self.knee is None:
+            return (gate,)
+        return gate, Mark(self.knee, f"knee {whole_or_tenths(self.knee)}{self.unit}", "knee")
 
     def name(self, level: LevelResult) -> str:
         """Name a level beside its point: its load, and whether it is the gate or the knee."""
@@ -219,7 +222,7 @@ def _knee_between(view: LoadView, series: Series) -> Iterator[Dot]:
     x = _between([(at, tok_s) for at, tok_s, _ in placed], knee)
     y = _between([(at, latency) for at, _, latency in placed], knee)
     if series.known and x is not None and y is not None:
-        yield Dot(x, y, f"knee {knee:g}{view.unit} (between levels)")
+        yield Dot(x, y, f"knee {whole_or_tenths(knee)}{view.unit} (between levels)")
 
 
 def _between(places: list[tuple[float, float]], at: float) -> float | None:

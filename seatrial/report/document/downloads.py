@@ -14,8 +14,8 @@ from seatrial.secrets import redacted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.distribution import Distribution, Interval
     from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.measure.distribution import Distribution, Interval
 
 PLAIN = (
     "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",

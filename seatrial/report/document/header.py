@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.bench.statistic import statistic_of
 from seatrial.report.document.baseline import comparison_sentence
 from seatrial.report.document.command import ARRIVALS
 from seatrial.report.document.cost import NO_MEASURED_COST
@@ -20,7 +21,6 @@ from seatrial.report.values import (
     number,
     seconds,
     sentence,
-    statistic_of,
     why_missing,
 )
 
@@ -47,8 +47,6 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
             f"Void (○): at concurrency {', '.join(void)} the client was the limit, not the endpoint. Knee, verdict and "
             "cost leave these levels out."
         )
-    if result.cross_check is not None and result.cross_check.agreed is False:
-        yield f"boto3 and the trial's parser read different answers: {result.cross_check.because}."
     if result.comparison is not None and result.comparison.status == "worse":
         yield f"Worse than the last release: {comparison_sentence(result.comparison)}"
     if plan is None and result.request.target.kind == "sagemaker":

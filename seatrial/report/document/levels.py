@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.bench.statistic import statistic_of
 from seatrial.report.document.section import Section
 from seatrial.report.names import plain
 from seatrial.report.table import CONCURRENCY, Column, Table
@@ -21,7 +22,6 @@ from seatrial.report.values import (
     number,
     seconds,
     share,
-    statistic_of,
     why_missing,
     with_interval,
 )
@@ -29,9 +29,9 @@ from seatrial.report.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.distribution import Distribution
     from seatrial.bench.request import Statistic
     from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.measure.distribution import Distribution
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
 GOODPUT = "Goodput counts successful requests that met every latency bound."

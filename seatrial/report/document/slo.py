@@ -6,11 +6,11 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Interval
+from seatrial.measure.distribution import Interval
 from seatrial.report.document.section import Section
 from seatrial.report.names import bound_text, measured_text, objective_name, plain
 from seatrial.report.table import Column, Table
-from seatrial.report.values import Cell, count, missing, sentence, with_interval
+from seatrial.report.values import Cell, load_value, missing, sentence, with_interval
 from seatrial.units import exported
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DETECTORS: Mapping[Detector, str] = {
     "slo": "the highest load that meets the SLO",
+    "saturation": "as many as give the highest throughput at the unloaded pace",
     "half_latency": "twice the unloaded latency",
     "kneedle": "the bend of the throughput curve",
     "two_segment": "where two straight lines through throughput meet",
@@ -124,6 +125,7 @@ def _outcome(check: Check) -> Cell:
 
 
 def _knee_row(knee: Knee, *, sets: bool) -> tuple[Cell, ...]:
-    found = missing("the detector found no knee") if knee.concurrency is None else count(knee.concurrency)
+    found = missing("the detector found no knee") if knee.concurrency is None else load_value(knee.concurrency)
+    found = with_interval(found, knee.interval, load_value)
     chosen = Cell("✓ yes", tone="good") if sets else Cell("no")
     return Cell(knee.detector), found, chosen, Cell(DETECTORS[knee.detector]), Cell(plain(knee.because))

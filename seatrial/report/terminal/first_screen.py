@@ -2,30 +2,63 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.text import Text
 
 from seatrial.report.quantity import edges
-from seatrial.report.terminal.curve import bounded_latencies
 from seatrial.report.terminal.rivals import money
 from seatrial.report.terminal.tables import add_columns, add_row, percent, short, table
 from seatrial.units import usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
     from seatrial.plan.document import Alternative, CurvePoint, Plan, Rejected
-    from seatrial.report.terminal.curve import Drawn
+    from seatrial.spec.endpoint import Percentiles, Slo
     from seatrial.spec.load import LoadedSpec
 
 HOURS_PER_MONTH = 730
 LONGEST_WARNING = 64  # characters on the first screen; --section warnings has all of it
+_NAMES: Mapping[str, str] = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2e_latency_ms": "end-to-end latency"}
 _UNBOUNDED = (("ttft_p95_ms", "TTFT p95"), ("tpot_p95_ms", "TPOT p95"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A latency that the SLO bounds.
+
+    Attributes:
+        field: What stands for it in a point of the predicted curve.
+        name: That, in words.
+        bound_ms: The bound.
+        bounded: What it bounds, in words.
+    """
+
+    field: str
+    name: str
+    bound_ms: float
+    bounded: str
+
+    def of(self, point: CurvePoint) -> float:
+        """Return the predicted latency of a point, in milliseconds."""
+        return float(getattr(point, self.field))
+
+
+def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
+    """Yield the latencies that have bounds: a median is held against the mean, every higher percentile against p95."""
+    for metric, name in _NAMES.items():
+        percentiles: Percentiles = getattr(slo, metric)
+        for statistic, bound_ms in percentiles.model_dump().items():
+            if bound_ms is not None:
+                median = statistic == "p50"
+                field = metric if median else f"{metric.removesuffix('_ms')}_p95_ms"
+                shown = f"{name} {'mean' if median else 'p95'}"
+                yield Bounded(field, shown, bound_ms, f"{name} {statistic} {bound_ms:,g} ms")
 
 
 def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
@@ -91,8 +124,8 @@ def slo_state(plan: Plan, loaded: LoadedSpec) -> str:
     return "at risk" if any(_ratio(bound, point) * (1 + plan.band.latency) > 1 for bound in bounds) else "met"
 
 
-def _ratio(bound: Drawn, point: CurvePoint) -> float:
-    return bound.of(point) / (bound.bound_ms or math.inf)
+def _ratio(bound: Bounded, point: CurvePoint) -> float:
+    return bound.of(point) / bound.bound_ms
 
 
 def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ def knees(*, slo: int | None, kneedle: int | None) -> tuple[Knee, ...]:
     [
         pytest.param(8, 16, "slo", "8", "250", id="the slo knee"),
         pytest.param(16, 8, "kneedle", "8", "250", id="the kneedle knee"),
-        pytest.param(None, 8, None, "unknown", "410.5", id="no knee: the gate's level"),
+        pytest.param(None, 8, None, "16", "410.5", id="no knee: the gate's level"),
     ],
 )
 def test_throughput_is_that_of_the_knee_that_scaling_uses(
@@ -42,6 +42,16 @@ def test_throughput_is_that_of_the_knee_that_scaling_uses(
     attributes = measured_attributes(result, "s3://results/x.json")
     assert attributes["KneeConcurrencyPerCopy"] == knee
     assert attributes["OutputTokensPerSecond"] == output_tok_s
+
+
+def test_at_a_knee_between_two_levels_nothing_is_unknown(passed: TrialResult) -> None:
+    """It was: throughput, TTFT, TPOT and E2E were `unknown` on a pass with levels 3 and 5 and a knee of 4."""
+    between = (Knee(detector="slo", concurrency=11.3137085, because="by hand"),)  # halfway from 8 to 16, as factors go
+    priced = replace(passed, knees=between, comparison=Comparison(status="same", because="as before"))
+    attributes = measured_attributes(priced, "s3://results/x.json")
+    assert "unknown" not in attributes.values()
+    assert attributes["KneeConcurrencyPerCopy"] == "11.3137"
+    assert attributes["OutputTokensPerSecond"] == "320.351"  # the square root of 250 x 410.5
 
 
 def test_what_was_not_measured_is_unknown_and_never_zero(passed: TrialResult) -> None:
@@ -59,7 +69,7 @@ def test_what_was_not_measured_is_unknown_and_never_zero(passed: TrialResult) ->
     attributes = measured_attributes(result, "s3://results/x.json")
     assert {name for name, value in attributes.items() if value == "unknown"} == {
         *("OutputTokensPerSecond", "TtftP50Ms", "TtftP95Ms", "TpotP95Ms", "E2eP95Ms"),
-        *("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd", "Comparison"),
+        *("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd"),
     }
 
 
@@ -88,6 +98,18 @@ def test_a_trial_costs_what_its_copies_cost_while_it_runs(passed: TrialResult) -
     result = replace(passed, duration_s=1800.0, request=replace(passed.request, copy_count=3))
     assert trial_usd(result) == pytest.approx(3 * 1.515 * 0.5)
     assert measured_attributes(result, "s3://x.json")["TrialUsd"] == "2.2725"
+
+
+def test_a_local_engine_has_no_cost(passed: TrialResult) -> None:
+    told = measured_attributes(
+        replace(passed, engine_note="local-cpu-random-llama (not the model named)"), "s3://x.json"
+    )
+    costs = {told[name] for name in ("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd")}
+    assert costs == {"not measured: local engine"}
+
+
+def test_the_first_release_has_nothing_to_be_compared_with(passed: TrialResult) -> None:
+    assert measured_attributes(replace(passed, comparison=None), "s3://x.json")["Comparison"] == "none: first release"
 
 
 def test_the_comparison_with_the_last_release_is_told(passed: TrialResult) -> None:

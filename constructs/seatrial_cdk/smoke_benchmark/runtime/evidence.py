@@ -10,8 +10,8 @@ from seatrial_cdk.smoke_benchmark.runtime.attributes import trial_usd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.distribution import Distribution
     from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.measure.distribution import Distribution
 
 
 def evidence(result: TrialResult) -> Iterator[str]:
@@ -29,6 +29,10 @@ def evidence(result: TrialResult) -> Iterator[str]:
 def cost_sentence(result: TrialResult) -> str:
     """Say what the trial's copies cost while it ran."""
     usd, request = trial_usd(result), result.request
+    if result.engine_note:
+        return (
+            f"cost of the trial: not measured: local engine ({request.copy_count} copies for {result.duration_s:.0f} s)"
+        )
     if usd is None:
         return f"cost of the trial: unknown ({request.copy_count} copies for {result.duration_s:.0f} s)"
     return (

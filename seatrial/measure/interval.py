@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Interval, percentile
+from seatrial.measure.distribution import Interval, percentile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.hdr import Ranked
+    from seatrial.measure.distribution import Ranked
 
 CONFIDENCE = 0.95
 BOTH_TAILS = (1 - CONFIDENCE) / 2
@@ -28,6 +29,8 @@ NEGLIGIBLE_DEVIATIONS = 12.0  # what lies further from a binomial's mean is too 
 FEWEST_SLICES = 5
 ROUNDING = 1e-9  # a bound that floats miss by less is met: an exact tie, or a whole number
 NOTHING = Interval(low=None, high=None)
+normal = NormalDist().inv_cdf
+"""The standard normal distribution's quantile."""
 
 
 def percentile_interval(ordered: Ranked, percent: float, *, tail: float) -> Interval:
@@ -163,19 +166,6 @@ def _scaled(middle: float, interval: Interval, scale: float) -> Interval:
 
 def _not_negative(bounds: Interval) -> Interval:
     return Interval(low=max(bounds.low or 0.0, 0.0), high=bounds.high)
-
-
-@lru_cache(maxsize=1024)
-def normal(share: float) -> float:
-    """Return the standard normal distribution's quantile, by bisection of the error function."""
-    low, high = -40.0, 40.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        if math.erfc(-middle / math.sqrt(2)) / 2 < share:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
 
 
 @lru_cache(maxsize=1024)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.bench.distribution import Interval
-from seatrial.bench.interval import (
+from seatrial.measure.distribution import Interval
+from seatrial.measure.interval import (
     SERIES_UP_TO,
     fewest_bounded_from_above,
     mean_interval,

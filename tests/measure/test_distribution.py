@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.bench.distribution import percentile
+from seatrial.measure.distribution import percentile
 
 
 def test_linear_interpolation_between_ranks() -> None:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves the fields' types)
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from seatrial.bench.hdr import Ranked
+
+class Ranked(Protocol):
+    """Values in ascending order, found by rank from 0."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def __getitem__(self, rank: int, /) -> float:
+        """Return one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
