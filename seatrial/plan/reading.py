@@ -124,8 +124,8 @@ def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     if model.hub_token_secret is None or model.s3_uri is not None:
         return ()
     warning = (
-        "The hub token is resolved into the model's environment, where everyone who may call sagemaker:DescribeModel "
-        "reads it; weights staged to S3 (model.s3_uri) need no token."
+        "Everyone with sagemaker:DescribeModel can read the hub token in the model's environment. Weights staged to S3 "
+        "(model.s3_uri) need no token."
     )
     return (warning,)
 

@@ -30,7 +30,7 @@ def records_of(copy: Copy, concurrency: int) -> list[RequestRecord]:
             ended_s=request.last_token_s,
             input_tokens=copy.input_tokens,
             output_tokens=copy.output_tokens,
-            output_tokens_from="usage",
+            output_tokens_from="reported",
             error=None,
             status=200,
             detail="",
