@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 WAKE_SHARE = 0.5  # of the budget: the rest is for measuring
 
 
-def open_trial(request: TrialRequest, tools: Tools, should_stop: Callable[[], str] = go_on) -> TrialProgress:
+def open_trial(
+    request: TrialRequest, tools: Tools, should_stop: Callable[[], str] = go_on, *, waited_s: float = 0.0
+) -> TrialProgress:
     """Do everything that comes before the first level.
 
     One request tells whether the clock is right, whether a copy serves, and whether boto3 reads the same answer. A
@@ -49,7 +51,7 @@ def open_trial(request: TrialRequest, tools: Tools, should_stop: Callable[[], st
             SEA504 the endpoint's URL can't be used, SEA509 or SEA510 a bad line of the prompts' file.
     """
     request.check()
-    return _Opening.of(request, tools, should_stop).progress()
+    return _Opening.of(request, tools, should_stop, waited_s).progress()
 
 
 @dataclass(slots=True)
@@ -57,6 +59,7 @@ class _Opening:
     request: TrialRequest
     tools: Tools
     should_stop: Callable[[], str]
+    waited_s: float
     dial: Dial
     secret: str
     started_at: str
@@ -68,10 +71,10 @@ class _Opening:
     seen: tuple[Unmeasured, ...] = ()
 
     @classmethod
-    def of(cls, request: TrialRequest, tools: Tools, should_stop: Callable[[], str]) -> _Opening:
+    def of(cls, request: TrialRequest, tools: Tools, should_stop: Callable[[], str], waited_s: float) -> _Opening:
         started_at, began_s = tools.wall_clock().isoformat(timespec="seconds"), tools.clock()
         writer = tools.writer(request, started_at=started_at)
-        return cls(request, tools, should_stop, tools.dial_to(writer), writer.secret, started_at, began_s)
+        return cls(request, tools, should_stop, waited_s, tools.dial_to(writer), writer.secret, started_at, began_s)
 
     def progress(self) -> TrialProgress:
         first = self._probe()
@@ -139,7 +142,8 @@ class _Opening:
             sagemaker=sagemaker,
             knock=self._knock,
             may_scale=self.tools.may_scale,
-            timeout_s=WAKE_SHARE * budget_s(self.request),
+            timeout_s=WAKE_SHARE * (self.waited_s + budget_s(self.request)),
+            waited_s=self.waited_s,
             should_stop=self.should_stop,
             clock=self.tools.clock,
             sleep=self.tools.sleep,

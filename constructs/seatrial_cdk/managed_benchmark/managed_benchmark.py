@@ -15,15 +15,15 @@ from constructs import Construct
 from seatrial_cdk.archive_file import archive_file
 from seatrial_cdk.managed_benchmark.runtime_code import runtime_archive
 from seatrial_cdk.managed_benchmark.workload_spec import digest_name, name_prefix
-from seatrial_cdk.smoke_benchmark.runtime.trial_store import TRIALS
-from seatrial_cdk.smoke_benchmark.trial_function import log_group_of
+from seatrial_cdk.trial_service.results import log_group_of
+from seatrial_cdk.trial_service.runtime.store import TRIALS
 
 if TYPE_CHECKING:
     from constructs import IDependable
 
     from seatrial_cdk.llm_endpoint import LlmEndpoint
     from seatrial_cdk.managed_benchmark.workload_spec import ManagedWorkload
-    from seatrial_cdk.smoke_benchmark.trial_results import TrialResults
+    from seatrial_cdk.trial_service.results import TrialResults
 
 RUNTIME_PACKAGE = "seatrial_cdk.managed_benchmark.runtime"
 LOOK_INTERVAL_S = 30
