@@ -15,16 +15,16 @@ import boto3
 
 from seatrial.bench.progress import TrialProgress
 from seatrial.local import lifecycle
-from seatrial_cdk.smoke_benchmark.runtime.trial_run import SILENT_S, Lease, read_lease
-from seatrial_cdk.smoke_benchmark.runtime.trial_store import S3TrialStore, progress_key, run_key
-from seatrial_cdk.smoke_benchmark.runtime.turn import read_turn
+from seatrial_cdk.trial_service.runtime.trial_run import SILENT_S, Lease, read_lease
+from seatrial_cdk.trial_service.runtime.store import S3TrialStore, progress_key, run_key
+from seatrial_cdk.trial_service.runtime.ownership import read_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seatrial.bench.result import TrialResult
     from seatrial.demo.cloud import Cloud
-    from seatrial_cdk.smoke_benchmark.runtime.turn import Turn
+    from seatrial_cdk.trial_service.runtime.ownership import Turn
     from tests.e2e.conftest import Processes
 
 STACK, ENDPOINT = "seatrial-local-runs", "local-runs"

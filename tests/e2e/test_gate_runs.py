@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime.turn import read_turn
+from seatrial_cdk.trial_service.runtime.ownership import read_turn
 from tests.e2e.gate import (
     ENDPOINT,
     STACK,

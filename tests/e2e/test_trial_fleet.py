@@ -19,10 +19,10 @@ import pytest
 from seatrial.bench.result import TrialResult
 from seatrial.bench.trial import run_trial
 from seatrial.deployment.load import load_deployments
-from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
-from seatrial_cdk.smoke_benchmark.runtime.runner import trial_request
-from seatrial_cdk.smoke_benchmark.runtime.trial_store import S3TrialStore, trial_key
-from seatrial_cdk.smoke_benchmark.runtime.turn import take_turn
+from seatrial_cdk.trial_service.runtime.custom_resource import TrialProperties
+from seatrial_cdk.trial_service.runtime.runner import trial_request
+from seatrial_cdk.trial_service.runtime.store import S3TrialStore, trial_key
+from seatrial_cdk.trial_service.runtime.ownership import take_turn
 from tests.e2e.paced_runtime import TOKEN_S, paced_runtime
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seatrial.bench.result import LevelResult
     from seatrial.demo.cloud import Cloud
     from seatrial.deployment.live_stack import LiveStack
-    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialOrder
+    from seatrial_cdk.trial_service.runtime.custom_resource import TrialOrder
     from tests.e2e.conftest import RunCdk, Workspace
 
     Properties = dict[str, str]

@@ -11,7 +11,7 @@ from aws_cdk import App, CfnOutput, Stack
 
 from seatrial.deployment.load import load_deployments
 from seatrial_cdk.llm_endpoint import LlmEndpoint
-from seatrial_cdk.smoke_benchmark.trial_results import TrialResults
+from seatrial_cdk.trial_service.results import TrialResults
 from seatrial_cdk.trial_fleet.trial_fleet import TrialFleet
 from stacks.context import context_text
 

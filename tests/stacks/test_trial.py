@@ -43,7 +43,7 @@ def test_the_trial_runs_again_when_the_plan_changes(dev_template: Template, dev_
 
 
 def test_no_wait_is_longer_than_cloudformations_hour(prod_template: Template) -> None:
-    runner = {"Handler": "seatrial_cdk.smoke_benchmark.runtime.runner.handler", "Timeout": 900, "MemorySize": 1769}
+    runner = {"Handler": "seatrial_cdk.trial_service.runtime.runner.handler", "Timeout": 900, "MemorySize": 1769}
     prod_template.has_resource_properties("AWS::Lambda::Function", runner)
     prod_template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "840", "ServiceTimeout": "1440"})
     (waiter,) = prod_template.find_resources("AWS::StepFunctions::StateMachine").values()
@@ -55,7 +55,7 @@ def test_no_wait_is_longer_than_cloudformations_hour(prod_template: Template) ->
 def test_the_longest_trial_stays_within_cloudformations_hour(dev_deployment: Deployment) -> None:
     template = Template.from_stack(EndpointStack(App(), "long", deployment=with_budget(dev_deployment, 50.0)))
     template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "3000", "ServiceTimeout": "3600"})
-    runner = {"Handler": "seatrial_cdk.smoke_benchmark.runtime.runner.handler", "Timeout": 900}
+    runner = {"Handler": "seatrial_cdk.trial_service.runtime.runner.handler", "Timeout": 900}
     template.has_resource_properties("AWS::Lambda::Function", runner)
     (waiter,) = template.find_resources("AWS::StepFunctions::StateMachine").values()
     definition = json.dumps(waiter["Properties"]["DefinitionString"]).replace("\\\\", "\\")
@@ -67,7 +67,7 @@ def test_who_starts_runs_knows_the_runner(dev_template: Template) -> None:
     for module in ("on_event", "is_complete"):
         (function,) = dev_template.find_resources(
             "AWS::Lambda::Function",
-            {"Properties": {"Handler": f"seatrial_cdk.smoke_benchmark.runtime.{module}.handler"}},
+            {"Properties": {"Handler": f"seatrial_cdk.trial_service.runtime.{module}.handler"}},
         ).values()
         assert set(function["Properties"]["Environment"]["Variables"]) == {"RESULTS_BUCKET", "RUNNER_FUNCTION"}
 
@@ -164,7 +164,7 @@ def test_removal_retain_keeps_the_log_of_the_runner_alone(prod_template: Templat
     groups = prod_template.find_resources("AWS::Logs::LogGroup")
     kept = [name for name, group in groups.items() if group["DeletionPolicy"] == "Retain"]
     (runner,) = prod_template.find_resources(
-        "AWS::Lambda::Function", {"Properties": {"Handler": "seatrial_cdk.smoke_benchmark.runtime.runner.handler"}}
+        "AWS::Lambda::Function", {"Properties": {"Handler": "seatrial_cdk.trial_service.runtime.runner.handler"}}
     ).values()
     assert [{"Ref": name} for name in kept] == [runner["Properties"]["LoggingConfig"]["LogGroup"]]
 

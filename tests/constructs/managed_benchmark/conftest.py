@@ -16,7 +16,7 @@ from seatrial.spec.environment import Network
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.managed_benchmark.managed_benchmark import ManagedBenchmark
 from seatrial_cdk.managed_benchmark.workload_spec import ManagedWorkload
-from seatrial_cdk.smoke_benchmark.trial_results import TrialResults
+from seatrial_cdk.trial_service.results import TrialResults
 from tests.sample_plan import sample_plan
 from tests.stacks.conftest import serving
 

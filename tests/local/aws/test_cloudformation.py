@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import ALL_SUSPENDED, aws_copy_scaling
+from seatrial_cdk.trial_service.runtime.scaling import ALL_SUSPENDED, aws_copy_scaling
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"

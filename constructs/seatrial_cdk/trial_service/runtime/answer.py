@@ -46,7 +46,7 @@ class Respond(Protocol):
 def answer_of(order: Order, store: TrialStore) -> Answer:
     """Return what a trial's document says of the deployment.
 
-    In mode `rollback` a deployment fails when its trial was not passed or could not be made; mode `report` only reports.
+    In mode `rollback` a deployment fails when its trial was not passed or not made; mode `report` only reports.
     """
     properties, key = order.properties, trial_key(order.properties, order.request_id)
     text, uri = store.read(key), store.uri(key)
@@ -110,7 +110,7 @@ def give(event: CustomResourceEvent, answer: Answer, respond: Respond, *, bucket
 
 
 def shortened_reason(reason: str) -> str:
-    """Return a reason that consoles show to its end: where it is too long, the middle goes, not the result behind it."""
+    """Return a reason that consoles show to its end: of a longer one the middle goes, not the result behind it."""
     reason = printable(redacted(reason))
     if len(reason) <= MAX_REASON_CHARACTERS:
         return reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from seatrial_cdk.trial_service.runtime.answer import give
 from seatrial_cdk.trial_service.runtime.custom_resource import Answer, answered_at_once, read_order
@@ -44,13 +44,13 @@ def handler(event: Event, context: LambdaContext) -> Position | Share | None:
 def dispatch(event: Event, around: Surroundings) -> Position | Share | None:
     """Do the task of an event: a request of CloudFormation, a step, a share of the load, or a dead execution."""
     if "Step" in event:
-        return take_step(event, around)
+        return take_step(cast("StepCall", event), around)
     if "Share" in event:
-        return work(event, around)
+        return work(cast("ShareCall", event), around)
     if "detail" in event:
-        bury(event["detail"], around)
+        bury(cast("ExecutionEvent", event)["detail"], around)
     else:
-        receive(event, around)
+        receive(cast("CustomResourceEvent", event), around)
     return None
 
 

@@ -86,7 +86,7 @@ class LoadShare(Protocol):
 
 
 def load_share(load: Load) -> LevelTally | CutLevel:
-    """Load a share by `seatrial.bench`: a whole level ends as soon as enough is known, a part sends all its requests."""
+    """Load a share by `seatrial.bench`: a whole level ends when enough is known, a part sends all its requests."""
     if load.share.workers > 1:
         return share.load_share(load.request, load.progress, load.share, should_stop=load.should_stop)
     return _load_alone(load, Tools())

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.secrets import redacted
 from seatrial.bench.result import TrialResult
 from seatrial.errors import BenchError
+from seatrial.secrets import redacted
 from seatrial_cdk.trial_service.runtime.event import announce, error_detail, result_detail
 from seatrial_cdk.trial_service.runtime.metrics import metrics_line
 from seatrial_cdk.trial_service.runtime.report import evidence, short_report
@@ -25,8 +25,8 @@ from seatrial_cdk.trial_service.runtime.store import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_cdk.trial_service.runtime.event import Bus
     from seatrial_cdk.trial_service.runtime.custom_resource import TrialProperties
+    from seatrial_cdk.trial_service.runtime.event import Bus
     from seatrial_cdk.trial_service.runtime.store import TrialStore
 
 

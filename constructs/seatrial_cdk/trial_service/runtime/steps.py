@@ -187,7 +187,7 @@ def _taken(step: str, trial: Trial, at: Position) -> Position:
         case "conclude":
             return conclude(trial, at)
         case "abandon":
-            return abandon(trial, words_of(at.get("Failure", {"Error": "unknown"})))
+            return abandon(trial, words_of(at["Failure"]))
     return answer(trial)
 
 

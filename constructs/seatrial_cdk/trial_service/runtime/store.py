@@ -139,7 +139,7 @@ class S3TrialStore:
             UnavailableError: It may not have been written.
         """
         with calling(f"writing {self.uri(key)}"):
-            self.client.put_object(Bucket=self.bucket, Key=key, Body=text.encode(), ContentType=_content_type(key))
+            self.client.put_object(**self._object(key, text))
 
     def replace(self, key: str, text: str, version: str) -> bool:
         """Write a text over that version of it, by S3's conditional write.
@@ -147,7 +147,7 @@ class S3TrialStore:
         Raises:
             UnavailableError: It can't be told who wrote.
         """
-        return self._conditional(f"replacing {self.uri(key)}", key, text, {"IfMatch": version})
+        return self._conditional(f"replacing {self.uri(key)}", {**self._object(key, text), "IfMatch": version})
 
     def create(self, key: str, text: str) -> bool:
         """Write a text where there is none, by S3's conditional write.
@@ -155,22 +155,18 @@ class S3TrialStore:
         Raises:
             UnavailableError: It can't be told who wrote.
         """
-        return self._conditional(f"creating {self.uri(key)}", key, text, {"IfNoneMatch": "*"})
+        return self._conditional(f"creating {self.uri(key)}", {**self._object(key, text), "IfNoneMatch": "*"})
 
-    def _conditional(self, what: str, key: str, text: str, condition: PutObjectRequestTypeDef) -> bool:
+    def _object(self, key: str, text: str) -> PutObjectRequestTypeDef:
+        return {"Bucket": self.bucket, "Key": key, "Body": text.encode(), "ContentType": _content_type(key)}
+
+    def _conditional(self, what: str, asked: PutObjectRequestTypeDef) -> bool:
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
-        whole: PutObjectRequestTypeDef = {
-            "Bucket": self.bucket,
-            "Key": key,
-            "Body": text.encode(),
-            "ContentType": _content_type(key),
-            **condition,
-        }
         for _ in range(CONFLICTS):
             with calling(what):
                 try:
-                    self.client.put_object(**whole)
+                    self.client.put_object(**asked)
                 except ClientError as refused:
                     status = refused.response["ResponseMetadata"]["HTTPStatusCode"]
                     if status in {HTTPStatus.PRECONDITION_FAILED, HTTPStatus.NOT_FOUND}:

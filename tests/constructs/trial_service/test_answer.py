@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime.is_complete import (
+from seatrial_cdk.trial_service.runtime.is_complete import (
     MAX_REASON_CHARACTERS,
     TrialNotPassedError,
     respond,
 )
-from tests.constructs.smoke_benchmark.waiting import (
+from tests.constructs.trial_service.waiting import (
     BEFORE,
     DUE_S,
     KEY,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.bench.result import TrialResult
-    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent
-    from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
+    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_cdk.trial_service.runtime.store import TrialStore
     from tests.constructs.conftest import DictScaling
 
 

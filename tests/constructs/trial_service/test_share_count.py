@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from seatrial.bench.prior import PredictedLevel, Prior
 from seatrial.errors import BenchError
-from seatrial_cdk.smoke_benchmark.runtime.fleet_size import (
+from seatrial_cdk.trial_service.runtime.share_count import (
     MOST_WORKERS,
     fleet_workers,
     predicted_parts_per_s,

@@ -7,8 +7,8 @@ import pytest
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
-from seatrial_cdk.smoke_benchmark.runtime.trial_store import S3TrialStore
-from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
+from seatrial_cdk.trial_service.runtime.store import S3TrialStore
+from seatrial_cdk.trial_service.runtime.store import UnavailableError
 
 KEY = "trials/dev-chat/b/request-1.json"
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime.deletion import begin_deletion, end_deletion
-from seatrial_cdk.smoke_benchmark.runtime.turn import read_turn, take_turn
-from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
+from seatrial_cdk.trial_service.runtime.deletion import begin_deletion, end_deletion
+from seatrial_cdk.trial_service.runtime.ownership import read_turn, take_turn
+from seatrial_cdk.trial_service.runtime.store import UnavailableError
 
 if TYPE_CHECKING:
-    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent, Started
+    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent, Started
     from tests.constructs.conftest import DictScaling, DictStore
 
 NOW_S = 2000.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime.metrics_line import UNITS, metrics_line
+from seatrial_cdk.trial_service.runtime.metrics import UNITS, metrics_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from seatrial_cdk.smoke_benchmark.runtime.beside import beside
+from seatrial_cdk.trial_service.runtime.ownership import beside
 
 PATIENCE_S = 30.0
 

@@ -8,11 +8,11 @@ import pytest
 from seatrial.bench.progress import TrialProgress
 from seatrial.bench.share import plan_shares
 from seatrial.errors import BenchError
-from seatrial_cdk.smoke_benchmark.runtime.fleet_round import FleetRound
-from seatrial_cdk.smoke_benchmark.runtime.fleet_worker import work
-from seatrial_cdk.smoke_benchmark.runtime.turn import take_turn
+from seatrial_cdk.trial_service.runtime.fleet_round import FleetRound
+from seatrial_cdk.trial_service.runtime.fleet_worker import work
+from seatrial_cdk.trial_service.runtime.ownership import take_turn
 from tests.constructs.conftest import passing_result, request_of_dev
-from tests.constructs.trial_fleet.fleet_records import records, tally
+from tests.constructs.trial_service.level_records import records, tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.share import ShareOrder
     from seatrial.bench.tally import LevelTally
-    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialOrder
-    from seatrial_cdk.smoke_benchmark.runtime.fleet_calls import WorkerCall
+    from seatrial_cdk.trial_service.runtime.custom_resource import TrialOrder
+    from seatrial_cdk.trial_service.runtime.fleet_calls import WorkerCall
     from tests.constructs.conftest import DictStore
 
 TALLY = "runs/dev-chat/request-1/run-1/0/tally-3.json"

@@ -9,7 +9,7 @@ import pytest
 from seatrial.bench.conclusion import scaling_target
 from seatrial.bench.judgement import Comparison
 from seatrial.bench.result import Knee
-from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes, trial_usd, unmeasured_attributes
+from seatrial_cdk.trial_service.runtime.attributes import measured_attributes, trial_usd, unmeasured_attributes
 
 if TYPE_CHECKING:
     from seatrial.bench.result import TrialResult

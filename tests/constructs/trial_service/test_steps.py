@@ -10,20 +10,20 @@ import pytest
 
 from seatrial.bench.course import Stop
 from seatrial.bench.progress import TrialProgress
-from seatrial_cdk.smoke_benchmark.runtime.fleet_steps import sleep_until, take_step, words_of
-from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import ALL_SUSPENDED, NONE_SUSPENDED
-from seatrial_cdk.smoke_benchmark.runtime.trial_run import Lease, read_lease
-from seatrial_cdk.smoke_benchmark.runtime.turn import read_turn, take_turn, write_turn
+from seatrial_cdk.trial_service.runtime.fleet_steps import sleep_until, take_step, words_of
+from seatrial_cdk.trial_service.runtime.scaling import ALL_SUSPENDED, NONE_SUSPENDED
+from seatrial_cdk.trial_service.runtime.trial_run import Lease, read_lease
+from seatrial_cdk.trial_service.runtime.ownership import read_turn, take_turn, write_turn
 from tests.constructs.conftest import DictScaling, DictStore, level, passing_result
-from tests.constructs.smoke_benchmark.conftest import refuse
-from tests.constructs.trial_fleet.written_course import BEGUN, COMPONENT, ROUND, TRIAL, Bus, WrittenCourse, step
+from tests.constructs.trial_service.conftest import refuse
+from tests.constructs.trial_service.written_course import BEGUN, COMPONENT, ROUND, TRIAL, Bus, WrittenCourse, step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_cdk.smoke_benchmark.runtime.fleet import Fleet
-    from seatrial_cdk.smoke_benchmark.runtime.fleet_calls import Failure, StepCall
-    from tests.constructs.smoke_benchmark.conftest import Clock
+    from seatrial_cdk.trial_service.runtime.fleet import Fleet
+    from seatrial_cdk.trial_service.runtime.fleet_calls import Failure, StepCall
+    from tests.constructs.trial_service.conftest import Clock
 
 
 def test_a_run_begins_with_proof_and_a_lease(fleet: Fleet, store: DictStore, scaling: DictScaling) -> None:

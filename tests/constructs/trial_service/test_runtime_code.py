@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime_code import runtime_archive
+from seatrial_cdk.trial_service.runtime_code import runtime_archive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PACKAGE = "seatrial_cdk.smoke_benchmark.runtime"
+PACKAGE = "seatrial_cdk.trial_service.runtime"
 
 
 @pytest.mark.parametrize("module", ["on_event", "is_complete", "runner"])

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.level import level_of
-from seatrial_cdk.smoke_benchmark.runtime.fleet_round import FleetRound, MissingDocumentError
-from seatrial_cdk.smoke_benchmark.runtime.fleet_tallies import (
+from seatrial_cdk.trial_service.runtime.fleet_round import FleetRound, MissingDocumentError
+from seatrial_cdk.trial_service.runtime.fleet_tallies import (
     LateStartError,
     ShareLostError,
     error_document,
     merged_tally,
 )
 from tests.constructs.conftest import OBJECTIVE
-from tests.constructs.trial_fleet.fleet_records import records, tally
+from tests.constructs.trial_service.level_records import records, tally
 
 if TYPE_CHECKING:
-    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialOrder
+    from seatrial_cdk.trial_service.runtime.custom_resource import TrialOrder
     from tests.constructs.conftest import DictStore
 
 FOLDER = "runs/dev-chat/request-1/run-1/0"

@@ -8,15 +8,15 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial_cdk.smoke_benchmark.runtime.fleet_start import FleetMachine, TrialStart
-from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
+from seatrial_cdk.trial_service.runtime.fleet_start import FleetMachine, TrialStart
+from seatrial_cdk.trial_service.runtime.store import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mypy_boto3_stepfunctions import SFNClient
 
-    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialOrder
+    from seatrial_cdk.trial_service.runtime.custom_resource import TrialOrder
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:Fleet"
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:Fleet:request-1-1"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime.turn import Turn, read_turn, take_turn, write_turn
+from seatrial_cdk.trial_service.runtime.ownership import Turn, read_turn, take_turn, write_turn
 
 if TYPE_CHECKING:
     from tests.constructs.conftest import DictStore

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime.on_event import DirectionUnknownError, respond
-from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
-from tests.constructs.smoke_benchmark.stacks_beside import NOW_S, ROLLBACKS, UNREADABLE, Stack, UnreadableStore
+from seatrial_cdk.trial_service.runtime.on_event import DirectionUnknownError, respond
+from seatrial_cdk.trial_service.runtime.store import UnavailableError
+from tests.constructs.trial_service.stacks_beside import NOW_S, ROLLBACKS, UNREADABLE, Stack, UnreadableStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.bench.result import TrialResult
-    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent
-    from seatrial_cdk.smoke_benchmark.runtime.trial_store import TrialStore
+    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_cdk.trial_service.runtime.store import TrialStore
 
 
 def uris(folder: str) -> dict[str, str]:

@@ -6,8 +6,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial_cdk.smoke_benchmark.runtime.custom_resource import TrialProperties
-from seatrial_cdk.smoke_benchmark.runtime.scaling_pause import ALL_SUSPENDED, AwsCopyScaling, rest, restore, resume
+from seatrial_cdk.trial_service.runtime.custom_resource import TrialProperties
+from seatrial_cdk.trial_service.runtime.scaling import ALL_SUSPENDED, AwsCopyScaling, rest, restore, resume
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef

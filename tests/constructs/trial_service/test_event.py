@@ -7,14 +7,14 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial_cdk.smoke_benchmark.runtime.announcement import AwsBus, Detail, announce, error_detail, result_detail
-from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
+from seatrial_cdk.trial_service.runtime.event import AwsBus, Detail, announce, error_detail, result_detail
+from seatrial_cdk.trial_service.runtime.store import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.bench.result import TrialResult
-    from seatrial_cdk.smoke_benchmark.runtime.announcement import EventsClient
+    from seatrial_cdk.trial_service.runtime.event import EventsClient
 
 DETAIL: Detail = {"endpoint": "chat", "verdict": "pass"}
 ENTRY = {"Source": "seatrial", "DetailType": "Sea trial finished", "Detail": json.dumps(DETAIL)}

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime.baseline import Baseline, baseline_of
-from seatrial_cdk.smoke_benchmark.runtime.unavailable import UnavailableError
+from seatrial_cdk.trial_service.runtime.outcome import Baseline, baseline_of
+from seatrial_cdk.trial_service.runtime.store import UnavailableError
 
 if TYPE_CHECKING:
     from seatrial.bench.result import TrialResult

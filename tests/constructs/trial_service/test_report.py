@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.judgement import Comparison
-from seatrial_cdk.smoke_benchmark.runtime.short_report import short_report
+from seatrial_cdk.trial_service.runtime.report import short_report
 
 if TYPE_CHECKING:
     from seatrial.bench.result import TrialResult
