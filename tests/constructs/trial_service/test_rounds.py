@@ -4,10 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.bench.document import write_document
 from seatrial.bench.level import level_of
-from seatrial_cdk.trial_service.runtime.fleet_round import FleetRound, MissingDocumentError
-from seatrial_cdk.trial_service.runtime.fleet_tallies import (
+from seatrial_cdk.trial_service.runtime.rounds import (
+    CutLevel,
     LateStartError,
+    Round,
+    ShareDiedError,
     ShareLostError,
     error_document,
     merged_tally,
@@ -16,23 +19,22 @@ from tests.constructs.conftest import OBJECTIVE
 from tests.constructs.trial_service.level_records import records, tally
 
 if TYPE_CHECKING:
-    from seatrial_cdk.trial_service.runtime.custom_resource import TrialOrder
     from tests.constructs.conftest import DictStore
-
-FOLDER = "runs/dev-chat/request-1/run-1/0"
 
 
 @pytest.fixture
-def this(store: DictStore, order: TrialOrder) -> FleetRound:
-    return FleetRound(store=store, order=order, number=0)
+def this(store: DictStore) -> Round:
+    return Round(store=store, endpoint_name="dev-chat", request_id="request-1", number=0)
 
 
-def test_four_workers_shares_are_one_level(this: FleetRound, store: DictStore) -> None:
+def test_four_workers_shares_are_one_level(this: Round, store: DictStore) -> None:
     """48 requests measured by one worker, and the same by four: all that is counted or timed is the same."""
     every = records(48)
     for worker in range(4):
         store.write(this.tally_key(worker), tally(every[worker::4]).to_json())
-    together, alone = (level_of(each, (OBJECTIVE,)) for each in (merged_tally(this, 4), tally(every)))
+    merged = merged_tally(this, 4)
+    assert not isinstance(merged, CutLevel)
+    together, alone = (level_of(each, (OBJECTIVE,)) for each in (merged, tally(every)))
     assert (together.requests, together.succeeded) == (alone.requests, alone.succeeded) == (48, 42)
     assert together.errors == alone.errors == {"throttled": 6}
     for metric in ("ttft_ms", "tpot_ms", "itl_ms", "e2e_latency_ms", "ms_per_token"):
@@ -48,7 +50,7 @@ def test_four_workers_shares_are_one_level(this: FleetRound, store: DictStore) -
     assert together.output_tokens_mean == alone.output_tokens_mean == 10.0
 
 
-def test_a_worker_that_could_not_load_spoils_the_level(this: FleetRound, store: DictStore) -> None:
+def test_a_worker_that_could_not_load_spoils_the_level(this: Round, store: DictStore) -> None:
     store.write(this.tally_key(0), tally(records(8)).to_json())
     store.write(this.tally_key(1), error_document(ValueError("it began 3.0 s after the others"), late=True))
     store.write(this.tally_key(2), error_document(KeyError("AWS_REGION"), late=False))
@@ -60,8 +62,21 @@ def test_a_worker_that_could_not_load_spoils_the_level(this: FleetRound, store: 
     )
 
 
-def test_a_worker_that_left_nothing_is_missed(this: FleetRound, store: DictStore) -> None:
+def test_a_worker_that_left_nothing_is_missed(this: Round, store: DictStore) -> None:
     store.write(this.tally_key(0), tally(records(8)).to_json())
-    with pytest.raises(MissingDocumentError) as missing:
+    with pytest.raises(ShareDiedError) as missing:
         merged_tally(this, 2)
-    assert str(missing.value) == f"s3://results/{FOLDER}/tally-1.json is missing"
+    assert str(missing.value) == "worker 1 of 2 ended without a word"
+
+
+def test_workers_that_were_all_too_late_only_had_too_little_time(this: Round, store: DictStore) -> None:
+    store.write(this.tally_key(0), tally(records(8)).to_json())
+    store.write(this.tally_key(1), error_document(ValueError("it began 3.0 s after the others"), late=True))
+    with pytest.raises(LateStartError):
+        merged_tally(this, 2)
+
+
+def test_a_level_that_was_cut_is_what_was_seen_of_it(this: Round, store: DictStore) -> None:
+    cut = CutLevel(sent=7, because="the budget ended", seen=None)
+    store.write(this.tally_key(0), write_document(cut))
+    assert merged_tally(this, 1) == cut

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -8,13 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.bench.prior import PredictedLevel, Prior
-from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.share_count import (
     MOST_WORKERS,
-    fleet_workers,
     predicted_parts_per_s,
     workers_at,
-    workers_of_property,
 )
 from tests.constructs.conftest import request_of_dev
 
@@ -83,12 +79,6 @@ def test_an_open_loop_opens_at_most_its_connections() -> None:
     assert workers_at(replace(request, load=load), 1) == 3
 
 
-def test_the_greatest_level_decides() -> None:
-    request = request_of_dev()
-    assert fleet_workers(request) == 1
-    assert fleet_workers(replace(request, load=replace(request.load, concurrency_levels=(1, 2000)))) == 3
-
-
 def test_no_function_is_without_a_stream() -> None:
     request = replace(request_of_dev(), prior=predicted((2, 1e6)))
     assert workers_at(request, 2) == 2
@@ -100,14 +90,3 @@ def test_there_is_always_a_function_and_never_more_than_an_account_may_run(
 ) -> None:
     request = replace(request_of_dev(), copy_count=copies, prior=predicted((concurrency, tok_s)))
     assert 1 <= workers_at(request, concurrency) <= min(MOST_WORKERS, concurrency * copies)
-
-
-def test_the_property_of_the_custom_resource_tells_the_same(properties: dict[str, str]) -> None:
-    assert workers_of_property(properties["Request"]) == 1
-    assert workers_of_property(properties["Request"], sockets_per_function=4) == 4  # 16 streams
-
-
-def test_a_malformed_property_is_refused(properties: dict[str, str]) -> None:
-    changed = {**json.loads(properties["Request"]), "copy_count": 0}
-    with pytest.raises(BenchError, match="trial request: copy_count: SEA501: 0 is not above 0"):
-        workers_of_property(json.dumps(changed))

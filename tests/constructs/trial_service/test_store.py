@@ -7,14 +7,12 @@ import pytest
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
-from seatrial_cdk.trial_service.runtime.store import S3TrialStore
-from seatrial_cdk.trial_service.runtime.store import UnavailableError
+from seatrial_cdk.trial_service.runtime.store import S3TrialStore, UnavailableError, Versioned
 
 KEY = "trials/dev-chat/b/request-1.json"
 
 CONTENTS: dict[str, list[str]] = {
-    "trials": ["1", "2"],
-    "latest": [],
+    "latest": ["1", "2"],
     "passed": ["3"],
     "released": [],
     "runs": ["4"],
@@ -30,9 +28,9 @@ def store() -> S3TrialStore:
 def test_a_text_is_read(store: S3TrialStore) -> None:
     body = b"{}"
     with Stubber(store.client) as stub:
-        answer = {"Body": StreamingBody(io.BytesIO(body), len(body))}
+        answer = {"Body": StreamingBody(io.BytesIO(body), len(body)), "ETag": '"1"'}
         stub.add_response("get_object", answer, {"Bucket": "results", "Key": KEY})
-        assert store.read(KEY) == "{}"
+        assert store.read_versioned(KEY) == Versioned("{}", '"1"')
 
 
 def test_a_missing_text_is_none(store: S3TrialStore) -> None:
@@ -76,7 +74,9 @@ def test_texts_that_s3_could_not_remove_are_told(store: S3TrialStore) -> None:
     assert str(raised.value) == "emptying s3://results: 1 texts are left, the first, b: InternalError"
 
 
-def test_the_texts_of_an_endpoint_are_removed_folder_by_folder(store: S3TrialStore) -> None:
+def test_what_later_deployments_are_answered_from_is_removed_folder_by_folder_and_the_trials_stay(
+    store: S3TrialStore,
+) -> None:
     with Stubber(store.client) as stub:
         for folder, keys in CONTENTS.items():
             prefix = f"{folder}/dev-chat/"
@@ -135,6 +135,27 @@ def test_a_text_is_created_by_one_of_many(store: S3TrialStore, answers: list[int
             else:
                 stub.add_client_error("put_object", "Refused", http_status_code=status, expected_params=CREATED)
         assert store.create(KEY, "{}") is created
+        stub.assert_no_pending_responses()
+
+
+@pytest.mark.parametrize(
+    ("status", "replaced"),
+    [
+        pytest.param(None, True, id="it was still there"),
+        pytest.param(412, False, id="another write came between"),
+        pytest.param(404, False, id="it was removed"),
+    ],
+)
+def test_a_text_is_replaced_where_it_is_still_the_same(
+    store: S3TrialStore, status: int | None, *, replaced: bool
+) -> None:
+    asked = {"Bucket": "results", "Key": KEY, "Body": b"{}", "ContentType": "application/json", "IfMatch": '"1"'}
+    with Stubber(store.client) as stub:
+        if status is None:
+            stub.add_response("put_object", {}, asked)
+        else:
+            stub.add_client_error("put_object", "Refused", http_status_code=status, expected_params=asked)
+        assert store.replace(KEY, "{}", '"1"') is replaced
         stub.assert_no_pending_responses()
 
 
