@@ -188,7 +188,7 @@ def cloudformation() -> Iterator[CloudFormation]:
     taken = CloudFormation("")
 
     class Taking(BaseHTTPRequestHandler):
-        def do_PUT(self) -> None:  # noqa: N802 (the name that http.server calls)
+        def do_PUT(self) -> None:
             answer = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             taken.answers[answer["RequestId"]] = answer
             self.send_response(200)

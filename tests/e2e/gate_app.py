@@ -1,4 +1,4 @@
-"""An app with one endpoint whose trial loads a runtime API of the tests, by functions of as many sockets as is asked."""
+"""An app with one endpoint, whose trial loads a runtime API of the tests by functions of as many sockets as asked."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ def test_its_result_its_short_report_and_its_event_agree(gate: Gate) -> None:
 
 def test_its_metrics_are_in_the_functions_log(gate: Gate) -> None:
     logs = boto3_client(gate.cloud, "logs")
-    groups = [each["logGroupName"] for each in logs.describe_log_groups()["logGroups"]]
-    (group,) = (name for name in groups if name.startswith(SERVICE))
+    resources = gate.cloud.client("cloudformation").list_stack_resources(StackName=SERVICE)["StackResourceSummaries"]
+    (group,) = (each["PhysicalResourceId"] for each in resources if each["ResourceType"] == "AWS::Logs::LogGroup")
     events = logs.filter_log_events(logGroupName=group)["events"]
     lines = [line for event in events for line in event["message"].splitlines() if line.startswith('{"_aws"')]
     (metrics,) = map(json.loads, lines)

@@ -88,7 +88,7 @@ class Machine:
             try:
                 self.before(name)
                 answer = dispatch(cast("Event", json.loads(json.dumps(call))), self.around)
-            except Exception as error:  # noqa: BLE001 (what a function raises is what the machine sees)
+            except Exception as error:
                 failure = _failure(error)
                 if any(
                     failure["Error"] in retry["ErrorEquals"] and tries < retry["MaxAttempts"]

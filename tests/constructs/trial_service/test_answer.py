@@ -137,7 +137,7 @@ class Cloud(BaseHTTPRequestHandler):
     refusals = 0
     taken: list[tuple[str, str | None, bytes]]
 
-    def do_PUT(self) -> None:  # noqa: N802 (the name that http.server calls)
+    def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         type(self).taken.append((self.path, self.headers["Content-Type"], body))
         refused = len(type(self).taken) <= type(self).refusals

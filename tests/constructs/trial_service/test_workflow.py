@@ -128,12 +128,13 @@ class TestATrialThatPasses:
     def test_is_seen_by_whoever_watches_after_each_level(self, ordered: World) -> None:
         ordered.course.steps = [NextLevel(concurrency=8, because="first"), NEXT, ALL_MEASURED]
         seen: list[object] = []
-        ordered.load.acting = lambda load: seen.append(
-            (
-                [level["concurrency"] for level in json.loads(ordered.store.texts[PROGRESS])["levels"]],
-                json.loads(ordered.store.texts["runs/dev-chat/request-1/level.json"])["concurrency"],
-            )
-        )
+
+        def glance(_: Load) -> None:
+            levels = json.loads(ordered.store.texts[PROGRESS])["levels"]
+            loading = json.loads(ordered.store.texts["runs/dev-chat/request-1/level.json"])["concurrency"]
+            seen.append(([level["concurrency"] for level in levels], loading))
+
+        ordered.load.acting = glance
         ordered.machine().execute()
         assert seen == [([], 8), ([8], 16)]
 
