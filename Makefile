@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 USER_STAMP := $(VENV)/.seatrial-user
 DEV_STAMP := $(VENV)/.seatrial-dev
-LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/package-lock.json scripts/cdk.sh scripts/install.sh
+LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/package-lock.json scripts/cdk.sh scripts/install.sh scripts/build_charts.mjs
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -28,8 +28,8 @@ $(DEV_STAMP): $(LOCKS)
 demo: $(USER_STAMP) ## Plan, deploy, try, roll back and destroy an endpoint on this machine (VERBOSE=1 shows all output).
 	@$(BIN)/seatrial demo $(if $(VERBOSE),--verbose)
 
-test: $(DEV_STAMP) ## Run the test suite.
-	@$(BIN)/pytest $(PYTEST_ARGS)
+test: $(DEV_STAMP) ## Run the test suite in two processes.
+	@$(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
 lint: $(DEV_STAMP) ## Format, lint, types and layers.
 	@$(BIN)/ruff format --check .

@@ -27,9 +27,14 @@ fi
 say "installing the locked Python packages"
 UV_PROJECT_ENVIRONMENT="$venv" "$venv/bin/uv" sync --quiet --locked --inexact --extra local "$@"
 if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
-    say "installing the CDK CLI"
-    PATH="$PWD/$venv/bin:$PATH" "$venv/bin/npm" ci --silent --no-audit --no-fund
+    say "installing the CDK CLI and the chart library"
+    PATH="$PWD/$venv/bin:$PATH" "$venv/bin/npm" ci --silent --no-audit --no-fund --ignore-scripts
     touch node_modules/.package-lock.json
+fi
+charts=seatrial/report/charts/plot.min.js
+if [ ! -f $charts ] || [ node_modules/.package-lock.json -nt $charts ] || [ scripts/build_charts.mjs -nt $charts ]; then
+    say "building the report's charts"
+    "$venv/bin/node" scripts/build_charts.mjs
 fi
 case " $* " in
 *" --no-dev "*) ;;

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from io import FileIO
     from pathlib import Path
+    from typing import IO
 
 
 def hold_file_lock(path: Path) -> AbstractContextManager[FileIO] | None:
@@ -25,12 +26,24 @@ def hold_file_lock(path: Path) -> AbstractContextManager[FileIO] | None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("a+b", buffering=0)  # a write that fails is not tried again when the file is closed
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not try_lock(file):
         file.close()
         return None
     return _held(file)
+
+
+def try_lock(file: IO[bytes], *, shared: bool = False) -> bool:
+    """Take the lock of an open file until it is closed; return whether no other process holds it.
+
+    Args:
+        file: The file.
+        shared: Take it beside others who share it, which tells whether somebody holds it alone.
+    """
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

@@ -18,8 +18,8 @@ detect-secrets (Yelp, 1.5.0 of May 2024, the newest) was measured on the table o
 not taken. Its regular expressions miss half of the 40 forms (Hugging Face, Anthropic, NVIDIA, Google, Databricks,
 GitHub's fine-grained and AWS's session tokens among them) and 38 of the 43 places. With its entropy and keyword
 plugins it takes 23 of the 103 harmless texts for secrets: digests, chat templates, names in Secrets Manager,
-`changeme`. It tells lines, not places, so that nothing could be masked byte for byte; its import takes more than twice
-as long as a whole `seatrial validate`; and the Lambda could not carry it, so that there would be two lists again.
+`changeme`. It tells lines, not places, so that nothing could be masked byte for byte; its import alone takes as long as
+a whole `seatrial validate`; and the Lambda could not carry it, so that there would be two lists again.
 """
 
 from __future__ import annotations

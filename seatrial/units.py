@@ -52,6 +52,11 @@ def tenths(value: float, *, grouped: bool = False) -> str:
     return f"{value:,.1f}" if grouped else f"{value:.1f}"
 
 
+def whole_or_tenths(value: float) -> str:
+    """Write a load in requests in flight: a whole number as it is, any other with one decimal: `16`, `12.4`."""
+    return f"{value:.0f}" if round(value, 1) == round(value) else f"{value:.1f}"
+
+
 def fine_percent(share: float) -> str:
     """Write a share in percent, two decimals, below 0.01 % two digits: `12.50 %`, `0.0025 %`; only 0 is `0.00 %`."""
     percent = share * 100

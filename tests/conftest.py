@@ -1,7 +1,44 @@
+"""How the tests are run: examples without a time limit, and which files stay together when two processes share them."""
+
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
+
+from tests.command_line import CommandLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+TESTS = Path(__file__).parent
+TOGETHER = ("e2e", "docs/test_tutorial.py", "local", "faults", "client", "stage", "stacks", "constructs")
+"""What is slow or shares something slow, such as an embedded AWS or a synthesis: the longest first."""
 
 # How long an example takes is measured in benchmarks/, never judged by a test on a machine that does other things.
 settings.register_profile("seatrial", deadline=None)
 settings.load_profile("seatrial")
+
+
+def group_of(path: Path) -> str:
+    """Return the name that the tests of one process have in common: their file, or their folder if it is shared."""
+    name = path.relative_to(TESTS).as_posix()
+    return next((shared for shared in TOGETHER if f"{name}/".startswith(f"{shared}/")), name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long groups first, and tell the processes of `make test` what stays together."""
+    groups: Sequence[str] = (*TOGETHER, "")
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item.path)))
+    items.sort(key=lambda item: groups.index(group) if (group := group_of(item.path)) in groups else len(groups))
+
+
+@pytest.fixture(scope="session")
+def command_line() -> Iterator[CommandLine]:
+    """Start the process whose forks run the commands of all tests."""
+    with CommandLine.started() as started:
+        yield started

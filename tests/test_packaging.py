@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.packaging import tar_gz_bytes, zip_bytes
+from seatrial.report.charts.asset import LIBRARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,3 +68,10 @@ def test_a_tar_has_the_same_hash_on_every_machine() -> None:
         hashes.add(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.strip())
     assert hashes == {"ade6b96e5ec82b0124479acb10149f158ad26c248203c10202653bff2e5c4f65"}
     assert hashlib.sha256(tar_gz_bytes(FILES)).hexdigest() in hashes
+
+
+def test_the_wheel_carries_the_chart_library_though_git_does_not() -> None:
+    root = Path(__file__).parent.parent
+    build = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    assert build["artifacts"] == [LIBRARY.relative_to(root).as_posix()]
+    assert build["artifacts"][0] in (root / ".gitignore").read_text(encoding="utf-8").splitlines()

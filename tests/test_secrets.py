@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -17,6 +15,9 @@ from seatrial.deployment.load import load_deployments
 from seatrial.errors import SpecError
 from seatrial.secrets import SHOWN, holds_credential, redacted
 from seatrial.spec.load import load_spec
+
+if TYPE_CHECKING:
+    from tests.command_line import CommandLine
 
 REPOSITORY = Path(__file__).parents[1]
 HUB = "hf_" + "Qw3rTyUiOpAsDfGhJkLzXcVbNm1234567"
@@ -204,32 +205,29 @@ class TestCommands:
             ["render", "endpoints/chat.yaml", "-e", "dev", "-o", "out"],
         ],
     )
-    def test_refuse_a_planted_token_and_write_nothing(self, command: list[str], folder: Path) -> None:
+    def test_refuse_a_planted_token_and_write_nothing(
+        self, command: list[str], folder: Path, command_line: CommandLine
+    ) -> None:
         write(folder, description=HUB)
         before = sorted(folder.rglob("*"))
-        done = seatrial(*command, folder=folder)
+        done = command_line.run(*command, folder=folder)
         assert (done.returncode, done.stdout) == (2, "")
         assert "SEA113" in done.stderr
         assert_hidden(done.stderr, HUB)
         assert sorted(folder.rglob("*")) == before
 
-    def test_do_not_copy_the_users_own_token(self, folder: Path) -> None:
+    def test_do_not_copy_the_users_own_token(self, folder: Path, command_line: CommandLine) -> None:
         for name in ("endpoints", "environments"):
             shutil.copytree(REPOSITORY / name, folder / name, dirs_exist_ok=True)
         for lock in (folder / "endpoints").glob("*.lock.json"):
             lock.unlink()
         command = ("render", "endpoints/llama-2-7b-chat.yaml", "-e", "dev", "-o", "out")
-        done = seatrial(*command, folder=folder, HF_TOKEN=HUB, HUGGING_FACE_HUB_TOKEN=HUB)
+        tokens = {"HF_TOKEN": HUB, "HUGGING_FACE_HUB_TOKEN": HUB}
+        done = command_line.run(*command, folder=folder, variables=tokens)
         assert done.returncode == 0, done.stderr
         assert_hidden(done.stdout + done.stderr, HUB)
         for file in (file for file in folder.rglob("*") if file.is_file()):
             assert_hidden(file.read_text(encoding="utf-8", errors="replace"), HUB)
-
-
-def seatrial(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "seatrial.cli", *arguments]
-    env = os.environ | variables
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60, env=env)
 
 
 def test_nothing_is_logged(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,11 +8,11 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.bench.distribution import Distribution
 from seatrial.bench.metrics import is_met
 from seatrial.bench.prior import PredictedLevel, Prior
 from seatrial.bench.result import LevelResult
 from seatrial.catalog import engines, instances, models
+from seatrial.measure.distribution import Distribution
 from seatrial.predict.memory import fit_memory
 from seatrial.predict.outcome import outcome
 from seatrial.predict.place import hardware_of, place

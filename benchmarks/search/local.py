@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.search.local_endpoint import COMPONENT, ENDPOINT, LocalEndpoint, local_endpoint
 from seatrial.bench.credentials import Credentials
-from seatrial.bench.knee import slo_knee, two_segment_knee
+from seatrial.bench.knee import saturation_knee, slo_knee
 from seatrial.bench.load import Load
 from seatrial.bench.request import Objective, Target, TrialRequest, Workload
 from seatrial.bench.result import TrialResult
@@ -133,16 +133,16 @@ def _summary(
     held = max((level.concurrency for level in sweep.levels if level.valid and _e2e_ms(level) <= bound_ms), default=0)
     print(f"\nsweep: the SLO holds at {held} per copy, in {_seconds(sweep):.1f} s")
     for result in found:
-        knee, share = slo_knee(result.levels), _seconds(result) / _seconds(sweep)
+        knee, share = slo_knee(result.levels, result.request.objectives), _seconds(result) / _seconds(sweep)
         _against(f"adaptive, gate {result.request.gate_concurrency}", knee, true, share)
-    bend = two_segment_knee(sweep.levels)
-    print(f"sweep, no SLO: two_segment knee {bend.concurrency}")
+    bend = saturation_knee(sweep.levels)
+    print(f"sweep, no SLO: saturation knee {bend.concurrency}")
     share = _seconds(unbound) / _seconds(sweep)
-    _against("adaptive, no SLO", two_segment_knee(unbound.levels), bend.concurrency, share)
+    _against("adaptive, no SLO", saturation_knee(unbound.levels), bend.concurrency, share)
 
 
 def _last_line(found: Sequence[TrialResult], true: float, whole_s: float) -> None:
-    knees = [slo_knee(result.levels).concurrency for result in found]
+    knees = [slo_knee(result.levels, result.request.objectives).concurrency for result in found]
     errors = [1.0 if knee is None else abs(knee / true - 1) for knee in knees]
     shares = [_seconds(result) / whole_s for result in found]
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())

@@ -4,7 +4,7 @@
 
 Every number is simulated: endpoints are the catalog's copies in the planner's simulation, each level slower or faster
 by 2 % (standard deviation). The `slo` knee is held against a sweep of 3 % steps from 1 to 512 without noise, the
-`two_segment` knee against the doubling sweep 1, 2, …, 512 without noise, and the time against that sweep's.
+`saturation` knee against the doubling sweep 1, 2, …, 512 without noise, and the time against that sweep's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.search.endpoints import (
     level_of,
     prior_of,
 )
-from seatrial.bench.knee import slo_knee, two_segment_knee
+from seatrial.bench.knee import saturation_knee, slo_knee
 from seatrial.bench.load import Load
 from seatrial.bench.prior import Prior
 from seatrial.bench.request import Objective, Target, TrialRequest, Workload
@@ -63,8 +63,8 @@ class Found:
 
     case: Case
     detector: str
-    found: int | None
-    true: int | None
+    found: float | None
+    true: float | None
     error: float
     time_share: float
     steps: tuple[str, ...]
@@ -92,16 +92,23 @@ def _doubling(copy: Copy, objectives: tuple[Objective, ...]) -> tuple[LevelResul
     return tuple(level_of(copy, concurrency, objectives) for concurrency in doublings(1, MOST))
 
 
-def run(case: Case, goal: Goal, seed: int) -> Found:
-    """Search one simulated endpoint."""
-    endpoint = Endpoint(case.real, NOISE, random.Random(f"{seed} {case}"))  # noqa: S311 (noise, no secret)
-    request, steps = _request(case, goal), []
+def search(case: Case, goal: Goal, seed: int, noise: float = NOISE) -> tuple[Endpoint, list[str]]:
+    """Search one simulated endpoint; return it with what was measured, and why each level was."""
+    endpoint = Endpoint(case.real, noise, random.Random(f"{seed} {case}"))  # noqa: S311 (noise, no secret)
+    request = request_of(case, goal)
+    steps: list[str] = []
     for _ in range(MOST_LEVELS):
         step = next_level(request, endpoint.levels, left_s=1e9)
         steps.append(f"{getattr(step, 'concurrency', 'stop')}: {step.because}")
         if not isinstance(step, NextLevel):
             break
         endpoint.measure(step.concurrency, case.objectives)
+    return endpoint, steps
+
+
+def run(case: Case, goal: Goal, seed: int) -> Found:
+    """Search one simulated endpoint, and hold what it found against the truth."""
+    endpoint, steps = search(case, goal, seed)
     detector, found, true, error = _judge(case, endpoint.levels, goal)
     whole_s = doubling_s(case.real)
     met = [level.meets_slo for level in _fine(case.real, case.objectives)]
@@ -118,20 +125,22 @@ def run(case: Case, goal: Goal, seed: int) -> Found:
     )
 
 
-def _least_s(case: Case, detector: str, true: int | None) -> float:
+def _least_s(case: Case, detector: str, true: float | None) -> float:
     """Return the time of what proves a knee that is known beforehand.
 
-    That is the gate with the true knee and 10 % above it, of `two_segment` with the levels that it needs.
+    That is the gate with the true knee and 10 % above it, of `saturation` with the levels that it needs.
     """
-    if detector == "two_segment":
+    if detector == "saturation":
         full = _full(_doubling(case.real, case.objectives))
         needed = {1, *(load for load in doublings(1, MOST) if full / SIDE <= load <= full * 2)}
     else:
-        needed = {true or 1, min(MOST, math.ceil((true or 1) * (1 + WITHIN)))}
+        knee = math.floor(true or 1)
+        needed = {knee, min(MOST, math.ceil(knee * (1 + WITHIN)))}
     return sum(duration_s(case.real, concurrency) for concurrency in {case.gate, *needed})
 
 
-def _request(case: Case, goal: Goal) -> TrialRequest:
+def request_of(case: Case, goal: Goal) -> TrialRequest:
+    """Return the trial of a case."""
     return TrialRequest(
         endpoint="simulated",
         environment="none",
@@ -162,10 +171,10 @@ def _request(case: Case, goal: Goal) -> TrialRequest:
     )
 
 
-def _judge(case: Case, levels: Sequence[LevelResult], goal: Goal) -> tuple[str, int | None, int | None, float]:
+def _judge(case: Case, levels: Sequence[LevelResult], goal: Goal) -> tuple[str, float | None, float | None, float]:
     fine = _fine(case.real, case.objectives)
-    found: int | None
-    true: int | None
+    found: float | None
+    true: float | None
     if goal == "max_goodput":
         best = max(levels, key=lambda level: level.goodput_requests_per_s or 0.0)
         top = max(fine, key=lambda level: level.goodput_requests_per_s or 0.0)
@@ -173,11 +182,12 @@ def _judge(case: Case, levels: Sequence[LevelResult], goal: Goal) -> tuple[str, 
         most = top.goodput_requests_per_s or 0.0
         beside = abs(best.concurrency / top.concurrency - 1)
         return "goodput", best.concurrency, top.concurrency, min(beside, 1 - here / most) if most else 0.0
-    if goal == "knee" and all(level.meets_slo for level in levels):
+    if goal == "knee" and not case.objectives:
         sweep = _doubling(case.real, case.objectives)
-        name, found, true = "two_segment", two_segment_knee(levels).concurrency, two_segment_knee(sweep).concurrency
+        name, found, true = "saturation", saturation_knee(levels).concurrency, saturation_knee(sweep).concurrency
     else:
-        name, found, true = "slo", slo_knee(levels).concurrency, slo_knee(fine).concurrency
+        name = "slo"
+        found, true = (slo_knee(some, case.objectives).concurrency for some in (levels, fine))
     if found is None or true is None:
         return name, found, true, 0.0 if found is true else 1.0
     return name, found, true, 0.0 if abs(found - true) <= 1 else abs(found / true - 1)

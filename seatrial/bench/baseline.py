@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.conclusion import cost_at
-from seatrial.bench.distribution import Interval
 from seatrial.bench.judgement import Change, Comparison
+from seatrial.measure.distribution import Interval
 from seatrial.units import fine_percent, tenths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.distribution import Distribution
     from seatrial.bench.judgement import Verdict
     from seatrial.bench.request import Gate, TrialRequest
     from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.measure.distribution import Distribution
 
 WITHOUT_INTERVAL = 2.0  # so many times the tolerance, where no interval tells noise from change (an assumption)
 
@@ -187,6 +187,7 @@ def _changed(concurrency: int, before: _Measure, after: _Measure, gate: Gate) ->
         after=after.value,
         share=share,
         worse=worse,
+        better=changed and not worse,
         sentence=f"{after.name} at concurrency {concurrency} per copy {moved} {after.written}{by}: {side}",
     )
     return change, changed

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.interval import (
+from seatrial.bench.request import PER_REQUEST_METRICS
+from seatrial.bench.sample import PERCENTS, percentile_bounds
+from seatrial.bench.statistic import latency_of
+from seatrial.measure.interval import (
     fewest_bounded_from_above,
     one_sided,
     one_sided_rate,
     share_interval,
 )
-from seatrial.bench.request import PER_REQUEST_METRICS
-from seatrial.bench.sample import PERCENTS, percentile_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.distribution import Distribution, Interval
     from seatrial.bench.request import Objective
     from seatrial.bench.result import LevelResult
-
-
-def latency_of(level: LevelResult, objective: Objective) -> Distribution | None:
-    """Return the distribution that an objective is about; None where it is about none, or none was measured."""
-    match objective.metric:
-        case "ttft_ms":
-            return level.ttft_ms
-        case "tpot_ms":
-            return level.tpot_ms
-        case "e2e_latency_ms":
-            return level.e2e_latency_ms
-    return None
+    from seatrial.measure.distribution import Interval
 
 
 def bounds_of(level: LevelResult, objective: Objective, confidence: float) -> Interval | None:
@@ -50,7 +39,7 @@ def bounds_of(level: LevelResult, objective: Objective, confidence: float) -> In
         if interval is None or measured is None:
             return None
         return one_sided_rate(measured, interval, tail=tail)
-    values = latency_of(level, objective)
+    values = latency_of(level, objective.metric)
     if values is None:
         return None
     if objective.statistic in PERCENTS:

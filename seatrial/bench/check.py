@@ -6,17 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.bound import bounds_of, fewest_bounded, is_taken_as_measured, latency_of
+from seatrial.bench.bound import bounds_of, fewest_bounded, is_taken_as_measured
 from seatrial.bench.judgement import Check
 from seatrial.bench.metrics import is_met
+from seatrial.bench.statistic import latency_of, reading_of
 from seatrial.units import fine_percent, tenths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.distribution import Interval
     from seatrial.bench.request import Objective
     from seatrial.bench.result import LevelResult
+    from seatrial.measure.distribution import Interval
 
 MOST_TIMES = 100.0  # so many times a level's requests nobody sends
 
@@ -34,7 +35,8 @@ def checks_of(level: LevelResult, objectives: Sequence[Objective], confidence: f
 
 
 def _check(level: LevelResult, objective: Objective, confidence: float) -> Check:
-    measured, place = _measured(level, objective), f"at concurrency {level.concurrency} per copy"
+    found, place = reading_of(level, objective), f"at concurrency {level.concurrency} per copy"
+    measured = None if found is None else found.value
     if measured is None:
         sentence = f"{_name(objective)} was not measured {place}: no request gave one"
         return Check(objective=objective, measured=None, met=None, sentence=sentence)
@@ -128,7 +130,7 @@ class _Doubt:
     @property
     def count(self) -> int:
         """How many requests the value comes from."""
-        values = latency_of(self.level, self.objective)
+        values = latency_of(self.level, self.objective.metric)
         return self.level.requests if values is None else values.count
 
 
@@ -154,19 +156,6 @@ def _remedy(doubt: _Doubt) -> str:
     if objective.metric == "output_tok_s":
         return f"; a window {times:.1f} times as long would tell, if it stays so"
     return f"; about {math.ceil(doubt.count * times)} requests would tell, if it stays so"
-
-
-def _measured(level: LevelResult, objective: Objective) -> float | None:
-    match objective.metric:
-        case "error_rate":
-            return level.error_rate
-        case "output_tok_s":
-            return level.output_tok_s
-    values = latency_of(level, objective)
-    if values is None:
-        return None
-    by_name = {"p50": values.p50, "p90": values.p90, "p95": values.p95, "p99": values.p99, "mean": values.mean}
-    return by_name[objective.statistic]
 
 
 def _name(objective: Objective) -> str:

@@ -93,7 +93,7 @@ class _Judging:
 
     def result(self, progress: TrialProgress) -> TrialResult:
         request, levels = self.request, self.levels
-        knees = knees_of(levels, request.prior)
+        knees = knees_of(levels, request.prior, request.objectives)
         because = (
             self.broken
             or self.changed
@@ -113,13 +113,12 @@ class _Judging:
             target_concurrency_per_copy=target.concurrency_per_copy,
             target_detector=target.detector,
             target_because=target.because,
-            usd_per_million_output_tokens=cost_at(request, target.level),
-            blended_usd_per_million_tokens=blended_cost_at(request, target.level),
+            usd_per_million_output_tokens=cost_at(request, target.at),
+            blended_usd_per_million_tokens=blended_cost_at(request, target.at),
             stopped_because=progress.stopped_because,
             search=progress.search,
             unmeasured=progress.unmeasured,
             client=progress.client,
-            cross_check=progress.cross_check,
             clock_offset_s=progress.clock_offset_s,
             words_per_token=progress.words_per_token,
             seatrial_version=__version__,

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from seatrial.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported
+from seatrial.bench.at_load import at_load
+from seatrial.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported, whole_or_tenths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seatrial.bench.at_load import LoadPoint
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import Detector, Knee, LevelResult
 
 TOKENS_PER_MILLION = 1_000_000
-BENDS: tuple[Detector, ...] = ("two_segment", "kneedle")
+
+
+class Yield(Protocol):
+    """What yields tokens at some load: a measured level, or a point between two."""
+
+    @property
+    def output_tok_s(self) -> float | None:
+        """Output tokens per second, all copies together; None when nobody told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,43 +32,42 @@ class ScalingTarget:
 
     Attributes:
         concurrency_per_copy: Requests in flight per copy, rounded as the attribute is that scaling reads.
-        detector: The detector whose knee it comes from; None for the fallback and for a level without a knee.
-        level: The level that it comes from, of a knee between two levels the lower one; None for the fallback.
+        knee: The knee that it comes from; None for the fallback.
+        at: What the endpoint does at that knee; None for the fallback.
         because: The reason.
     """
 
     concurrency_per_copy: float
-    detector: Detector | None
-    level: LevelResult | None
+    knee: Knee | None
+    at: LoadPoint | None
     because: str
+
+    @property
+    def detector(self) -> Detector | None:
+        """The detector of the knee."""
+        return None if self.knee is None else self.knee.detector
 
 
 def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee]) -> ScalingTarget:
-    """Choose what scaling shall track: a knee times the target utilization. Levels that the client limited don't count.
+    """Choose what scaling shall track: the knee times the target utilization.
 
-    With objectives it is the `slo` knee, if a higher level's miss has proven it. Where every measured level meets the
-    SLO, and where there are no objectives, it is the `two_segment` knee, which the adaptive search looks for, else the
-    `kneedle` knee: more load would only queue. Else the highest level that meets the SLO, or without objectives the
-    highest one without an error. When there is none, the request's fallback, as it is.
+    With objectives the knee is that of `slo`: where the SLO begins to be missed, or the highest level where none is.
+    Without, it is that of `saturation`. Neither takes a slope of throughput, which is mostly noise: the same endpoint,
+    tried again, gets the same target within 15 %. Without that knee it is the request's fallback, as it is.
 
     Args:
         request: What was asked.
-        levels: What was measured, ascending.
+        levels: What was measured.
         knees: What each detector found.
     """
-    valid = [level for level in levels if level.valid]
-    knee, reason = _chosen_knee(request, valid, knees)
-    if knee is None:
-        found = _clean_level(request, valid)
-        concurrency = None if found is None else found.concurrency
-    else:
-        concurrency = knee.concurrency
-        found = _level_below(valid, knee)
-    if found is None or concurrency is None:
-        return fallback_target(request, reason)
-    because = f"{reason} {concurrency} per copy x target utilization {request.target_utilization:g}"
-    detector = None if knee is None else knee.detector
-    return ScalingTarget(as_exported(concurrency * request.target_utilization), detector, found, because)
+    detector: Detector = "slo" if request.objectives else "saturation"
+    knee = next((knee for knee in knees if knee.detector == detector), None)
+    if knee is None or knee.concurrency is None:
+        return fallback_target(request, f"no {detector} knee, {'nobody looked' if knee is None else knee.because}")
+    at = whole_or_tenths(knee.concurrency)
+    because = f"knee ({detector}) {at} per copy{_bounded(knee)} x target utilization {request.target_utilization:g}"
+    target = as_exported(knee.concurrency * request.target_utilization)
+    return ScalingTarget(target, knee, at_load(levels, knee.concurrency), because)
 
 
 def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:
@@ -68,7 +76,18 @@ def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:
     return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")
 
 
-def cost_at(request: TrialRequest, level: LevelResult | None) -> float | None:
+def _bounded(knee: Knee) -> str:
+    """Name the interval of a knee."""
+    bounds = knee.interval
+    if bounds is None or bounds.low is None:
+        return ""
+    low = whole_or_tenths(bounds.low)
+    if bounds.high is None:
+        return " (or more: no higher level was measured)"
+    return f" ({low} to {whole_or_tenths(bounds.high)} with 95 % confidence)"
+
+
+def cost_at(request: TrialRequest, level: Yield | None) -> float | None:
     """Cost of output, USD per million tokens: price per hour and copy / (3600 x tokens/s per copy) x 10^6.
 
     None without a level to take it from, without its throughput, or without a price.
@@ -79,7 +98,7 @@ def cost_at(request: TrialRequest, level: LevelResult | None) -> float | None:
     return request.usd_per_hour_per_copy / tokens_per_hour_per_copy * TOKENS_PER_MILLION
 
 
-def blended_cost_at(request: TrialRequest, level: LevelResult | None) -> float | None:
+def blended_cost_at(request: TrialRequest, level: Yield | None) -> float | None:
     """Blended cost, USD per million tokens at three input tokens to one output token, by the articles' formula.
 
     Price per hour x (1 - discount) / (output tokens per hour in millions) / 4: a price per copy has its discount in it.
@@ -87,43 +106,3 @@ def blended_cost_at(request: TrialRequest, level: LevelResult | None) -> float |
     """
     cost = cost_at(request, level)
     return None if cost is None else cost / BLENDED_TOKENS_PER_OUTPUT_TOKEN
-
-
-def _chosen_knee(
-    request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee]
-) -> tuple[Knee | None, str]:
-    bend = next((knee for name in BENDS for knee in knees if knee.detector == name and _is_found(knee)), None)
-    if not request.objectives:
-        if bend is not None:
-            return bend, f"{bend.detector} knee"
-        clean = _clean_level(request, levels)
-        return (
-            None,
-            "throughput does not bend; highest level without an error" if clean else "no level without an error",
-        )
-    slo = next((knee for knee in knees if knee.detector == "slo"), None)
-    if slo is None or slo.concurrency is None:
-        return None, f"no slo knee, {'nobody looked' if slo is None else slo.because}"
-    if all(level.meets_slo for level in levels) and bend is not None:
-        return bend, f"every measured level meets the SLO; {bend.detector} knee"
-    return slo, "slo knee"
-
-
-def _is_found(knee: Knee) -> bool:
-    return knee.concurrency is not None
-
-
-def _clean_level(request: TrialRequest, levels: Sequence[LevelResult]) -> LevelResult | None:
-    if request.objectives:
-        return None
-    return max((level for level in levels if level.succeeded == level.requests), key=_concurrency, default=None)
-
-
-def _level_below(levels: Sequence[LevelResult], knee: Knee) -> LevelResult | None:
-    """Return the highest level that isn't above the knee, which may lie between two levels."""
-    below = [level for level in levels if knee.concurrency is not None and level.concurrency <= knee.concurrency]
-    return max(below, key=_concurrency, default=None)
-
-
-def _concurrency(level: LevelResult) -> int:
-    return level.concurrency

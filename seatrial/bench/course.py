@@ -15,7 +15,6 @@ from seatrial.bench.closing import conclude
 from seatrial.bench.crew import CrewOrder, load
 from seatrial.bench.events import LevelAdvanced
 from seatrial.bench.holding import limits_of
-from seatrial.bench.interval import precision_of
 from seatrial.bench.level import level_of
 from seatrial.bench.level_size import level_size
 from seatrial.bench.opening import open_trial
@@ -28,6 +27,7 @@ from seatrial.bench.tools import Tools, go_on
 from seatrial.bench.unmeasured import unmeasured_of
 from seatrial.bench.validity import void_because
 from seatrial.bench.wave import Wave
+from seatrial.measure.interval import precision_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -58,19 +58,6 @@ class ClientCalibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrossCheck:
-    """One request, sent through boto3 as well: whether its parser reads what ours reads.
-
-    Attributes:
-        agreed: Whether both found the same text, frame by frame; None when it was not made.
-        because: What was compared, or why not.
-    """
-
-    agreed: bool | None
-    because: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceOverhead:
     """What SageMaker adds to the container's time, over the trial's measured time.
 

@@ -13,7 +13,7 @@ import zlib
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,16 +31,6 @@ INNER = struct.Struct(">iiiiqqd")  # cookie, bytes of counts, offset, digits, lo
 MAX_VARINT_BYTES = 9
 GROUP_BITS = 7
 MORE = 1 << GROUP_BITS
-
-
-class Ranked(Protocol):
-    """Measurements in ascending order, found by rank from 0."""
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-
-    def __getitem__(self, rank: int, /) -> float:
-        """Return one of them."""
 
 
 def slot_of(value_us: int) -> int:

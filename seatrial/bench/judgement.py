@@ -51,6 +51,7 @@ class Change:
         share: (after - before) / before; of the error rate, which is a share itself, after - before.
         worse: Whether it is worse beyond tolerance and noise.
         sentence: The same in words.
+        better: Whether it is better beyond tolerance and noise.
     """
 
     metric: str
@@ -60,6 +61,7 @@ class Change:
     share: float
     worse: bool
     sentence: str
+    better: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

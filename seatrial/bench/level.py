@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench import metrics
-from seatrial.bench.interval import BOTH_TAILS, share_interval
 from seatrial.bench.result import LevelResult
 from seatrial.bench.sample import distribution_of
 from seatrial.bench.slo import judged
 from seatrial.bench.tally import tally_of
 from seatrial.bench.throughput import output_tok_s_interval
+from seatrial.measure.interval import BOTH_TAILS, share_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,6 +142,7 @@ def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
         duration_s=counts.duration_s,
         enough_because=tally.enough_because,
         client=tally.client,
+        timeline=tally.timeline,
     )
 
 

@@ -79,9 +79,8 @@ def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
     """Yield every impossible value as its field and what is wrong with it."""
     yield from ((field, f"{number:g} is not above 0") for field, number in _positive(load) if number <= 0)
     yield from ((field, f"{number} is below 0") for field, number in _from_zero(load) if number < 0)
-    yield from (
-        (field, f"{number:,} is more than {most:,}") for field, number, most in _bounded(load) if most < number < inf
-    )
+    beyond = (each for each in _bounded(load) if each[2] < each[1] < inf)
+    yield from ((field, f"{number:,.12g} is more than {most:,.12g}") for field, number, most in beyond)
     levels = load.concurrency_levels
     if not levels or levels[0] < 1 or not _ascends(levels):
         yield "concurrency_levels", f"{list(levels)} is not an ascending list of whole numbers from 1"

@@ -6,8 +6,8 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seatrial.bench.interval import SLICES
 from seatrial.bench.window import share_by, share_inside
+from seatrial.measure.interval import SLICES
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from seatrial.bench.budget import budget_over, budget_s
 from seatrial.bench.client import run_wave
 from seatrial.bench.clock_skew import probe
-from seatrial.bench.cross_check import cross_check
 from seatrial.bench.decode import record_of
 from seatrial.bench.events import Told
 from seatrial.bench.exchange import Exchange, Inbox
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.bench.connection import Dial
-    from seatrial.bench.evidence import ClientCalibration, CrossCheck
+    from seatrial.bench.evidence import ClientCalibration
     from seatrial.bench.record import RequestRecord
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import LiveProof
@@ -42,9 +41,9 @@ def open_trial(
 ) -> TrialProgress:
     """Do everything that comes before the first level.
 
-    One request tells whether the clock is right, whether a copy serves, and whether boto3 reads the same answer. A
-    component at zero is woken. Then the live configuration is proven, the client measured against a server that costs
-    nothing, and the endpoint warmed up; made-up prompts are made as long as the endpoint counts them.
+    One request tells whether the clock is right, and whether a copy serves. A component at zero is woken. Then the live
+    configuration is proven, the client measured against a server that costs nothing, and the endpoint warmed up;
+    made-up prompts are made as long as the endpoint counts them.
 
     Raises:
         BenchError: SEA501 impossible request, SEA502 the live endpoint isn't this deployment's, SEA503 no credentials,
@@ -82,17 +81,15 @@ class _Opening:
         if woken is not None and not woken.awake:
             return self._told(_asleep(woken), stopped_because=self.should_stop() or woken.because)
         live = self._proof()
-        checked = cross_check(self.request.target, first) if self.request.workload.stream else None
         client = calibrate_client() if self.tools.calibrates else None
         self._warm_up()
-        return self._told(live, client=client, cross_check=checked, stopped_because=self.should_stop())
+        return self._told(live, client=client, stopped_because=self.should_stop())
 
     def _told(
         self,
         live: LiveProof,
         *,
         client: ClientCalibration | None = None,
-        cross_check: CrossCheck | None = None,
         stopped_because: str = "",
     ) -> TrialProgress:
         return TrialProgress(
@@ -104,7 +101,6 @@ class _Opening:
             words_per_token=self.words_per_token,
             clock_offset_s=self.clock_offset_s,
             client=client,
-            cross_check=cross_check,
             stopped_because=stopped_because,
             unmeasured=self.seen,
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from seatrial.bench.document import read_document, write_document
-from seatrial.bench.evidence import ClientCalibration, CrossCheck  # noqa: TC001 (the strict reader resolves the types)
+from seatrial.bench.evidence import ClientCalibration  # noqa: TC001 (the strict reader resolves the types)
 from seatrial.bench.result import LevelResult, LiveProof, SearchStep  # noqa: TC001 (likewise)
 from seatrial.bench.unmeasured import Unmeasured  # noqa: TC001 (likewise)
 
@@ -30,7 +30,6 @@ class TrialProgress:
         words_per_token: As in `TrialResult`.
         clock_offset_s: As in `TrialResult`.
         client: As in `TrialResult`.
-        cross_check: As in `TrialResult`.
         measured_from_s: When the first level started, in seconds since the epoch; None before.
         measured_to_s: When the last level ended.
         stopped_because: Why no further level is measured; empty while one may be.
@@ -49,7 +48,6 @@ class TrialProgress:
     words_per_token: float | None = None
     clock_offset_s: float | None = None
     client: ClientCalibration | None = None
-    cross_check: CrossCheck | None = None
     measured_from_s: float | None = None
     measured_to_s: float | None = None
     stopped_because: str = ""

@@ -6,22 +6,41 @@ from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves t
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from seatrial.bench.distribution import Distribution, Interval  # noqa: TC001 (likewise)
 from seatrial.bench.document import read_document, write_document
 from seatrial.bench.evidence import (  # noqa: TC001 (likewise)
     ClientCalibration,
     ClientEvidence,
-    CrossCheck,
     ServiceOverhead,
 )
 from seatrial.bench.judgement import Comparison, Verdict  # noqa: TC001 (likewise)
 from seatrial.bench.load import Arrival  # noqa: TC001 (likewise)
 from seatrial.bench.request import TrialRequest  # noqa: TC001 (likewise)
 from seatrial.bench.unmeasured import Unmeasured  # noqa: TC001 (likewise)
+from seatrial.measure.distribution import Distribution, Interval  # noqa: TC001 (likewise)
 
-SCHEMA_VERSION: Literal["2"] = "2"
-Detector: TypeAlias = Literal["slo", "half_latency", "kneedle", "two_segment", "theory"]
+SCHEMA_VERSION: Literal["3"] = "3"
+Detector: TypeAlias = Literal["slo", "saturation", "half_latency", "kneedle", "two_segment", "theory"]
 Window: TypeAlias = Literal["steady", "whole"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """What happened within a level, in bins of equal width from its first sending on, ramp included.
+
+    Attributes:
+        bin_s: Width of a bin: a power of two of a second, so that there are at most 60.
+        output_tokens: Output tokens of answered requests in each bin, all copies together; each request's are spread
+            evenly from its first token to its last.
+        in_flight: Requests in flight, averaged over the bin, all copies together; failed ones too.
+        first_tokens: Answered requests sent in the bin that streamed a first token.
+        ttft_ms: Their mean time to first token; None where there are none.
+    """
+
+    bin_s: float
+    output_tokens: tuple[float, ...]
+    in_flight: tuple[float, ...]
+    first_tokens: tuple[int, ...]
+    ttft_ms: tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +84,7 @@ class LevelResult:
         enough_because: Why the level sent no more.
         client: How the client fared; None when nobody looked.
         void_because: Why the level says something of the client instead of the endpoint; empty when it is valid.
+        timeline: What happened within the level; None when it wasn't kept.
     """
 
     concurrency: int
@@ -100,6 +120,7 @@ class LevelResult:
     enough_because: str = ""
     client: ClientEvidence | None = None
     void_because: str = ""
+    timeline: Timeline | None = None
 
     @property
     def valid(self) -> bool:
@@ -114,11 +135,20 @@ class LevelResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knee:
-    """The concurrency per copy past which more load doesn't pay, by a named detector; None with the reason."""
+    """Where more load stops paying, by one detector.
+
+    Attributes:
+        detector: Which one.
+        concurrency: Requests in flight per copy, interpolated where it lies between two levels; None without a knee.
+        because: Where it comes from, or why there is none.
+        interval: Its 95 % interval, from those of the metric that it is read from; `high` is None where no level was
+            past the knee. None where nothing tells it.
+    """
 
     detector: Detector
-    concurrency: int | None
+    concurrency: float | None
     because: str
+    interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +182,7 @@ class TrialResult:
         engine_note: How a simulated or local engine announced itself; empty on AWS.
         live: What was proven live before and after the measurement.
         levels: The levels measured in full, ascending.
-        knees: One for each detector.
+        knees: One for each detector; `knee` is the one that counts.
         verdict: Whether the SLO holds at the gate's concurrency.
         target_concurrency_per_copy: What scaling shall track.
         target_detector: The detector whose knee it comes from; None when it comes from no knee.
@@ -163,7 +193,6 @@ class TrialResult:
         search: Why each level was measured.
         unmeasured: What was seen of the first request, the warm-up and the levels that were cut, in their order.
         client: What this client can take in; None when it wasn't measured.
-        cross_check: Whether boto3 reads the same answer; None when it wasn't asked.
         overhead: What SageMaker adds; None when CloudWatch wasn't asked.
         comparison: This trial beside the last release's; None when there is none.
         clock_offset_s: What was added to this machine's clock to sign with, learned from the service's refusal; None
@@ -172,7 +201,7 @@ class TrialResult:
         seatrial_version: The release that measured.
     """
 
-    schema_version: Literal["2"]
+    schema_version: Literal["3"]
     request: TrialRequest
     started_at: str
     duration_s: float
@@ -190,12 +219,16 @@ class TrialResult:
     search: tuple[SearchStep, ...] = ()
     unmeasured: tuple[Unmeasured, ...] = ()
     client: ClientCalibration | None = None
-    cross_check: CrossCheck | None = None
     overhead: ServiceOverhead | None = None
     comparison: Comparison | None = None
     clock_offset_s: float | None = None
     words_per_token: float | None = None
     seatrial_version: str = ""
+
+    @property
+    def knee(self) -> Knee | None:
+        """The knee of the trial: the one that the scaling target comes from; None where that is the fallback."""
+        return next((knee for knee in self.knees if knee.detector == self.target_detector), None)
 
     def to_json(self) -> str:
         """Write the result as one line of JSON."""

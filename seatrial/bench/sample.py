@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Distribution, Interval, percentile
 from seatrial.bench.hdr import HIGHEST_US, Histogram
-from seatrial.bench.interval import BOTH_TAILS, mean_interval, percentile_interval
+from seatrial.measure.distribution import Distribution, Interval, percentile
+from seatrial.measure.interval import BOTH_TAILS, mean_interval, percentile_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial.bench.hdr import Ranked
+    from seatrial.measure.distribution import Ranked
 
 US_PER_MS = 1_000.0
 PERCENTS: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}

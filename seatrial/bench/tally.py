@@ -12,7 +12,9 @@ from seatrial.bench.document import read_document, write_document
 from seatrial.bench.evidence import ClientEvidence  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial.bench.latencies import Latencies, latencies_of, merged_latencies
 from seatrial.bench.load import Arrival  # noqa: TC001 (the strict reader resolves the fields' types)
+from seatrial.bench.result import Timeline  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial.bench.throughput import Throughput, added, throughput_of
+from seatrial.bench.timeline import added_timelines, timeline_of
 from seatrial.bench.window import has_steady_window, measured_time, split
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class LevelTally:
         tokens: How long they were.
         client: How the client fared; None when nobody looked.
         enough_because: Why no more was sent.
+        timeline: What happened when; None when it wasn't kept.
     """
 
     concurrency: int
@@ -48,6 +51,7 @@ class LevelTally:
     tokens: Tokens
     client: ClientEvidence | None
     enough_because: str
+    timeline: Timeline | None = None
 
     def to_json(self) -> str:
         """Write the tally as one line of JSON."""
@@ -101,6 +105,7 @@ def tally_of(
         tokens=tokens_of(succeeded),
         client=client,
         enough_because=enough_because,
+        timeline=timeline_of(records),
     )
 
 
@@ -117,6 +122,7 @@ def merge(tallies: Sequence[LevelTally]) -> LevelTally:
         tokens=added_tokens([tally.tokens for tally in tallies]),
         client=_together([tally.client for tally in tallies]),
         enough_because=next((tally.enough_because for tally in tallies if tally.enough_because), ""),
+        timeline=added_timelines([tally.timeline for tally in tallies]),
     )
 
 

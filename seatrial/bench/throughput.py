@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.bench import metrics
-from seatrial.bench.distribution import Interval
-from seatrial.bench.interval import BOTH_TAILS, rate_interval, ratio_interval
 from seatrial.bench.result import Window  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial.bench.window import share_inside
+from seatrial.measure.distribution import Interval
+from seatrial.measure.interval import BOTH_TAILS, rate_interval, ratio_interval
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:

@@ -79,8 +79,8 @@ def run_trial(
     return conclude(request, progress, tools, baseline=baseline, baseline_uri=baseline_uri, patience_s=patience_s)
 
 
-DECODE_S_PER_TOKEN = 5e-5
-"""CPU time that decoding a token takes after its level: 26 µs measured on a server's core; a function's is slower."""
+DECODE_S_PER_TOKEN = 1e-4
+"""CPU time that decoding a token takes after its level: 52 µs on a server's core; a function's is slower."""
 
 
 class _Run:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import percentile
-from seatrial.bench.interval import SLICES
+from seatrial.measure.distribution import percentile
+from seatrial.measure.interval import SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -98,7 +98,7 @@ def conclude(result: TrialResult, plan: Plan | None, output: Path | None, unwrit
     """
     from seatrial.errors import BenchError
     from seatrial.report import write_report
-    from seatrial.report.jumpstart import is_jumpstart
+    from seatrial.report.document.jumpstart import is_jumpstart
 
     if is_jumpstart(result):
         from seatrial.report.terminal.jumpstart import jumpstart_view

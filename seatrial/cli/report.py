@@ -34,7 +34,8 @@ def report(
 ) -> None:
     """Write the report of a trial as HTML, Markdown and JSON."""
     from seatrial.report import write_report
-    from seatrial.report.jumpstart import is_jumpstart
+    from seatrial.report.document.baseline import comparison_sentence
+    from seatrial.report.document.jumpstart import is_jumpstart
 
     told = environments_folder(environments, spec) if spec is not None else None
     given = {"--against": local_file(against), **spec_inputs(spec, told, environment)}
@@ -54,7 +55,7 @@ def report(
 
         show(jumpstart_view(measured, plan))
     if measured.comparison is not None:
-        typer.echo(f"last release: {measured.comparison.status}: {measured.comparison.because}")
+        typer.echo(f"last release: {measured.comparison.status}: {comparison_sentence(measured.comparison)}")
     for file in (written.html, written.markdown, written.json):
         typer.echo(file.as_posix())
 
@@ -70,8 +71,8 @@ def _planned(
 ) -> tuple[Plan, Outlook | None]:
     """Return the locked plan, and what a calibration by the trial would change if the trial was made from that plan."""
     from seatrial.plan.lock import read_locked_plan
-    from seatrial.report.caution import is_comparable, plan_of_trial
     from seatrial.report.outlook import outlook_of
+    from seatrial.report.planned import is_comparable, plan_of_trial
     from seatrial.spec.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))

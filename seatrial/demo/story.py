@@ -16,8 +16,8 @@ from seatrial.demo.workspace import ENDPOINT, ENVIRONMENT, Workspace
 from seatrial.deployment.load import load_deployment
 from seatrial.errors import PlanError
 from seatrial.report import write_report
-from seatrial.report.cell import digits
 from seatrial.report.plan_view import plan_view
+from seatrial.report.values import digits
 from seatrial.serving.write import rendered_files
 from seatrial.units import exported, tenths
 

@@ -15,7 +15,6 @@ Every file is for its owner alone (0600, folders 0700). Stacks, buckets and endp
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial.errors import LocalError
+from seatrial.file_lock import try_lock
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -106,7 +106,7 @@ def hold_lock(state_dir: Path) -> StateLock | None:
     with ExitStack() as on_failure:
         on_failure.callback(file.close)
         deadline = time.monotonic() + PATIENCE_S
-        while not _locked(file, fcntl.LOCK_EX):
+        while not try_lock(file):
             if time.monotonic() > deadline:
                 return None
             time.sleep(POLL_S)
@@ -209,15 +209,7 @@ def _is_held(state_dir: Path) -> bool:
     except OSError as error:
         raise LocalError.of("SEA607", f"{LOCK_FILE} can't be read: {error.strerror}", where=str(state_dir)) from error
     with file:
-        return not _locked(file, fcntl.LOCK_SH)
-
-
-def _locked(file: IO[bytes], kind: int) -> bool:
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return not try_lock(file, shared=True)
 
 
 def _private(path: str, flags: int) -> int:

@@ -10,8 +10,8 @@ from seatrial.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.report.cell import Cell
     from seatrial.report.table import Table
+    from seatrial.report.values import Cell
 
 _PUNCTUATION = re.compile(r"[\\`*{}\[\]<>|~#$&]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 _LINK = re.compile(r"(?i):(?=//)|(?<=\bwww)\.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from seatrial.units import fine_percent, tenths
@@ -18,6 +19,18 @@ METRICS: Mapping[Metric, str] = {
     "error_rate": "error rate",
     "output_tok_s": "output throughput",
 }
+
+
+_FIELDS: Mapping[str, str] = {
+    **{str(field): name for field, name in METRICS.items()},
+    "usd_per_million_output_tokens": "cost of a million output tokens",
+}
+_FIELD = re.compile(rf"\b({'|'.join(_FIELDS)})\b")
+
+
+def plain(text: str) -> str:
+    """Write a text of a result with the names of metrics instead of those of its fields."""
+    return _FIELD.sub(lambda found: _FIELDS[found[1]], text)
 
 
 def objective_name(objective: Objective) -> str:

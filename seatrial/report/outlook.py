@@ -12,8 +12,8 @@ from seatrial.plan.levels import trial_protocol
 from seatrial.plan.points import chosen, usable
 from seatrial.predict.calibration import MeasuredPoint, Source
 from seatrial.predict.probe import compare
-from seatrial.report.cell import count, digits, number, percent
 from seatrial.report.table import CONCURRENCY, Column, Table
+from seatrial.report.values import count, digits, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seatrial.plan.document import Plan
     from seatrial.predict.calibration import EndpointCalibration
     from seatrial.predict.probe import Compared
-    from seatrial.report.cell import Cell
+    from seatrial.report.values import Cell
     from seatrial.spec.load import LoadedSpec
 
 NO_LATENCY = "no latency per token was measured"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.report.level_values import latency_of, statistic_of
+from seatrial.bench.statistic import latency_of, statistic_of
 
 if TYPE_CHECKING:
     from seatrial.bench.request import Metric, Statistic

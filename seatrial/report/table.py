@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from seatrial.report.cell import Cell
+    from seatrial.report.values import Cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,21 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One row of the body: its name, then each value with the kind of its column."""
+class Value:
+    """One cell of the body with its column's kind and heading: a narrow page shows them beside each other."""
 
+    kind: str
+    label: str
+    cell: Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the body: its name and the heading of that, then its values."""
+
+    label: str
     name: Cell
-    values: tuple[tuple[str, Cell], ...]
+    values: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +87,15 @@ class Table:
     @property
     def rows(self) -> tuple[Row, ...]:
         """The body."""
-        kinds = [column.kind for column in self.columns[1:]]
-        return tuple(Row(name, tuple(zip(kinds, values, strict=True))) for name, *values in self.cells)
+        first, *rest = self.columns
+        return tuple(
+            Row(
+                first.heading,
+                name,
+                tuple(Value(column.kind, column.heading, cell) for column, cell in zip(rest, cells, strict=True)),
+            )
+            for name, *cells in self.cells
+        )
 
     @property
     def missing_because(self) -> tuple[str, ...]:

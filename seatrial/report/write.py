@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.errors import BenchError
 from seatrial.files import write_together
-from seatrial.report.markdown import render_markdown
-from seatrial.report.page import render_html
+from seatrial.report.document.downloads import render_json
+from seatrial.report.document.markdown import render_markdown
+from seatrial.report.document.page import render_html
 from seatrial.secrets import redacted
 
 if TYPE_CHECKING:
@@ -56,8 +56,3 @@ def write_report(result: TrialResult, plan: Plan | None, folder: Path, *, outloo
     except OSError as error:
         raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
     return report
-
-
-def render_json(result: TrialResult) -> str:
-    """Write the result as indented JSON."""
-    return json.dumps(json.loads(result.to_json()), indent=2) + "\n"

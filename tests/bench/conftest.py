@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.distribution import Distribution
 from seatrial.bench.load import Load
 from seatrial.bench.record import RequestRecord
 from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
 from seatrial.bench.result import LevelResult
 from seatrial.bench.wire.event_stream import encode_frame
+from seatrial.measure.distribution import Distribution
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -203,7 +203,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ec_paramgen_curve:prime256v1",
         "-nodes",
         "-days",
-        "2",
+        "3",
         "-subj",
         "/CN=localhost",
     ]

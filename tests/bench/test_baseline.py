@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.baseline import compare, with_regression
-from seatrial.bench.distribution import Distribution, Interval
 from seatrial.bench.judgement import Comparison, Verdict
 from seatrial.bench.request import Gate
 from seatrial.bench.result import LevelResult, LiveProof, TrialResult
+from seatrial.measure.distribution import Distribution, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def at(level: MakeLevel, concurrency: int = 4, *, tok_s: float = 80.0, **changes
 def trial(trial_request: Callable[..., TrialRequest]) -> MakeTrial:
     def make(*levels: LevelResult, **changes: object) -> TrialResult:
         return TrialResult(
-            schema_version="2",
+            schema_version="3",
             request=trial_request(**changes),
             started_at="2026-11-21T01:02:03+00:00",
             duration_s=12.5,

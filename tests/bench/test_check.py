@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from seatrial.bench.bound import requests_needed
 from seatrial.bench.check import checks_of
-from seatrial.bench.distribution import Interval
 from seatrial.bench.request import Objective
 from seatrial.bench.sample import distribution_of, sample_of
+from seatrial.measure.distribution import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.distribution import Distribution
     from seatrial.bench.result import LevelResult
+    from seatrial.measure.distribution import Distribution
 
     MakeLevel = Callable[..., LevelResult]
 

@@ -25,7 +25,7 @@ def result(trial_request: Callable[..., TrialRequest], level: Callable[..., Leve
         2, succeeded=0, ttft_ms=None, output_tok_s=None, errors={"throttled": 8}, first_errors=("throttled: ü",)
     )
     return TrialResult(
-        schema_version="2",
+        schema_version="3",
         request=trial_request(),
         started_at="2026-11-21T01:02:03+00:00",
         duration_s=12.5,
@@ -60,7 +60,7 @@ def test_another_schema_version_is_refused(result: TrialResult) -> None:
     text = json.dumps({**json.loads(result.to_json()), "schema_version": "1"})
     with pytest.raises(BenchError) as caught:
         TrialResult.from_json(text)
-    assert str(caught.value) == 'trial result: schema_version: SEA501: expected one of 2, got "1"'
+    assert str(caught.value) == 'trial result: schema_version: SEA501: expected one of 3, got "1"'
 
 
 def test_a_wrong_count_of_errors_is_refused(result: TrialResult) -> None:

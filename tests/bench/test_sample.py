@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.bench.distribution import Interval
 from seatrial.bench.hdr import Histogram
 from seatrial.bench.sample import distribution_of, merged, percentile_bounds, sample_of
+from seatrial.measure.distribution import Interval
 
 LATENCIES_MS = st.lists(st.floats(min_value=0.05, max_value=60_000.0), min_size=1, max_size=60)
 

@@ -18,7 +18,7 @@ from seatrial.errors import BenchError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.bench.distribution import Distribution
+    from seatrial.measure.distribution import Distribution
 
     MakeRecord = Callable[..., RequestRecord]
 

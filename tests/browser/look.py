@@ -25,14 +25,21 @@ class Shown(BaseModel):
 
 
 class Figure(BaseModel):
-    """One picture: its size, how many points each curve has, and the names that reach beyond its edge."""
+    """One chart: its size, what is drawn in it, the names that reach beyond its edge or overlap."""
 
-    title: str
+    anchor: str
+    label: str
+    role: str
     width: float
     height: float
-    points: dict[str, int]
+    curves: int
+    points: int
     hollow: int
+    bars: int
+    marks: int
+    labels: list[str]
     outside: list[str]
+    overlapping: list[str]
 
 
 class Look(BaseModel):
@@ -42,10 +49,17 @@ class Look(BaseModel):
     console: list[str]
     requests: list[str]
     failed: list[str]
+    folded: bool
+    decisive_px: int
+    hover: list[str]
+    downloads: dict[str, str]
+    opened: bool
     figures: list[Figure]
+    narrow_figures: list[Figure]
     tables: dict[str, list[list[Shown]]]
     headings: list[int]
     landmarks: list[str]
+    sticky: float
     overflow: dict[str, list[str]]
     light: str
     dark: str

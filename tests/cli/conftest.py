@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from tests.command_line import CommandLine
 
 REPOSITORY = Path(__file__).parents[2]
 SPECS = ("endpoints/falcon-40b.yaml", "endpoints/llama-2-7b-chat.yaml", "endpoints/mixtral-8x7b.yaml")
@@ -29,20 +31,11 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def seatrial(project: Path) -> Seatrial:
+def seatrial(project: Path, command_line: CommandLine) -> Seatrial:
     def run(
         *arguments: str, folder: Path | None = None, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "seatrial.cli", *arguments]
-        return subprocess.run(
-            command,
-            cwd=folder or project,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env=None if env is None else os.environ | env,
-        )
+        return command_line.run(*arguments, folder=folder or project, variables=env)
 
     return run
 

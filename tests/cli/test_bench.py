@@ -232,8 +232,8 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
             ["--gate: SEA501: 8 is not between the bounds of the search, 2 and 4"],
         ),
         (
-            "--url http://localhost --rate 1e9 --level-seconds 1",
-            ["--rate: SEA501: 1,000,000,000 requests of one level are more than 1,000,000"],
+            "--url http://localhost --rate 1e6 --level-seconds 2",
+            ["--rate: SEA501: 2,000,000 requests of one level are more than 1,000,000"],
         ),
         (
             "--url http://localhost --input-tokens 10000001",

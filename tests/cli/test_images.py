@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.plan.seal import seal_of
 from tests.cli.conftest import SPECS, files
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ def locked_image(file: Path) -> dict[str, str]:
 
 
 def replace_in_lock(file: Path, old: str, new: str) -> None:
-    file.write_text(file.read_text().replace(old, new))
+    """Write the lock as it would be of a release that planned other values."""
+    document = json.loads(file.read_text().replace(old, new))
+    document["digests"] = {name: seal_of(plan).model_dump() for name, plan in document["environments"].items()}
+    file.write_text(json.dumps(document))
 
 
 def test_the_list_shows_the_newest_of_a_line_first(seatrial: Seatrial) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import pytest
 
 from seatrial.client import Schema, Target, client_config
 from seatrial.local import lifecycle
+from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,21 +38,24 @@ LONGEST_WAIT_S = 60.0
 
 
 @pytest.fixture(scope="session")
-def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SageMakerRuntimeClient]:
-    """Return a client of an embedded AWS that serves `ENDPOINT`."""
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lifecycle.LocalAws]:
+    """Start an embedded AWS that serves `ENDPOINT`."""
     state_dir = tmp_path_factory.mktemp("aws")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        local = lifecycle.up(state_dir=state_dir)
-        try:
-            for name in [name for name in os.environ if name.startswith(("AWS_", "CDK_"))]:
-                patch.delenv(name)
-            for name, value in lifecycle.environment(local).items():
-                patch.setenv(name, value)
+    try:
+        with environment({"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}):
+            local = lifecycle.up(state_dir=state_dir)
+        with environment(lifecycle.environment(local)):
             _serve(boto3.client("sagemaker"))
-            yield boto3.client("sagemaker-runtime", config=client_config(concurrency=4))
-        finally:
-            lifecycle.down(state_dir)
+        yield local
+    finally:
+        lifecycle.down(state_dir)
+
+
+@pytest.fixture(scope="module")
+def runtime(local: lifecycle.LocalAws) -> Iterator[SageMakerRuntimeClient]:
+    """Return a client of the embedded AWS, to which the environment leads while this file's tests run."""
+    with environment(lifecycle.environment(local)):
+        yield boto3.client("sagemaker-runtime", config=client_config(concurrency=4))
 
 
 @pytest.fixture(params=list(Schema), ids=str)
@@ -69,8 +72,8 @@ def _serve(sagemaker: SageMakerClient) -> None:
     sagemaker.get_waiter("endpoint_in_service").wait(
         EndpointName=ENDPOINT, WaiterConfig={"Delay": 1, "MaxAttempts": int(LONGEST_WAIT_S)}
     )
-    for name, (image, environment) in COMPONENTS.items():
-        container = {"Image": image, "Environment": {"HF_MODEL_ID": "org/model", **environment}}
+    for name, (image, variables) in COMPONENTS.items():
+        container = {"Image": image, "Environment": {"HF_MODEL_ID": "org/model", **variables}}
         sagemaker.create_model(ModelName=name, ExecutionRoleArn=ROLE, PrimaryContainer=container)  # type: ignore[arg-type]  # likewise
         sagemaker.create_inference_component(
             InferenceComponentName=name,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.bench.distribution import Distribution
 from seatrial.bench.judgement import Check, Verdict
 from seatrial.bench.load import Load
 from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
 from seatrial.bench.result import Knee, LevelResult, LiveProof, TrialResult
+from seatrial.measure.distribution import Distribution
 from seatrial_cdk.trial_service.runtime.store import Versioned
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def level(concurrency: int, output_tok_s: float) -> LevelResult:
 def passing_result() -> TrialResult:
     check = Check(objective=OBJECTIVE, measured=812.25, met=True, sentence="ttft_ms p95 is within its bound")
     return TrialResult(
-        schema_version="2",
+        schema_version="3",
         request=request_of_dev(),
         started_at="2026-11-21T01:00:00+00:00",
         duration_s=61.0,

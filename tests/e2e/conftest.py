@@ -23,6 +23,7 @@ from seatrial.local import lifecycle
 from seatrial.plan.lock import write_lock
 from seatrial.plan.planner import make_plan
 from seatrial.spec.load import load_spec
+from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -123,23 +124,28 @@ def make_workspace(folder: Path) -> Workspace:
     return workspace
 
 
-@pytest.fixture(autouse=True, scope="session")
-def no_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Take every AWS and CDK variable away, and give an empty home and a cache; jsii keeps its unpacked packages."""
-    unpacked = Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith(("AWS_", "CDK_"))]:
-            patch.delenv(name)
-        patch.setenv("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(unpacked))
-        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+@pytest.fixture(scope="session")
+def account_free(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return an empty home and a cache, which hold no profile and no credentials; jsii keeps its unpacked packages."""
+    return {
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"),
+        "HOME": str(tmp_path_factory.mktemp("home")),
+        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
+    }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_account(account_free: dict[str, str]) -> Iterator[None]:
+    """Let a file's tests run as a user without an AWS account."""
+    with environment(account_free):
         yield
 
 
 @pytest.fixture(scope="session")
-def variables() -> dict[str, str]:
+def variables(account_free: dict[str, str]) -> dict[str, str]:
     """Return the variables of a user without an AWS account."""
-    return {**os.environ, "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]), "COLUMNS": "120"}
+    with environment(account_free):
+        return {**os.environ, "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]), "COLUMNS": "120"}
 
 
 @pytest.fixture(scope="session")
@@ -178,10 +184,11 @@ def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cloud(state_dir: Path) -> Iterator[Cloud]:
+def cloud(state_dir: Path, account_free: dict[str, str]) -> Iterator[Cloud]:
     """Start an embedded AWS for the session."""
     try:
-        local = lifecycle.up(state_dir=state_dir)
+        with environment(account_free):
+            local = lifecycle.up(state_dir=state_dir)
         yield Cloud(local, local.region)
     finally:
         lifecycle.down(state_dir)
@@ -194,9 +201,10 @@ def engines(state_dir: Path, processes: Processes) -> Callable[[], list[int]]:
 
 
 @pytest.fixture(scope="session")
-def cdk(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> RunCdk:
+def cdk(cloud: Cloud, account_free: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> RunCdk:
     """Bootstrap the embedded AWS and return the way to run the CDK CLI on it."""
-    env = lifecycle.child_variables(cloud.local)
+    with environment(account_free):
+        env = lifecycle.child_variables(cloud.local)
 
     def run(*arguments: str | Path, folder: Path = ROOT) -> Outcome:
         return run_to_end(BIN / "cdk", *arguments, "--no-notices", folder=folder, env=env)

@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from seatrial.local import lifecycle
+from tests.environment import environment
 from tests.faults.cloud import Cloud, deploy
 from tests.faults.proxy import Proxy
 from tests.faults.trials import Trials
@@ -24,10 +25,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     state_dir = tmp_path_factory.mktemp("aws")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        local = lifecycle.up(state_dir=state_dir)
     try:
+        with environment({"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}):
+            local = lifecycle.up(state_dir=state_dir)
         sagemaker = boto3.client(
             "sagemaker",
             endpoint_url=local.endpoint_url,

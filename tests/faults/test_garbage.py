@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     ("fault", "said"),
     [
         ("corrupt_frame", "an event frame fails its checksum (after 2 token events)"),
-        ("random_frame", "an event frame's prelude fails its checksum (after 2 token events)"),
+        ("random_frame", "an event frame fails its checksum (after 2 token events)"),
     ],
 )
 def test_a_garbage_frame_fails_its_request(trials: Trials, fault: str, said: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import time
@@ -14,6 +13,7 @@ import pytest
 from botocore.config import Config
 
 from seatrial.local import lifecycle
+from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,43 +129,56 @@ def processes() -> Callable[[str], list[int]]:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        yield folder
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def cache(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let what a test starts find the weights that were made for another one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder))
+    return cache_folder
 
 
 @pytest.fixture(scope="session")
-def laptop(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Laptop]:
+def shared_laptop(tmp_path_factory: pytest.TempPathFactory, cache_folder: Path) -> Iterator[Laptop]:
     state_dir = tmp_path_factory.mktemp("aws")
-    local = lifecycle.up(state_dir=state_dir)
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith(("AWS_", "CDK_"))]:
-            patch.delenv(name)
-        for name, value in lifecycle.environment(local).items():
-            patch.setenv(name, value)
+    try:
+        with environment({"XDG_CACHE_HOME": str(cache_folder)}):
+            local = lifecycle.up(state_dir=state_dir)
         once = Config(retries={"total_max_attempts": 1})
-        session = boto3.Session()
-        yield Laptop(
-            local=local,
-            state_dir=state_dir,
-            sagemaker=session.client("sagemaker", config=once),
-            runtime=session.client("sagemaker-runtime", config=once),
-            cloudformation=session.client("cloudformation", config=once),
-            s3=session.client("s3", config=once),
-        )
-    lifecycle.down(state_dir)
+        with environment(lifecycle.environment(local)):
+            session = boto3.Session()
+            shared = Laptop(
+                local=local,
+                state_dir=state_dir,
+                sagemaker=session.client("sagemaker", config=once),
+                runtime=session.client("sagemaker-runtime", config=once),
+                cloudformation=session.client("cloudformation", config=once),
+                s3=session.client("s3", config=once),
+            )
+        yield shared
+    finally:
+        lifecycle.down(state_dir)
+
+
+@pytest.fixture(scope="module")
+def laptop(shared_laptop: Laptop, cache_folder: Path) -> Iterator[Laptop]:
+    """Return the embedded AWS of the session, to which the environment leads while this file's tests run."""
+    with environment({**lifecycle.environment(shared_laptop.local), "XDG_CACHE_HOME": str(cache_folder)}):
+        yield shared_laptop
 
 
 @pytest.fixture(scope="session")
-def host(laptop: Laptop) -> str:
+def host(shared_laptop: Laptop) -> str:
     """Return an endpoint that takes inference components."""
-    return laptop.endpoint()
+    return shared_laptop.endpoint()
 
 
 @pytest.fixture(scope="session")
-def chat(laptop: Laptop, host: str) -> str:
+def chat(shared_laptop: Laptop, host: str) -> str:
     """Return an inference component on `host` that serves with two slots."""
-    model = laptop.model(OPTION_MAX_ROLLING_BATCH_SIZE="2", OPTION_MAX_MODEL_LEN="2048", SERVING_JOB_QUEUE_SIZE="1")
-    return laptop.component(host, model)
+    model = shared_laptop.model(
+        OPTION_MAX_ROLLING_BATCH_SIZE="2", OPTION_MAX_MODEL_LEN="2048", SERVING_JOB_QUEUE_SIZE="1"
+    )
+    return shared_laptop.component(host, model)

@@ -127,13 +127,13 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "SEA205 more tokens per second than the traffic can ask for": (
         {
-            "slo": {"output_tok_s": 1e12},
+            "slo": {"output_tok_s": 1e9},
             "scaling": {"max_copies": 1000},
             "workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 4},
         },
         "chat.yaml:12: slo.output_tok_s: SEA205: no deployment takes the workload; the nearest is ml.g5.2xlarge with "
         "degree 1: With 4 copies the workload is predicted to give # output tokens per second, and slo.output_tok_s "
-        "is 1,000,000,000,000.\n  hint: ask for at most #, or raise the workload's traffic",
+        "is 1,000,000,000.\n  hint: ask for at most #, or raise the workload's traffic",
     ),
     "SEA206 above the budget": (
         {"budget": {"usd_per_hour": 1.5}},

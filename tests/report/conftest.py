@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from seatrial.plan.document import Band, Decision, Plan
-from seatrial.report.page import render_html
+from seatrial.report.document.page import render_html
 from tests.report.rich import rich_trial
 from tests.report.samples import (
     LEVELS,

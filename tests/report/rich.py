@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Distribution, Interval
-from seatrial.bench.evidence import ClientCalibration, ClientEvidence, CrossCheck, ServiceOverhead
+from seatrial.bench.evidence import ClientCalibration, ClientEvidence, ServiceOverhead
+from seatrial.bench.hdr import Histogram
 from seatrial.bench.judgement import Change, Comparison
-from seatrial.bench.result import Knee, LevelResult, SearchStep, TrialResult
+from seatrial.bench.result import Knee, LevelResult, SearchStep, Timeline, TrialResult
+from seatrial.measure.distribution import Distribution, Interval
 from tests.report.samples import concluded, sample_level, sample_request
 
 if TYPE_CHECKING:
@@ -42,7 +45,6 @@ def rich_trial(plan: Plan) -> TrialResult:
             receive_lag_p99_ms=3.2,
             because="128 streams of a server that costs nothing took 61,204 of 64,000 token events per second",
         ),
-        cross_check=CrossCheck(agreed=True, because="both read 256 tokens in 256 frames, and the same text"),
         overhead=ServiceOverhead(
             client_mean_ms=9_312.0,
             model_latency_mean_ms=9_287.5,
@@ -98,6 +100,7 @@ def rich_level(concurrency: int) -> LevelResult:
             run_delay_share=0.02,
         ),
         void_because=VOID_BECAUSE if void else "",
+        timeline=rich_timeline(level),
         ttft_ms=bracketed(level.ttft_ms),
         tpot_ms=bracketed(level.tpot_ms),
         ms_per_token=bracketed(level.ms_per_token),
@@ -112,7 +115,32 @@ def bracketed(values: Distribution | None) -> Distribution:
         name: Interval(low=value * 0.94, high=value * 1.07)
         for name, value in (("mean", values.mean), ("p50", values.p50), ("p90", values.p90), ("p95", values.p95))
     }
-    return replace(values, intervals={**intervals, "p99": Interval(low=values.p95, high=None)})
+    return replace(
+        values, intervals={**intervals, "p99": Interval(low=values.p95, high=None)}, histogram=histogram_of(values)
+    )
+
+
+def histogram_of(values: Distribution) -> str:
+    """Return a lognormal histogram with the distribution's median and 95th percentile, in 200 equal shares."""
+    normal, histogram = NormalDist(), Histogram()
+    spread = math.log(values.p95 / values.p50) / normal.inv_cdf(0.95)
+    for share in range(200):
+        histogram.add(1000 * values.p50 * math.exp(spread * normal.inv_cdf((share + 0.5) / 200)))
+    return histogram.encode()
+
+
+def rich_timeline(level: LevelResult) -> Timeline:
+    """Return a timeline of 24 bins: a ramp, a wave around the level's throughput, an end that runs dry."""
+    bins = 24
+    shape = [min(1.0, (at + 1) / 4, (bins - at) / 3) * (1 + 0.04 * math.sin(1.7 * at)) for at in range(bins)]
+    ttft = level.ttft_ms.mean if level.ttft_ms else 0.0
+    return Timeline(
+        bin_s=1.0,
+        output_tokens=tuple(round((level.output_tok_s or 0) * part, 3) for part in shape),
+        in_flight=tuple(round(2 * level.concurrency * min(1.0, part), 3) for part in shape),
+        first_tokens=tuple(0 if at > bins - 3 else 4 for at in range(bins)),
+        ttft_ms=tuple(None if at > bins - 3 else round(ttft * (1 + 0.3 * math.cos(at)), 3) for at in range(bins)),
+    )
 
 
 def rich_comparison(result: TrialResult) -> Comparison:

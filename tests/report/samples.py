@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.bench.conclusion import cost_at, scaling_target
-from seatrial.bench.distribution import Distribution
 from seatrial.bench.knee import kneedle_knee, slo_knee
 from seatrial.bench.load import Load
 from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
 from seatrial.bench.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
 from seatrial.bench.slo import judged, verdict_at
+from seatrial.measure.distribution import Distribution
 from seatrial.plan.document import CurvePoint
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def concluded(request: TrialRequest, levels: Sequence[LevelResult], engine_note:
         target_concurrency_per_copy=target.concurrency_per_copy,
         target_detector=target.detector,
         target_because=target.because,
-        usd_per_million_output_tokens=cost_at(request, target.level),
+        usd_per_million_output_tokens=cost_at(request, target.at),
         stopped_because="every level was measured",
     )
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.distribution import Interval
 from seatrial.bench.result import TrialResult
+from seatrial.measure.distribution import Interval
 from seatrial.report import write_report
+from seatrial.report.document.downloads import render_csv
 from tests.browser.look import Look, look_at
 
 if TYPE_CHECKING:
@@ -36,34 +37,85 @@ def read(folder: Path) -> TrialResult:
 
 def test_nothing_is_logged_and_nothing_but_the_page_is_fetched(look: Look, folder: Path) -> None:
     assert look.console == []
-    assert look.requests == [(folder / "report.html").as_uri()]
-    assert look.failed == []
+    assert [address for address in look.requests if not address.startswith("data:")] == [
+        (folder / "report.html").as_uri()
+    ]
+    assert [address for address in look.failed if not address.startswith("data:")] == []
 
 
-def test_every_curve_has_a_point_for_each_level(look: Look) -> None:
-    points = {figure.title: figure.points for figure in look.figures}
-    assert points == {
-        "End-to-end latency over output throughput, 2 copies together (ms) by output throughput": {
-            "measured p50": 8,
-            "measured p95": 8,
-            "predicted p95": 7,
-        },
-        "Output throughput (tok/s, 2 copies together) by concurrency per copy": {"measured": 8, "predicted": 7},
-        "Time to first token, p95 (ms) by concurrency per copy": {"p95": 8, "predicted": 7},
-        "Time per output token, p95 (ms) by concurrency per copy": {"p95": 8, "predicted": 7},
-        "Time to first token, mean (ms) by concurrency per copy": {"measured": 8, "predicted": 7},
-        "Time per output token, mean (ms) by concurrency per copy": {"measured": 8, "predicted": 7},
-        "End-to-end latency, mean (ms) by concurrency per copy": {"measured": 8, "predicted": 7},
+def test_what_decides_ends_before_3000_px(look: Look) -> None:
+    assert look.folded
+    assert look.decisive_px <= 3000
+
+
+def test_every_chart_is_drawn_with_all_its_points(look: Look) -> None:
+    # 8 measured levels, p50 and p95, and 7 predicted
+    assert {figure.anchor: figure.points for figure in look.figures if figure.points} == {
+        "latency-throughput": 23,
+        "throughput": 15,
+        "ttft": 23,
+        "tpot": 23,
+        "predicted-ttft-ms": 15,
+        "predicted-tpot-ms": 15,
+        "predicted-e2e-latency-ms": 15,
     }
+    assert {figure.anchor: figure.curves for figure in look.figures if not figure.points} == {
+        "cdf-ttft-ms": 8,
+        "cdf-tpot-ms": 8,
+        "cdf-e2e-latency-ms": 8,
+        "time-throughput": 8,
+        "time-ttft": 8,
+        "time-in-flight": 8,
+    }
+    assert {figure.role for figure in look.figures} == {"img"}
+    assert all(figure.label for figure in look.figures)
 
 
-def test_the_void_level_is_hollow_in_every_curve(look: Look) -> None:
-    assert [figure.hollow for figure in look.figures] == [2, 1, 1, 1, 1, 1, 1]
+def test_error_bars_knee_and_gate_are_drawn(look: Look) -> None:
+    drawn = {figure.anchor: figure for figure in look.figures}
+    assert drawn["ttft"].bars == 16  # 8 levels, p50 and p95
+    assert drawn["latency-throughput"].bars == 32  # of throughput too
+    assert drawn["ttft"].labels == ["knee = gate 16"]
+    assert set(drawn["latency-throughput"].labels) == {"1", "2", "4", "8", "16 = knee and gate", "24", "32", "64"}
 
 
-def test_no_name_leaves_its_picture(look: Look) -> None:
-    assert {figure.title: figure.outside for figure in look.figures if figure.outside} == {}
+def test_the_void_level_and_what_is_predicted_are_hollow(look: Look) -> None:
+    drawn = {figure.anchor: figure for figure in look.figures}
+    assert drawn["throughput"].hollow == 1 + 7
+    assert drawn["ttft"].hollow == 2 + 7
+
+
+def test_no_name_leaves_its_chart_or_touches_another(look: Look) -> None:
+    for figure in (*look.figures, *look.narrow_figures):
+        assert figure.outside == [], figure.anchor
+        assert figure.overlapping == [], figure.anchor
     assert min(figure.width for figure in look.figures) > 300
+
+
+def test_a_chart_is_as_wide_as_a_phone_allows(look: Look) -> None:
+    assert {round(figure.width) for figure in look.narrow_figures} == {350}  # 390 less the page's margins
+
+
+def test_values_are_shown_under_the_pointer(look: Look, read: TrialResult) -> None:
+    level = next(level for level in read.levels if level.concurrency == 4)  # the third point
+    values = level.e2e_latency_ms
+    assert values
+    assert look.hover[0] == "concurrency 4"
+    assert look.hover[1].startswith(f"p95 {values.p95:,.0f} ms (")
+    assert look.hover[2].startswith(f"{level.output_tok_s:,.0f} tok/s (")
+
+
+def test_the_downloads_are_the_files(look: Look, folder: Path, read: TrialResult) -> None:
+    assert look.downloads["report.json"] == (folder / "report.json").read_text(encoding="utf-8")
+    assert look.downloads["report.csv"] == render_csv(read)
+
+
+def test_a_link_into_a_folded_part_opens_it(look: Look) -> None:
+    assert look.opened
+
+
+def test_the_navigation_stays_in_sight(look: Look) -> None:
+    assert look.sticky == 0
 
 
 def test_every_percentile_is_the_value_of_the_json(look: Look, read: TrialResult) -> None:
@@ -105,7 +157,7 @@ def test_every_number_that_is_shown_rounds_the_exact_one(look: Look) -> None:
         assert float(cell.shown.replace(",", "")) == pytest.approx(float(cell.exact), rel=0.05), cell
 
 
-@pytest.mark.parametrize("width", ["375", "1280"])
+@pytest.mark.parametrize("width", ["390", "1280"])
 def test_no_text_overflows(look: Look, width: str) -> None:
     assert look.overflow[width] == []
 
@@ -119,7 +171,7 @@ def test_it_prints(look: Look) -> None:
 
 
 def test_headings_are_in_order_and_every_landmark_is_there(look: Look) -> None:
-    assert look.headings == [1, *[2] * 14]
+    assert look.headings == [1, *[2] * 6, 3, 3]
     assert look.landmarks == ["header", "nav", "main", "footer"]
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.report.cell import Cell, count, digits, missing, money, number, percent, seconds
+from seatrial.report.values import Cell, count, digits, missing, money, number, percent, seconds
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 
 from seatrial.bench.protocols import JUMPSTART_LEVELS
 from seatrial.bench.request import Target
-from seatrial.report.caution import cautions
-from seatrial.report.command import command_of, trial_name
-from seatrial.report.markdown import render_markdown
-from seatrial.report.page import page_of
+from seatrial.report.document.command import command_of, trial_name
+from seatrial.report.document.header import cautions
+from seatrial.report.document.markdown import render_markdown
+from seatrial.report.document.page import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +96,7 @@ def test_a_server_needs_no_plan(served: TrialResult) -> None:
     assert list(cautions(served, None)) == []
     page = page_of(served, None)
     assert (page.facts[0].value.text, page.facts[0].aside) == ("small chat", "http://localhost:8000/v1")
-    facts = {fact.name: fact.value for fact in page.sections[-1].facts}
+    facts = {fact.name: fact.value for fact in page.details[-1].facts}
     assert facts["Plan digest"].missing_because == "no plan was deployed"
     assert render_markdown(served, None).splitlines()[-1] == "Started 2026-11-02T14:05:00Z."
 

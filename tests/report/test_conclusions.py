@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 from seatrial.bench.judgement import Check, Comparison
-from seatrial.report.comparison import comparison_section, signed_percent
-from seatrial.report.cost import has_cost, level_cost_table
-from seatrial.report.judgement import checks_table, knees_section
-from seatrial.report.jumpstart import jumpstart_section, jumpstart_table, last_before_timeout
-from seatrial.report.page import page_of
+from seatrial.report.document.baseline import compared_section, comparison_section, comparison_sentence
+from seatrial.report.document.cost import cost_section, level_cost_section, level_cost_table
+from seatrial.report.document.jumpstart import jumpstart_section, jumpstart_table, last_before_timeout
+from seatrial.report.document.page import page_of
+from seatrial.report.document.slo import checks_table, knees_section
 from seatrial.report.terminal.jumpstart import jumpstart_view
 from tests.report.samples import failed_level
 
@@ -34,21 +34,56 @@ def jumpstart(real: TrialResult) -> TrialResult:
     return replace(real, request=replace(real.request, load=load))
 
 
-def test_before_and_now_stand_side_by_side(rich: TrialResult) -> None:
+def test_what_changed_stands_before_what_did_not(rich: TrialResult) -> None:
     section = comparison_section(rich)
-    assert section.paragraphs == (
-        "output_tok_s at concurrency 16 per copy fell by 12.0 %, more than 10.0 % and noise.",
-    )
-    assert [row[:6] for row in texts(section.tables[0])] == [
-        ["16", "output_tok_s", "1,133", "997", "\N{MINUS SIGN}12.0 %", "✗ worse"],
-        ["16", "ttft_ms p95", "306", "315", "+3.0 %", "within bounds"],
+    assert texts(section.tables[0]) == [
+        ["16", "output throughput, tok/s", "1,133", "997", "\N{MINUS SIGN}12.0 %", "✗ worse"]
     ]
+    assert texts(compared_section(rich).tables[0])[1] == ["16", "TTFT p95, ms", "306", "315", "+3.0 %", "≈ same"]
+    assert compared_section(rich).facts[0].value.text == "s3://results/passed/sample-chat/1f0c/config/model.json"
     assert {fact.name: fact.value.text for fact in section.facts} == {
         "This trial is": "✗ worse",
         "Its plan": "1f0c77aa",
-        "Measured": "2026-10-20 09:00:00Z",
-        "Its result": "s3://results/passed/sample-chat/1f0c/config/model.json",
+        "Last release measured": "2026-10-20 09:00:00Z",
     }
+
+
+def test_what_is_better_beyond_the_tolerance_says_so(rich: TrialResult) -> None:
+    assert rich.comparison
+    faster = replace(rich.comparison.changes[1], better=True)
+    comparison = replace(rich.comparison, changes=(faster, rich.comparison.changes[0]))
+    rows = texts(comparison_section(replace(rich, comparison=comparison)).tables[0])
+    assert [row[-1] for row in rows] == ["✗ worse", "✓ better"]  # the worse first
+
+
+def test_only_the_largest_changes_stand_above_the_fold(rich: TrialResult) -> None:
+    assert rich.comparison
+    changes = tuple(replace(rich.comparison.changes[0], share=-0.1 * number) for number in range(1, 10))
+    result = replace(rich, comparison=replace(rich.comparison, changes=changes))
+    shown = [row[4] for row in texts(comparison_section(result).tables[0])]
+    assert shown == [f"\N{MINUS SIGN}{percent}.0 %" for percent in (90, 80, 70, 60, 50, 40)]
+    assert len(compared_section(result).tables[0].cells) == 9
+
+
+def test_a_rate_changes_by_points_and_a_cost_is_money(rich: TrialResult) -> None:
+    assert rich.comparison
+    first = replace(rich.comparison.changes[0], metric="error_rate", before=0.01, after=0.04, share=0.03)
+    second = replace(first, metric="usd_per_million_output_tokens", before=0.5, after=0.6, share=0.2)
+    comparison = replace(rich.comparison, changes=(first, second))
+    rows = texts(comparison_section(replace(rich, comparison=comparison)).tables[0])
+    assert [row[1:5] for row in rows] == [
+        ["cost of a million output tokens", "$0.50", "$0.60", "+20.0 %"],
+        ["error rate", "1.0 %", "4.0 %", "+3.0 points"],
+    ]
+
+
+def test_many_changes_are_counted_and_not_repeated(rich: TrialResult) -> None:
+    assert rich.comparison
+    changes = rich.comparison.changes * 18
+    because = "; ".join(change.sentence for change in changes)
+    said = comparison_sentence(replace(rich.comparison, changes=changes, because=because))
+    assert [int(word) for word in said.replace(",", "").split() if word.isdigit()] == [36, 18, 0, 18]
+    assert len(said) < 120
 
 
 @pytest.mark.parametrize(
@@ -63,13 +98,9 @@ def test_every_status_has_a_sign(
     assert section.tables == ()
 
 
-def test_no_comparison_is_said(real: TrialResult) -> None:
-    assert comparison_section(real).paragraphs == ("This trial was compared with no other.",)
-
-
-@pytest.mark.parametrize(("share", "written"), [(0.031, "+3.1 %"), (-0.12, "\N{MINUS SIGN}12.0 %"), (0.0, "+0.0 %")])
-def test_a_change_has_its_sign(share: float, written: str) -> None:
-    assert signed_percent(share) == written
+def test_without_a_comparison_its_section_is_left_out(real: TrialResult) -> None:
+    assert comparison_section(real).is_empty
+    assert "comparison" not in [section.anchor for section in page_of(real, None).sections]
 
 
 def test_cost_follows_from_each_valid_levels_throughput(rich: TrialResult) -> None:
@@ -79,9 +110,16 @@ def test_cost_follows_from_each_valid_levels_throughput(rich: TrialResult) -> No
 
 
 def test_a_local_engine_has_no_cost_by_level(local: TrialResult, real: TrialResult) -> None:
-    assert not has_cost(local, None)
-    assert has_cost(real, None)
-    assert not has_cost(replace(real, request=replace(real.request, usd_per_hour_per_copy=None)), None)
+    assert cost_section(local, None).is_empty
+    assert not cost_section(real, None).is_empty
+    assert cost_section(replace(real, request=replace(real.request, usd_per_hour_per_copy=None)), None).is_empty
+
+
+def test_with_a_plan_the_cost_by_level_is_folded(real: TrialResult, plan: Plan) -> None:
+    assert level_cost_section(real, None).is_empty
+    section = level_cost_section(real, plan)
+    assert section.detail
+    assert [table.caption for table in section.tables] == ["Measured cost by level"]
 
 
 def test_an_objective_shows_the_interval_that_proved_it(real: TrialResult) -> None:
@@ -102,12 +140,15 @@ def test_an_objective_whose_interval_reaches_over_the_bound_is_not_proven(real: 
     assert [row[3] for row in texts(table)] == ["? not proven", "? not measured"]
 
 
-def test_every_detector_that_looked_is_explained(rich: TrialResult) -> None:
-    assert knees_section(rich).paragraphs[1] == (
-        "The detectors: slo, the highest load that meets the SLO; kneedle, where throughput bends; half_latency, where "
-        "latency is twice the unloaded one (the queueing rule); two_segment, where two straight lines through "
-        "throughput meet; theory, what the plan says, nothing measured."
-    )
+def test_the_detector_that_sets_the_target_is_named(rich: TrialResult) -> None:
+    rows = texts(knees_section(replace(rich, target_detector="two_segment")).tables[0])
+    assert [(row[0], row[1], row[2]) for row in rows] == [
+        ("slo", "32", "no"),
+        ("kneedle", "16", "no"),
+        ("half_latency", "16", "no"),
+        ("two_segment", "24", "✓ yes"),
+        ("theory", "28", "no"),
+    ]
 
 
 def test_the_articles_table_has_its_units(jumpstart: TrialResult, plan: Plan) -> None:

@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from seatrial.bench.result import SCHEMA_VERSION
+from seatrial.report.document.downloads import render_json
 from seatrial.report.result_schema import result_schema_text
-from seatrial.report.write import render_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import seatrial.report
+import seatrial.report.document
 
-TEMPLATES = Path(seatrial.report.__file__).parent / "templates"
+TEMPLATES = Path(seatrial.report.document.__file__).parent / "templates"
 CSS = (TEMPLATES / "report.css").read_text(encoding="utf-8")
 SCHEMES = dict(zip(("light", "dark", "print"), re.findall(r":root \{(.*?)\}", CSS, re.DOTALL), strict=True))
 TEXTS = "text", "quiet", "good", "bad", "unknown", "knee"
@@ -42,17 +42,14 @@ def test_every_curve_has_the_contrast_of_wcag_graphics(scheme: str) -> None:
         assert contrast(colours[shape], colours["paper"]) >= 3, shape
 
 
-def test_curves_differ_by_dash_as_well_as_colour() -> None:
-    styles = {shape: re.search(rf"\.curve\.{shape} \{{(.*?)\}}", CSS) for shape in SHAPES}
-    dashes = [re.findall(r"stroke-dasharray: ([\d ]+);", style[1]) for style in styles.values() if style]
-    assert len({tuple(dash) for dash in dashes}) == len(SHAPES)
+def test_the_legend_tells_curves_apart_by_dash_as_well_as_colour() -> None:
+    styles = {shape: re.search(rf"\.legend \.{shape}::before {{(.*?)}}", CSS) for shape in SHAPES}
+    told = [tuple(re.findall(r"border-top-(?:style|width): ([\w.]+);", style[1])) for style in styles.values() if style]
+    assert len(set(told)) == len(SHAPES)
 
 
-def test_the_template_is_loops_and_holes_only() -> None:
+def test_the_template_only_loops_asks_and_fills_in() -> None:
     template = (TEMPLATES / "report.html.j2").read_text(encoding="utf-8")
-    assert {words[0] for words in re.findall(r"\{%-?\s*(\w+)", template) for words in [[words]]} == {
-        "for",
-        "endfor",
-        "include",
-    }
+    words = {word.removeprefix("end") for word in re.findall(r"\{%-?\s*(\w+)", template)}
+    assert words == {"for", "if", "else", "macro", "include"}
     assert "|" not in template

@@ -7,7 +7,7 @@ import pytest
 
 from seatrial.bench.result import TrialResult
 from seatrial.errors import BenchError
-from seatrial.report.markdown import render_markdown
+from seatrial.report.document.markdown import render_markdown
 from seatrial.report.write import Report, write_report
 
 if TYPE_CHECKING:

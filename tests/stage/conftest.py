@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -18,6 +17,7 @@ from seatrial.stage.source import Source
 from seatrial.stage.staging import copy_model
 from seatrial.stage.survey import survey
 from seatrial.units import MIB
+from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,18 +103,15 @@ def patterned(size_bytes: int, salt: int = 0) -> bytes:
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Start an embedded AWS and return the variables that lead to it."""
     state_dir = tmp_path_factory.mktemp("aws")
-    local = lifecycle.up(state_dir=state_dir)
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith(("AWS_", "CDK_"))]:
-            patch.delenv(name)
-        for name, value in lifecycle.environment(local).items():
-            patch.setenv(name, value)
-        yield lifecycle.environment(local)
-    lifecycle.down(state_dir)
+    try:
+        yield lifecycle.environment(lifecycle.up(state_dir=state_dir))
+    finally:
+        lifecycle.down(state_dir)
 
 
 @pytest.fixture(scope="session")
 def bucket(aws: dict[str, str]) -> Bucket:
-    s3 = boto3.client("s3", config=Config(retries={"total_max_attempts": 1}))
+    with environment(aws):
+        s3 = boto3.client("s3", config=Config(retries={"total_max_attempts": 1}))
     s3.create_bucket(Bucket="staged-models")
     return Bucket(s3, "staged-models")

@@ -12,7 +12,7 @@ import seatrial_cdk
 from seatrial.packaging import zip_bytes
 
 _SHARED_MODULES = ("__init__.py", "bounds.py", "errors.py", "printable.py", "secrets.py", "units.py")
-_SHARED_PACKAGES = ("bench", "payload")
+_SHARED_PACKAGES = ("bench", "measure", "payload")
 
 
 def runtime_archive() -> bytes:

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.knee.points import Point, throughputs
+from seatrial.bench.knee.points import throughputs
 from seatrial.bench.result import Knee
-from seatrial.units import tenths
+from seatrial.units import tenths, whole_or_tenths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.bench.result import LevelResult
+    from seatrial.measure.crossing import Reading
 
 MIN_LEVELS = 3
 SENSITIVITY = 1.0
@@ -35,21 +36,21 @@ def kneedle_knee(levels: Sequence[LevelResult]) -> Knee:
         return Knee(detector="kneedle", concurrency=None, because=because)
     knee = bend(points)
     if knee is None:
-        because = f"throughput does not bend between {points[0].concurrency} and {points[-1].concurrency} per copy"
+        because = f"throughput does not bend between {points[0].load:g} and {points[-1].load:g} per copy"
         return Knee(detector="kneedle", concurrency=None, because=because)
-    because = f"throughput bends at {knee.concurrency} per copy with {tenths(knee.output_tok_s)} tok/s"
-    return Knee(detector="kneedle", concurrency=knee.concurrency, because=because)
+    because = f"throughput bends at {whole_or_tenths(knee.load)} per copy with {tenths(knee.value)} tok/s"
+    return Knee(detector="kneedle", concurrency=knee.load, because=because)
 
 
-def bend(points: Sequence[Point]) -> Point | None:
+def bend(points: Sequence[Reading]) -> Reading | None:
     """Return the knee of a curve, ascending; None when there is none or there are too few points."""
     index = _first_knee(_differences(points)) if len(points) >= MIN_LEVELS else None
     return None if index is None else points[index]
 
 
-def _differences(points: Sequence[Point]) -> list[float]:
-    xs = [float(point.concurrency) for point in points]
-    ys = [point.output_tok_s for point in points]
+def _differences(points: Sequence[Reading]) -> list[float]:
+    xs = [float(point.load) for point in points]
+    ys = [point.value for point in points]
     return [y - x for x, y in zip(_scaled(xs), _scaled(ys), strict=True)]
 
 

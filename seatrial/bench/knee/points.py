@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from seatrial.bench.statistic import reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.bench.result import LevelResult
-
-
-class Point(NamedTuple):
-    """Throughput at one concurrency per copy; all copies together."""
-
-    concurrency: int
-    output_tok_s: float
+    from seatrial.measure.crossing import Reading
 
 
 def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
@@ -23,14 +19,14 @@ def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
     return sorted((level for level in levels if level.valid), key=attrgetter("concurrency"))
 
 
-def throughputs(levels: Sequence[LevelResult]) -> list[Point]:
+def throughputs(levels: Sequence[LevelResult]) -> list[Reading]:
     """Return the throughput of every valid level that has one; of one concurrency the highest.
 
     Levels of an open loop are rates: several may have the same number in flight.
     """
-    known = ((level.concurrency, level.output_tok_s) for level in ascending(levels))
-    highest: dict[int, float] = {}
-    for concurrency, tok_s in known:
-        if tok_s is not None:
-            highest[concurrency] = max(tok_s, highest.get(concurrency, 0.0))
-    return [Point(concurrency, tok_s) for concurrency, tok_s in highest.items()]
+    highest: dict[float, Reading] = {}
+    for level in ascending(levels):
+        found = reading(level, "output_tok_s", "value")
+        if found is not None and (found.load not in highest or found.value > highest[found.load].value):
+            highest[found.load] = found
+    return list(highest.values())

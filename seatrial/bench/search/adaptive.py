@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from seatrial.bench.search.bend import toward_bend
-from seatrial.bench.search.boundary import CLOSE, Bracket, between
+from seatrial.bench.search.boundary import BESIDE, CLOSE, Bracket, between
 from seatrial.bench.search.goodput import CLIENT_AT_GATE, toward_most_goodput
 from seatrial.bench.search.step import NextLevel, Step, Stop
 from seatrial.bench.search.view import View, view_of
@@ -65,13 +65,14 @@ def _fits(concurrency: int, view: View, left_s: float) -> bool:
 
 
 def _toward_knee(view: View) -> Step:
-    """Look for the SLO's knee; where throughput stops growing before a miss, for the bend of throughput."""
-    if not view.valid or view.missed is not None:
+    """Look for the knee that scaling takes: with objectives that of the SLO, without that of saturation.
+
+    An SLO that holds where throughput is full still has its knee above: to stop there, at a level that noise chooses,
+    would give another target each time.
+    """
+    if view.request.objectives or not view.valid:
         return _toward_slo(view, view.crossing)
-    bend, crossing = toward_bend(view), view.crossing
-    if isinstance(bend, NextLevel) and crossing is not None and crossing <= bend.concurrency:
-        return _toward_slo(view, crossing)
-    return bend
+    return toward_bend(view)
 
 
 def _toward_highest(view: View) -> Step:
@@ -82,7 +83,9 @@ def _toward_slo(view: View, crossing: float | None) -> Step:
     if not view.valid:
         return NextLevel(concurrency=view.top, because=CLIENT_AT_GATE)
     bracket = Bracket(view.held, view.missed)
-    found = between(bracket, view.bottom, view.top, crossing, view.measured)
+    holds_to_top = crossing is None and bracket.bad is None and view.forecast.predicted
+    reach = view.top * BESIDE if holds_to_top else crossing
+    found = between(bracket, view.bottom, view.top, reach, view.measured)
     if found is not None:
         return NextLevel(concurrency=found, because=f"{_slo_so_far(bracket)}{_expected(crossing)}")
     if (unsure := view.unsure) is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from seatrial.bench.knee.two_segment import two_segment_knee
+from seatrial.bench.knee.saturation import saturation_knee
 from seatrial.bench.search.boundary import CLOSE, DOUBLE, FARTHEST
 from seatrial.bench.search.step import NextLevel, Step, Stop
 
@@ -39,8 +39,7 @@ def toward_bend(view: View) -> Step:
     filled = f"{full} per copy give {NEARLY_ALL * 100:.0f} % of the highest throughput"
     if missing:
         return NextLevel(concurrency=missing[-1], because=f"{filled}: where it bends shows below")
-    held = f"the SLO holds up to {highest} per copy; " if view.request.objectives else ""
-    return Stop(because=f"{held}{filled}; {two_segment_knee(view.valid).because}")
+    return Stop(because=f"{filled}; {saturation_knee(view.valid).because}")
 
 
 def doublings(bottom: int, top: int) -> list[int]:

@@ -14,12 +14,12 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.bench.statistic import reading_of
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.bench.distribution import Distribution
     from seatrial.bench.prior import PredictedLevel
     from seatrial.bench.request import Objective, TrialRequest
     from seatrial.bench.result import LevelResult
@@ -117,22 +117,10 @@ def _burden(objective: Objective, prior: Sequence[PredictedLevel], known: Sequen
     if objective.metric in {"error_rate", "output_tok_s"}:
         return None
     shape = {"ttft_ms": _first_token, "e2e_latency_ms": _latency, "tpot_ms": _per_token}[objective.metric](prior)
-    measured = [(float(level.concurrency), value) for level in known if (value := _measured(level, objective))]
+    found = (reading_of(level, objective) for level in known)
+    measured = [(one.load, one.value) for one in found if one is not None and one.value]
     curve = _bent(shape, measured)
     return None if curve is None else lambda concurrency: curve(concurrency) / objective.bound
-
-
-def _measured(level: LevelResult, objective: Objective) -> float | None:
-    by_metric: dict[str, Distribution | None] = {
-        "ttft_ms": level.ttft_ms,
-        "tpot_ms": level.tpot_ms,
-        "e2e_latency_ms": level.e2e_latency_ms,
-    }
-    found = by_metric[objective.metric]
-    if found is None:
-        return None
-    values = {"p50": found.p50, "p90": found.p90, "p95": found.p95, "p99": found.p99}
-    return values.get(objective.statistic, found.mean)
 
 
 def _latency(prior: Sequence[PredictedLevel]) -> Curve | None:

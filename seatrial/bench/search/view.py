@@ -8,6 +8,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from seatrial.bench.knee.slo import slo_bracket
 from seatrial.bench.search.forecast import Forecast, forecast
 
 if TYPE_CHECKING:
@@ -22,15 +23,17 @@ VOID_MARGIN = 1.25  # a client that was the limit at C isn't asked for more than
 
 
 class Unsure(NamedTuple):
-    """A stretch of loads over which the SLO may be missed, although it holds at its upper end."""
+    """A stretch of loads over which the SLO may be missed, although it holds at its upper end.
+
+    Attributes:
+        low: Where it begins.
+        high: Where it ends, at a measured level.
+        middle: The load halfway, as factors go; it lies strictly between the measured levels around the stretch.
+    """
 
     low: float
     high: int
-
-    @property
-    def middle(self) -> int:
-        """The load halfway, as factors go."""
-        return math.floor(math.sqrt(self.low * self.high))
+    middle: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +68,15 @@ class View:
 
     @property
     def held(self) -> int | None:
-        """The highest level that meets the SLO below every level that misses it."""
-        missed = self.missed
-        met = [level.concurrency for level in self.valid if level.meets_slo]
-        return max((one for one in met if missed is None or one < missed), default=None)
+        """The highest level that meets the SLO below the level that misses it."""
+        held = slo_bracket(self.valid).held
+        return None if held is None else held.concurrency
 
     @property
     def missed(self) -> int | None:
-        """The lowest level that misses the SLO."""
-        return min((level.concurrency for level in self.valid if not level.meets_slo), default=None)
+        """The lowest level above it that misses the SLO; where none meets it, the lowest level."""
+        missed = slo_bracket(self.valid).missed
+        return None if missed is None else missed.concurrency
 
     @property
     def unsure(self) -> Unsure | None:
@@ -85,8 +88,9 @@ class View:
         holding = [level.concurrency for level in self.valid if level.concurrency <= held]
         for low, high in pairwise([self.bottom, *holding]):
             narrow = self.forecast.first_miss(low, high, NARROW)
-            if narrow is not None and high > narrow * APART:
-                return Unsure(narrow, high)
+            if narrow is not None and high > narrow * APART and high > low + 1:
+                middle = math.floor(math.sqrt(narrow * high))
+                return Unsure(narrow, high, min(max(middle, low + 1), high - 1))
         return None
 
     @property

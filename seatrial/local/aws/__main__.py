@@ -26,6 +26,8 @@ PRIVATE: Final = 0o077
 """The umask: what it and its engines and functions write is for the user alone."""
 KEY_ID_SIGNS: Final = string.ascii_uppercase + "234567"
 WATCH_S: Final = 0.5
+LONGEST_END_S: Final = 1.0
+"""How long requests may end after the stop; more than hypercorn's own `graceful_timeout`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ async def _serve(arguments: Arguments, process: RunningProcess, lock: StateLock,
     watch = asyncio.create_task(_watch(lock, stop))
     try:
         app = cast("ASGIFramework", Gate(process, Gateway(cloud, scaling, ministack)))
-        await serve(app, config, shutdown_trigger=stop.wait)
+        await _until_stopped(asyncio.create_task(serve(app, config, shutdown_trigger=stop.wait)), stop)
     finally:
         watch.cancel()
         cloud.fleets.close()
@@ -107,6 +109,15 @@ async def _watch(lock: StateLock, stop: asyncio.Event) -> None:
         await asyncio.sleep(WATCH_S)
     sys.stderr.write("the state folder was removed or changed: the embedded AWS stops\n")
     stop.set()
+
+
+async def _until_stopped(serving: asyncio.Task[None], stop: asyncio.Event) -> None:
+    """Wait until the server has ended, after the stop a second at most: it waits for requests that await a function."""
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({serving}, timeout=LONGEST_END_S)
+    if serving.done():
+        serving.result()
 
 
 def _arguments() -> Arguments:

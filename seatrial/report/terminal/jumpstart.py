@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.jumpstart import jumpstart_table
+from seatrial.report.document.jumpstart import jumpstart_table
 from seatrial.report.terminal.tables import add_columns, add_row, heading, table
 
 if TYPE_CHECKING:

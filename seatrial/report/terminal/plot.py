@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from seatrial.report.cell import digits
 from seatrial.report.terminal.axis import Axis, linear, linear_or_logarithmic
+from seatrial.report.values import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,10 +16,10 @@ from seatrial.units import S_PER_HOUR, S_PER_MINUTE
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from seatrial.bench.distribution import Distribution
     from seatrial.bench.events import TrialEvent
     from seatrial.bench.request import TrialRequest
     from seatrial.bench.result import LevelResult
+    from seatrial.measure.distribution import Distribution
 
 _NUMBERS = ("C", "tok/s", "TTFT p95\nms", "TPOT p95\nms", "E2E p95\nms", "answered")
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.cell import digits
 from seatrial.report.terminal.tables import add_columns, add_row, heading, percent, table
+from seatrial.report.values import digits
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.table import Table
 from rich.text import Text
 
-from seatrial.report.cell import digits
+from seatrial.report.values import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.distribution import Distribution
 from seatrial.bench.knee import half_latency_knee
+from seatrial.measure.distribution import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,6 +17,7 @@ def test_every_detector_answers_once(level: MakeLevel) -> None:
     knees = knees_of([level(1), level(2)], Prior(batch_limit=16))
     assert [(knee.detector, knee.concurrency) for knee in knees] == [
         ("slo", 2),
+        ("saturation", 1),
         ("kneedle", None),
         ("two_segment", None),
         ("half_latency", None),

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from seatrial.bench.knee import slo_knee
+from seatrial.bench.request import Objective
+from seatrial.measure.distribution import Interval
+from tests.bench.conftest import flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.bench.result import LevelResult
+    from seatrial.measure.distribution import Distribution
 
     MakeLevel = Callable[..., LevelResult]
 
@@ -24,9 +31,64 @@ def test_slo_held_everywhere(level: MakeLevel) -> None:
     assert (knee.concurrency, knee.because) == (2, "every level meets the SLO up to 2 per copy, the highest measured")
 
 
-def test_slo_missed_from_the_start(level: MakeLevel) -> None:
-    knee = slo_knee([level(1, meets_slo=False, misses=("too slow",)), level(2)])
-    assert (knee.concurrency, knee.because) == (None, "the lowest level misses the SLO: too slow")
+def test_slo_missed_everywhere(level: MakeLevel) -> None:
+    knee = slo_knee([level(load, meets_slo=False, misses=(f"too slow at {load}",)) for load in (1, 2)])
+    assert (knee.concurrency, knee.because) == (
+        None,
+        "no level meets the SLO; the lowest one misses it: too slow at 1",
+    )
+
+
+def test_a_miss_below_every_level_that_holds_is_not_mended_by_less_load(level: MakeLevel) -> None:
+    """It was no knee: the target was the plan's and the attributes `unknown`, though the trial was passed."""
+    knee = slo_knee([level(1, meets_slo=False, misses=("a cold start",)), level(2), level(4)])
+    assert knee.concurrency == 4
+
+
+TTFT = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
+TPOT = Objective(metric="tpot_ms", statistic="p95", bound=25.0, sense="at_most")
+ERRORS = Objective(metric="error_rate", statistic="value", bound=0.01, sense="at_most")
+
+
+def missed(level: MakeLevel, load: int, **changes: object) -> LevelResult:
+    return level(load, meets_slo=False, misses=("missed",), **changes)
+
+
+def test_between_two_levels_the_knee_is_where_the_metric_reaches_its_bound(level: MakeLevel) -> None:
+    # 125 ms x (load / 2)^2: 500 ms at a load of 4
+    knee = slo_knee([level(2, ttft_ms=125.0), missed(level, 8, ttft_ms=2_000.0)], [TTFT])
+    assert knee.concurrency == pytest.approx(4.0)
+    assert knee.because == "missed; interpolated between 2 and 8 per copy: 4 per copy"
+
+
+def test_of_two_missed_objectives_the_one_that_is_missed_first_limits(level: MakeLevel) -> None:
+    levels = [level(2, ttft_ms=125.0), missed(level, 8, ttft_ms=2_000.0, tpot_ms=flat(200.0))]
+    assert (slo_knee(levels, [TTFT, TPOT]).concurrency or 0) < (slo_knee(levels, [TTFT]).concurrency or 0)
+
+
+def test_an_error_rate_that_begins_at_0_is_interpolated_in_proportion(level: MakeLevel) -> None:
+    knee = slo_knee([level(2, requests=100, succeeded=100), missed(level, 6, requests=100, succeeded=96)], [ERRORS])
+    assert knee.concurrency == pytest.approx(3.0)  # 1 % of the 4 % that 4 more requests in flight bring
+
+
+def test_where_no_request_succeeded_the_knee_is_the_level_below(level: MakeLevel) -> None:
+    dead = missed(level, 8, succeeded=0, ttft_ms=None, tpot_ms=None, e2e_latency_ms=None, output_tok_s=None)
+    assert slo_knee([level(2), dead], [TTFT]).concurrency == 2
+
+
+def test_the_interval_of_the_knee_comes_from_that_of_the_metric(level: MakeLevel) -> None:
+    def wide(value: float) -> Distribution:
+        return replace(flat(value), intervals={"p95": Interval(low=value / 1.21, high=value * 1.21)})
+
+    levels = [replace(level(2), ttft_ms=wide(125.0)), replace(missed(level, 8), ttft_ms=wide(2_000.0))]
+    interval = slo_knee(levels, [TTFT]).interval
+    assert interval is not None
+    assert interval.low == pytest.approx(4 / 1.1)  # the square root of 1.21
+    assert interval.high == pytest.approx(4 * 1.1)
+
+
+def test_where_no_level_misses_the_interval_has_no_upper_end(level: MakeLevel) -> None:
+    assert slo_knee([level(1), level(2)], [TTFT]).interval == Interval(low=2.0, high=None)
 
 
 def test_nothing_measured() -> None:

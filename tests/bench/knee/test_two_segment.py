@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.bench.knee import two_segment_knee
-from seatrial.bench.knee.points import Point
 from seatrial.bench.knee.two_segment import best_bend
+from seatrial.measure.crossing import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ def test_three_levels_are_too_few(level: MakeLevel) -> None:
 )
 def test_two_exact_lines_are_found_wherever_they_meet(at: float, height: float, first: float, flatter: float) -> None:
     points = [
-        Point(load, two_lines(load, at=at, height=height, first=first, second=first * flatter))
+        Reading(load=load, value=two_lines(load, at=at, height=height, first=first, second=first * flatter))
         for load in (1, 3, 6, 9, 20, 40, 60, 90, 128)
     ]
     found = best_bend(points)
@@ -79,17 +79,17 @@ def test_two_exact_lines_are_found_wherever_they_meet(at: float, height: float, 
 
 @given(st.lists(st.floats(1, 1_000), min_size=4, max_size=9))
 def test_no_breakpoint_of_a_fine_grid_is_better(throughputs: list[float]) -> None:
-    points = [Point(2**power, tok_s) for power, tok_s in enumerate(throughputs)]
+    points = [Reading(load=2**power, value=tok_s) for power, tok_s in enumerate(throughputs)]
     best = best_bend(points).squares
-    low, high = points[1].concurrency, points[-2].concurrency
+    low, high = points[1].load, points[-2].load
     grid = [low + (high - low) * step / 50 for step in range(51)]
     assert best <= min(squares_with_a_bend_at(at, points) for at in grid) * (1 + 1e-6) + 1e-6
 
 
-def squares_with_a_bend_at(at: float, points: list[Point]) -> float:
+def squares_with_a_bend_at(at: float, points: list[Reading]) -> float:
     """Solve least squares of y = h + a min(u, 0) + b max(u, 0) by its normal equations; u = C - at."""
-    rows = [(1.0, min(p.concurrency - at, 0.0), max(p.concurrency - at, 0.0)) for p in points]
-    ys = [p.output_tok_s for p in points]
+    rows = [(1.0, min(p.load - at, 0.0), max(p.load - at, 0.0)) for p in points]
+    ys = [p.value for p in points]
     matrix = [
         [math.fsum(row[i] * row[j] for row in rows) for j in range(3)]
         + [math.fsum(row[i] * y for row, y in zip(rows, ys, strict=True))]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from seatrial.bench.distribution import Distribution
 from seatrial.bench.load import Load
 from seatrial.bench.prior import PredictedLevel, Prior
 from seatrial.bench.request import Objective
 from seatrial.bench.search import NextLevel, Stop, next_level
+from seatrial.measure.distribution import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ class Line:
         return level(
             load,
             e2e_latency_ms=flat(latency_ms),
-            ttft_ms=flat(latency_ms / 10),
+            ttft_ms=latency_ms / 10,
             output_tok_s=requests_per_s * TOKENS,
             requests_per_s=requests_per_s,
             goodput_requests_per_s=requests_per_s if met else 0.0,

@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from seatrial.bench.knee import slo_knee, two_segment_knee
 from seatrial.bench.prior import Prior
+from seatrial.bench.request import Objective
 from seatrial.bench.search import NextLevel, Stop, next_level
 from seatrial.bench.search.bend import doublings
 from tests.bench.conftest import make_level
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 LINE = Line()  # 1,000 ms + 10 ms for each request in flight: 2,000 ms are reached at 100
 
 
-def is_right(found: int | None, true: int) -> bool:
+def is_right(found: float | None, true: float) -> bool:
     return found is not None and (abs(found - true) <= 1 or abs(found / true - 1) <= 0.1)
 
 
@@ -67,6 +68,7 @@ def test_without_a_plan_it_doubles_and_halves(adaptive: MakeRequest, level: Make
     noise=st.sampled_from([0.0, 0.05, 0.3]),
     seed=st.integers(0, 1_000),
 )
+@example(alone_ms=1624, each_ms=25, batch=17, gate=11, wrong=3.0, goal="max_concurrency", noise=0.05, seed=3)
 def test_every_search_ends_without_measuring_a_level_twice(
     adaptive: MakeRequest,
     alone_ms: float,
@@ -105,12 +107,24 @@ def test_an_slo_met_at_the_highest_level(adaptive: MakeRequest, level: MakeLevel
 
 def test_a_throughput_without_a_bend_is_followed_to_the_highest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
     straight = Line(each_ms=0)
-    found = searched(adaptive(concurrency_levels=(1, 64)), lambda load: straight.measure(level, load))
+    request = adaptive(concurrency_levels=(1, 64), objectives=())
+    found = searched(request, lambda load: straight.measure(level, load))
     assert found.loads == [16, 32, 64, 8, 1]
     assert found.stopped == (
-        "the SLO holds up to 64 per copy; 64 per copy give 93 % of the highest throughput; "
-        "one straight line explains the throughput between 1 and 64 per copy, off by 0.0 tok/s in the mean"
+        "64 per copy give 93 % of the highest throughput; "
+        "throughput grows in proportion to the load up to 64 per copy, the highest level without an error"
     )
+
+
+def test_an_slo_that_holds_where_throughput_is_full_is_followed_to_its_own_knee(
+    adaptive: MakeRequest, level: MakeLevel
+) -> None:
+    """A search that ended where throughput is full would take the target from a level that noise chooses."""
+    bound = Objective(metric="e2e_latency_ms", statistic="p95", bound=FULL.bound_ms, sense="at_most")
+    request = adaptive(concurrency_levels=(1, 64), objectives=(bound,))
+    found = searched(request, lambda load: FULL.measure(level, load))
+    assert found.loads == [16, 32, 64]
+    assert found.stopped == "the SLO holds at 64 per copy, the highest level"
 
 
 FULL = Line(batch=24, bound_ms=60_000)  # 24 requests are batched; more load only queues, and the SLO allows it
@@ -125,8 +139,8 @@ def test_over_saturation_ends_the_climb(adaptive: MakeRequest, level: MakeLevel)
         "32 per copy give 93 % of the highest throughput: where it bends shows below",
     ]
     assert found.stopped == (
-        "32 per copy give 93 % of the highest throughput; two straight lines meet at 22.4 per copy: "
-        "from 84.9 to 0.0 tok/s for each further request in flight"
+        "32 per copy give 93 % of the highest throughput; at the pace of 99.0 tok/s at 1 per copy the highest "
+        "throughput, 1935.5 tok/s at 32, takes 19.5 requests in flight"
     )
 
 

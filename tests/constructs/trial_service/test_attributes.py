@@ -27,7 +27,7 @@ def knees(*, slo: int | None, kneedle: int | None) -> tuple[Knee, ...]:
     [
         pytest.param(8, 16, "slo", "8", "250", id="the slo knee"),
         pytest.param(16, 8, "kneedle", "8", "250", id="the kneedle knee"),
-        pytest.param(None, 8, None, "unknown", "410.5", id="no knee: the gate's level"),
+        pytest.param(None, 8, None, "16", "410.5", id="no knee: the gate's level"),
     ],
 )
 def test_throughput_is_that_of_the_knee_that_scaling_uses(
@@ -42,6 +42,16 @@ def test_throughput_is_that_of_the_knee_that_scaling_uses(
     attributes = measured_attributes(result, "s3://results/x.json")
     assert attributes["KneeConcurrencyPerCopy"] == knee
     assert attributes["OutputTokensPerSecond"] == output_tok_s
+
+
+def test_at_a_knee_between_two_levels_nothing_is_unknown(passed: TrialResult) -> None:
+    """It was: throughput, TTFT, TPOT and E2E were `unknown` on a pass with levels 3 and 5 and a knee of 4."""
+    between = (Knee(detector="slo", concurrency=11.3137085, because="by hand"),)  # halfway from 8 to 16, as factors go
+    priced = replace(passed, knees=between, comparison=Comparison(status="same", because="as before"))
+    attributes = measured_attributes(priced, "s3://results/x.json")
+    assert "unknown" not in attributes.values()
+    assert attributes["KneeConcurrencyPerCopy"] == "11.3137"
+    assert attributes["OutputTokensPerSecond"] == "320.351"  # the square root of 250 x 410.5
 
 
 def test_what_was_not_measured_is_unknown_and_never_zero(passed: TrialResult) -> None:

@@ -62,7 +62,8 @@ def test_what_is_not_a_pass_counts_0(
 
 
 def test_what_was_not_measured_is_no_metric(passed: TrialResult) -> None:
-    result = replace(passed, levels=(), target_detector=None, usd_per_million_output_tokens=None)
+    failed = replace(passed.verdict, status="fail")
+    result = replace(passed, levels=(), target_detector=None, usd_per_million_output_tokens=None, verdict=failed)
     root = json.loads(metrics_line(result, now_s=NOW_S))
     assert [metric["Name"] for metric in root["_aws"]["CloudWatchMetrics"][0]["Metrics"]] == ["Passed"]
     assert set(root) == {"_aws", "Endpoint", "Environment", "Passed"}

@@ -28,6 +28,7 @@ def test_only_the_bench_the_payloads_and_the_handlers_are_in_the_archive() -> No
     tops = {name.rpartition("/")[0] for name in names}
     assert {top for top in tops if not top.startswith("seatrial/bench")} == {
         "seatrial",
+        "seatrial/measure",
         "seatrial/payload",
         "seatrial_cdk",
         "seatrial_cdk/trial_service",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from mypy_boto3_lambda.type_defs import FunctionCodeTypeDef
+
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 ROLE = "arn:aws:iam::000000000000:role/function"
 AS_TEXT = {"content-type": "text/plain"}  # a simple request: sent without a preflight
@@ -68,13 +70,8 @@ def test_a_page_of_another_origin_can_do_nothing(
     ran = tmp_path / "ran"
     functions, url = boto3.client("lambda"), laptop.local.endpoint_url
     mine = f"mine-{mode}"
-    functions.create_function(
-        FunctionName=mine,
-        Runtime="python3.12",
-        Role=ROLE,
-        Handler="index.handler",
-        Code={"ZipFile": function_that_writes(ran)},
-    )
+    code: FunctionCodeTypeDef = {"ZipFile": function_that_writes(ran)}
+    functions.create_function(FunctionName=mine, Runtime="python3.12", Role=ROLE, Handler="index.handler", Code=code)
     evil = json.dumps(asked("evil", function_that_writes(tmp_path / "evil")))
     (port,) = laptop.ports(chat)
     requests: list[dict[str, object]] = [
@@ -88,7 +85,7 @@ def test_a_page_of_another_origin_can_do_nothing(
         {"url": f"http://127.0.0.1:{port}/invocations", "method": "POST", "headers": AS_TEXT, "body": '{"inputs":"a"}'},
     ]
     with page() as address:
-        learned = requests_of_a_page(address, [{**request, "mode": mode} for request in requests])
+        learned = requests_of_a_page(address, [request | {"mode": mode} for request in requests])
     assert learned == ["TypeError" if mode == "cors" else "opaque 0"] * len(requests)
     assert "evil" not in [each["FunctionName"] for each in functions.list_functions()["Functions"]]
     assert not ran.exists()

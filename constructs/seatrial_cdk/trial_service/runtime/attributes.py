@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.bench.at_load import at_load
 from seatrial.units import exported
 from seatrial_cdk.trial_service.runtime.store import report_key
 
 if TYPE_CHECKING:
-    from seatrial.bench.distribution import Distribution
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.at_load import LoadPoint
+    from seatrial.bench.result import TrialResult
+    from seatrial.measure.crossing import Reading
     from seatrial_cdk.trial_service.runtime.custom_resource import Attributes
 
 UNKNOWN = "unknown"
@@ -34,20 +36,24 @@ UNMEASURED = (
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What of a trial stands for the whole: the knee that the scaling target comes from, and the level there.
+    """What of a trial stands for the whole: the load at its knee, and what the endpoint does there.
 
-    Without a knee it is the gate's level; None where there is no such knee or level.
+    Attributes:
+        knee: The load in requests in flight per copy: the knee that the scaling target comes from; of a pass without a
+            knee, the gate. None otherwise.
+        at: What was measured at the knee, without one at the gate, or interpolated between two levels.
     """
 
-    knee: int | None
-    level: LevelResult | None
+    knee: float | None
+    at: LoadPoint | None
 
 
 def headline(result: TrialResult) -> Headline:
     """Return what stands for the whole trial."""
-    knee = next((knee.concurrency for knee in result.knees if knee.detector == result.target_detector), None)
-    concurrency = result.request.gate_concurrency if knee is None else knee
-    return Headline(knee, next((level for level in result.levels if level.concurrency == concurrency), None))
+    knee, gate = result.knee, float(result.request.gate_concurrency)
+    found = None if knee is None else knee.concurrency
+    known = gate if found is None and result.verdict.status == "pass" else found
+    return Headline(known, at_load(result.levels, gate if found is None else found))
 
 
 def trial_usd(result: TrialResult) -> float | None:
@@ -59,15 +65,15 @@ def trial_usd(result: TrialResult) -> float | None:
 def measured_attributes(result: TrialResult, uri: str) -> Attributes:
     """Return the attributes of a trial that was measured; throughput and latencies are those of its headline."""
     told = headline(result)
-    level = told.level
+    at = told.at
     return {
         "TargetConcurrencyPerCopy": _number(result.target_concurrency_per_copy),
         "KneeConcurrencyPerCopy": _number(told.knee),
-        "OutputTokensPerSecond": _number(None if level is None else level.output_tok_s),
-        "TtftP50Ms": _number(_p50(None if level is None else level.ttft_ms)),
-        "TtftP95Ms": _number(p95(None if level is None else level.ttft_ms)),
-        "TpotP95Ms": _number(p95(None if level is None else level.tpot_ms)),
-        "E2eP95Ms": _number(p95(None if level is None else level.e2e_latency_ms)),
+        "OutputTokensPerSecond": _number(None if at is None else at.output_tok_s),
+        "TtftP50Ms": _number(None if at is None else value_of(at.ttft_p50_ms)),
+        "TtftP95Ms": _number(None if at is None else value_of(at.ttft_p95_ms)),
+        "TpotP95Ms": _number(None if at is None else value_of(at.tpot_p95_ms)),
+        "E2eP95Ms": _number(None if at is None else value_of(at.e2e_p95_ms)),
         "UsdPerMillionOutputTokens": _number(result.usd_per_million_output_tokens),
         "BlendedUsdPerMillionTokens": _number(result.blended_usd_per_million_tokens),
         "TrialUsd": _number(trial_usd(result)),
@@ -90,13 +96,9 @@ def unmeasured_attributes(fallback_target: float, *, verdict: str = UNKNOWN, uri
     }
 
 
-def p95(measured: Distribution | None) -> float | None:
-    """Return a distribution's 95th percentile; None without one."""
-    return None if measured is None else measured.p95
-
-
-def _p50(measured: Distribution | None) -> float | None:
-    return None if measured is None else measured.p50
+def value_of(reading: Reading | None) -> float | None:
+    """Return the value of a metric; None where it was not measured."""
+    return None if reading is None else reading.value
 
 
 def _number(value: float | None) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SOURCE: Final = "seatrial"
 DETAIL_TYPE: Final = "Sea trial finished"
 
-Detail = dict[str, str | int | None]
+Detail = dict[str, str | float | None]
 
 
 class Bus(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from seatrial_cdk.trial_service.runtime.attributes import headline, p95
+from seatrial_cdk.trial_service.runtime.attributes import headline, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,14 +52,14 @@ def metrics_line(result: TrialResult, *, now_s: float) -> str:
 
 def _values(result: TrialResult) -> dict[str, float | None]:
     told = headline(result)
-    level = told.level
+    at = told.at
     return {
-        "TtftP95Ms": p95(None if level is None else level.ttft_ms),
-        "TpotP95Ms": p95(None if level is None else level.tpot_ms),
-        "E2eP95Ms": p95(None if level is None else level.e2e_latency_ms),
-        "OutputTokensPerSecond": None if level is None else level.output_tok_s,
+        "TtftP95Ms": None if at is None else value_of(at.ttft_p95_ms),
+        "TpotP95Ms": None if at is None else value_of(at.tpot_p95_ms),
+        "E2eP95Ms": None if at is None else value_of(at.e2e_p95_ms),
+        "OutputTokensPerSecond": None if at is None else at.output_tok_s,
         "KneeConcurrencyPerCopy": told.knee,
-        "ErrorRate": None if level is None else level.error_rate,
+        "ErrorRate": None if at is None else value_of(at.errors),
         "UsdPerMillionOutputTokens": result.usd_per_million_output_tokens,
         "Passed": int(result.verdict.status == "pass"),
     }

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.units import exported, tenths
+from seatrial.units import exported, tenths, whole_or_tenths
 from seatrial_cdk.trial_service.runtime.attributes import headline, trial_usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.distribution import Distribution
     from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.measure.distribution import Distribution
 
 MISSING = "-"
 
@@ -38,7 +38,7 @@ def _lines(result: TrialResult, uri: str) -> Iterator[str]:
     target = exported(result.target_concurrency_per_copy)
     yield f"Scale at {target} requests in flight per copy: {result.target_because}."
     yield ""
-    yield from (f"- knee by `{knee.detector}`: {_whole(knee.concurrency)}: {knee.because}" for knee in result.knees)
+    yield from (f"- knee by `{knee.detector}`: {_load(knee.concurrency)}: {knee.because}" for knee in result.knees)
     yield from _facts(result)
     yield f"The short report of <{uri}>, plan {request.plan_digest}, begun at {result.started_at}."
     yield f"The whole one: `seatrial report {uri}`."
@@ -82,8 +82,8 @@ def _facts(result: TrialResult) -> Iterator[str]:
     yield ""
 
 
-def _whole(value: int | None) -> str:
-    return MISSING if value is None else f"{value}"
+def _load(value: float | None) -> str:
+    return MISSING if value is None else whole_or_tenths(value)
 
 
 def _p95(measured: Distribution | None) -> str:

@@ -1,0 +1,65 @@
+"""How stable the autoscaling target is: the same simulated endpoint, tried ten times with other noise.
+
+    python -m benchmarks.search.stability [--noise 0.02] [--verbose]
+
+Every number is simulated (see `simulated`). The spread is the highest target of ten trials over the lowest, less 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+from statistics import median
+from typing import TYPE_CHECKING
+
+from benchmarks.search.cases import TUNED, Case, cases
+from benchmarks.search.simulated import NOISE, request_of, search
+from seatrial.bench.conclusion import scaling_target
+from seatrial.bench.knee import knees_of
+from seatrial.bench.prior import Prior
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TRIALS = 10
+WITHIN = 0.15
+GATE = 16
+
+
+def targets(case: Case, noise: float) -> list[float]:
+    """Return the targets of ten trials of one endpoint."""
+    found = []
+    for seed in range(TRIALS):
+        endpoint, _ = search(case, "knee", seed, noise)
+        knees = knees_of(endpoint.levels, Prior(), case.objectives)
+        found.append(scaling_target(request_of(case, "knee"), endpoint.levels, knees).concurrency_per_copy)
+    return found
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return how far values lie apart, as a share of the least."""
+    return max(values) / min(values) - 1
+
+
+def main() -> None:
+    """Print the spread of every endpoint's targets, by detector."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--noise", type=float, default=NOISE, help="standard deviation of a level's speed, as a share")
+    parser.add_argument("--verbose", action="store_true", help="print the targets of every endpoint")
+    given = parser.parse_args()
+    asked = [case for case in cases(TUNED) if case.gate == GATE and case.wrong in {(1.0, 1.0), None}]
+    found = {case: targets(case, given.noise) for case in asked}
+    for case, values in found.items() if given.verbose else ():
+        print(f"{spread(values):5.0%}  {case.place}, {case.slo}: {', '.join(f'{value:.1f}' for value in values)}")
+    for detector in ("slo", "saturation"):
+        spreads = sorted(
+            spread(values) for case, values in found.items() if bool(case.objectives) == (detector == "slo")
+        )
+        print(
+            f"simulated, noise {given.noise:.0%}, {detector}: {len(spreads)} endpoints, {TRIALS} trials each: "
+            f"{sum(one <= WITHIN for one in spreads) / len(spreads):.1%} within 15 %, median {median(spreads):.1%}, "
+            f"worst {spreads[-1]:.1%}"
+        )
+
+
+if __name__ == "__main__":
+    main()

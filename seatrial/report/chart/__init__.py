@@ -1,1 +1,0 @@
-"""A small SVG writer: panels of curves over concurrency."""

@@ -1,0 +1,362 @@
+"""Charts over the load: latency over throughput, and each metric over concurrency, with knee, gate and SLO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from seatrial.bench.statistic import latency_of, statistic_of
+from seatrial.report.charts.model import Axis, Band, Chart, Dot, Mark, Outline, Point, Region, Series
+from seatrial.report.names import METRICS, bound_text
+from seatrial.report.planned import expectation_of
+from seatrial.report.quantity import edges
+from seatrial.report.values import digits
+from seatrial.units import whole_or_tenths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.bench.request import Metric, Statistic
+    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.measure.distribution import Interval
+    from seatrial.plan.document import Plan
+    from seatrial.report.charts.model import Style
+    from seatrial.report.planned import Expectation
+
+ALWAYS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms")
+LATENCIES: tuple[Metric, ...] = (*ALWAYS, "e2e_latency_ms")
+STATISTICS: tuple[Statistic, ...] = ("p50", "p95")
+STYLES: tuple[Style, ...] = ("first", "second", "third")
+TITLES: Mapping[Metric, str] = {
+    "ttft_ms": "Time to first token (TTFT)",
+    "tpot_ms": "Time per output token (TPOT)",
+    "e2e_latency_ms": "End-to-end latency",
+}
+
+
+def load_charts(result: TrialResult, plan: Plan | None) -> tuple[Chart, ...]:
+    """Return the charts over the load; one without a measured value is left out.
+
+    Args:
+        result: The trial.
+        plan: Its own plan; None when it wasn't given.
+    """
+    view = LoadView(result, expectation_of(result, plan))
+    bounded = {objective.metric for objective in result.request.objectives}
+    metrics = [metric for metric in LATENCIES if metric in ALWAYS or metric in bounded]
+    charts = (_trade(view), _throughput(view), *(_latency(view, metric) for metric in metrics))
+    return tuple(chart for chart in charts if any(one.known for one in chart.series if one.style != "predicted"))
+
+
+def is_open(result: TrialResult) -> bool:
+    """Return whether every level is of an open loop: then a level is named by the rate that it offered."""
+    return bool(result.levels) and all(level.offered_requests_per_s is not None for level in result.levels)
+
+
+def place_of(level: LevelResult, result: TrialResult) -> float:
+    """Return where a level stands: its concurrency per copy, or the requests per second that an open loop offered."""
+    offered = level.offered_requests_per_s
+    return offered if is_open(result) and offered is not None else level.concurrency
+
+
+@dataclass(frozen=True)
+class LoadView:
+    """A trial as the charts over the load see it.
+
+    Attributes:
+        result: The trial.
+        expected: What was predicted; None when nothing was.
+    """
+
+    result: TrialResult
+    expected: Expectation | None
+
+    @cached_property
+    def unit(self) -> str:
+        """What follows a load when it is written."""
+        return "/s" if is_open(self.result) else ""
+
+    @cached_property
+    def gate(self) -> float:
+        """Where the SLO must hold: of an open loop, at the highest rate offered."""
+        if is_open(self.result):
+            return place_of(self.result.levels[-1], self.result)
+        return self.result.request.gate_concurrency
+
+    @cached_property
+    def knee(self) -> float | None:
+        """The load of the knee that the scaling target comes from; None when it comes from none."""
+        found = None if self.result.knee is None else self.result.knee.concurrency
+        if found is None or not is_open(self.result):
+            return found
+        return _between([(level.concurrency, place_of(level, self.result)) for level in self.result.levels], found)
+
+    def axis(self) -> Axis:
+        """Return the axis of the load."""
+        places = tuple(dict.fromkeys(place_of(level, self.result) for level in self.result.levels))
+        label = "offered load, requests/s" if is_open(self.result) else "concurrency, requests in flight per copy"
+        return Axis(label=label, scale="log2", ticks=places)
+
+    def marks(self) -> tuple[Mark, ...]:
+        """Return the gate and the knee, as one where they stand together."""
+        if self.knee == self.gate:
+            return (Mark(self.gate, f"knee = gate {self.gate:g}{self.unit}", "knee"),)
+        gate = Mark(self.gate, f"gate {self.gate:g}{self.unit}", "gate")
+        if self.knee is None:
+            return (gate,)
+        return gate, Mark(self.knee, f"knee {whole_or_tenths(self.knee)}{self.unit}", "knee")
+
+    def name(self, level: LevelResult) -> str:
+        """Name a level beside its point: its load, and whether it is the gate or the knee."""
+        at = place_of(level, self.result)
+        also = [name for name, place in (("knee", self.knee), ("gate", self.gate)) if at == place]
+        return " ".join((f"{at:g}{self.unit}", *(("= " + " and ".join(also),) if also else ())))
+
+    def load(self, at: float) -> str:
+        """Write a load for the pointer."""
+        return f"{at:g} requests/s offered" if self.unit else f"concurrency {at:g}"
+
+
+def _trade(view: LoadView) -> Chart:
+    """Return end-to-end latency over output throughput, all copies together; levels without either are left out."""
+    objectives = view.result.request.objectives
+    series = [
+        Series(name=f"measured {name}", style=style, points=tuple(_trade_points(view, name, named=name == "p95")))
+        for name, style in zip(STATISTICS, STYLES, strict=False)
+    ]
+    return Chart(
+        anchor="latency-throughput",
+        title=f"End-to-end latency over output throughput{_together(view.result)}",
+        description=_described(view, series[-1], "ms", "p95"),
+        x=Axis(label="output throughput, tok/s"),
+        y=Axis(label="end-to-end latency, ms"),
+        series=(*series, *_predicted_trade(view)),
+        outlines=_outline(view.expected),
+        regions=(
+            *_regions(view.result, "e2e_latency_ms"),
+            *(
+                Region(
+                    f"within SLO: throughput {bound_text(objective)}", objective.bound, objective.sense, upright=True
+                )
+                for objective in objectives
+                if objective.metric == "output_tok_s"
+            ),
+        ),
+        dots=tuple(_knee_between(view, series[-1])),
+        size="wide",
+    )
+
+
+def _trade_points(view: LoadView, statistic: Statistic, *, named: bool) -> Iterator[Point]:
+    for level in view.result.levels:
+        latency = level.e2e_latency_ms
+        if level.output_tok_s is None or latency is None:
+            continue
+        value, interval = statistic_of(latency, statistic), latency.intervals.get(statistic)
+        at = place_of(level, view.result)
+        reach = level.output_tok_s_interval
+        yield Point(
+            x=level.output_tok_s,
+            y=value,
+            hover="\n".join(
+                (
+                    view.load(at) + _void(level),
+                    f"{statistic} {_written(value, interval, 'ms')}",
+                    _written(level.output_tok_s, reach, "tok/s"),
+                )
+            ),
+            low=None if interval is None else interval.low,
+            high=None if interval is None else interval.high,
+            x_low=None if reach is None else reach.low,
+            x_high=None if reach is None else reach.high,
+            void=not level.valid,
+            label=view.name(level) if named else "",
+            strong=at in {view.gate, view.knee},
+        )
+
+
+def _predicted_trade(view: LoadView) -> Iterator[Series]:
+    for statistic in ("p95", "mean"):
+        points = tuple(
+            Point(x=x, y=y, hover=f"{view.load(at)}\npredicted {statistic} {digits(y)} ms\n{digits(x)} tok/s")
+            for at, x, y in _expected_trade(view.expected, statistic)
+        )
+        if points:
+            yield Series(name=f"predicted {statistic}", style="predicted", points=points)
+
+
+def _expected_trade(expected: Expectation | None, statistic: str) -> Iterator[tuple[float, float, float]]:
+    if expected is not None and statistic in {"p95", "mean"}:
+        throughputs = dict(expected.throughputs())
+        latencies = expected.latencies("e2e_latency_ms", "p95" if statistic == "p95" else "mean")
+        yield from ((at, throughputs[at], y) for at, y in latencies)
+
+
+def _outline(expected: Expectation | None) -> tuple[Outline, ...]:
+    """Return the room between the slower and the faster edge: less throughput at more latency, and the contrary."""
+    points = tuple(_expected_trade(expected, "p95"))
+    if expected is None or expected.throughput_share is None or expected.latency_share is None or not points:
+        return ()
+    slow: list[tuple[float, float]] = []
+    fast: list[tuple[float, float]] = []
+    for _, x, y in points:
+        (x_low, x_high), (y_low, y_high) = edges(x, expected.throughput_share), edges(y, expected.latency_share)
+        slow.append((x_low, y_high))
+        fast.append((x_high, y_low))
+    name = f"prediction ±{expected.throughput_share:.0%} tok/s, ±{expected.latency_share:.0%} ms"
+    return (Outline(name, (*slow, *reversed(fast))),)
+
+
+def _knee_between(view: LoadView, series: Series) -> Iterator[Dot]:
+    """Yield the knee's place on the curve where it lies between two levels."""
+    knee, levels = view.knee, view.result.levels
+    if knee is None or any(place_of(level, view.result) == knee for level in levels):
+        return
+    placed = [
+        (place_of(level, view.result), level.output_tok_s, level.e2e_latency_ms.p95)
+        for level in levels
+        if level.valid and level.output_tok_s is not None and level.e2e_latency_ms is not None
+    ]
+    x = _between([(at, tok_s) for at, tok_s, _ in placed], knee)
+    y = _between([(at, latency) for at, _, latency in placed], knee)
+    if series.known and x is not None and y is not None:
+        yield Dot(x, y, f"knee {whole_or_tenths(knee)}{view.unit} (between levels)")
+
+
+def _between(places: list[tuple[float, float]], at: float) -> float | None:
+    """Interpolate linearly; None outside of what is known."""
+    for (before, low), (after, high) in pairwise(sorted(places)):
+        if before <= at <= after:
+            return low if after == before else low + (high - low) * (at - before) / (after - before)
+    return next((value for place, value in places if place == at), None)
+
+
+def _throughput(view: LoadView) -> Chart:
+    points = tuple(
+        Point(
+            x=place_of(level, view.result),
+            y=level.output_tok_s,
+            hover=f"{view.load(place_of(level, view.result))}{_void(level)}\n"
+            f"{_written(level.output_tok_s, level.output_tok_s_interval, 'tok/s')}",
+            low=None if level.output_tok_s_interval is None else level.output_tok_s_interval.low,
+            high=None if level.output_tok_s_interval is None else level.output_tok_s_interval.high,
+            void=not level.valid,
+        )
+        for level in view.result.levels
+    )
+    expected = None if view.unit else view.expected
+    predicted = () if expected is None else expected.throughputs()
+    series = Series(name="measured", points=points)
+    return Chart(
+        anchor="throughput",
+        title=f"Output throughput{_together(view.result)}",
+        description=_described(view, series, "tok/s", "output throughput"),
+        x=view.axis(),
+        y=Axis(label="tok/s"),
+        series=(series, *_predicted(view, predicted, "tok/s", "predicted")),
+        bands=_band(predicted, None if expected is None else expected.throughput_share),
+        regions=_regions(view.result, "output_tok_s"),
+        marks=view.marks(),
+    )
+
+
+def _latency(view: LoadView, metric: Metric) -> Chart:
+    bounded = [one.statistic for one in view.result.request.objectives if one.metric == metric]
+    statistics = tuple(dict.fromkeys((*STATISTICS, *bounded)))[: len(STYLES)]
+    series = tuple(
+        Series(name=statistic, style=style, points=tuple(_latency_points(view, metric, statistic)))
+        for statistic, style in zip(statistics, STYLES, strict=False)
+    )
+    expected = None if view.unit else view.expected
+    predicted = () if expected is None else expected.latencies(metric, "p95")
+    return Chart(
+        anchor=METRICS[metric].lower().replace(" ", "-"),
+        title=TITLES[metric],
+        description=_described(view, series[1], "ms", "p95"),
+        x=view.axis(),
+        y=Axis(label="ms"),
+        series=(*series, *_predicted(view, predicted, "ms", "predicted p95")),
+        bands=_band(predicted, None if expected is None else expected.latency_share),
+        regions=_regions(view.result, metric),
+        marks=view.marks(),
+    )
+
+
+def _latency_points(view: LoadView, metric: Metric, statistic: Statistic) -> Iterator[Point]:
+    for level in view.result.levels:
+        found = latency_of(level, metric)
+        value = statistic_of(found, statistic)
+        interval = None if found is None else found.intervals.get(statistic)
+        at = place_of(level, view.result)
+        yield Point(
+            x=at,
+            y=value,
+            hover=f"{view.load(at)}{_void(level)}\n{statistic} {_written(value, interval, 'ms')}",
+            low=None if interval is None else interval.low,
+            high=None if interval is None else interval.high,
+            void=not level.valid,
+        )
+
+
+def _predicted(view: LoadView, points: tuple[tuple[float, float], ...], unit: str, name: str) -> tuple[Series, ...]:
+    drawn = tuple(Point(x=x, y=y, hover=f"{view.load(x)}\n{name} {digits(y)} {unit}") for x, y in points)
+    return (Series(name=name, style="predicted", points=drawn),) if drawn else ()
+
+
+def _band(points: tuple[tuple[float, float], ...], share: float | None) -> tuple[Band, ...]:
+    if not points or share is None:
+        return ()
+    return (Band(f"prediction ±{share:.0%}", tuple((x, *edges(y, share)) for x, y in points)),)
+
+
+def _regions(result: TrialResult, metric: Metric) -> tuple[Region, ...]:
+    return tuple(
+        Region(
+            " ".join(("within SLO:", *(() if one.statistic == "value" else (one.statistic,)), bound_text(one))),
+            one.bound,
+            one.sense,
+        )
+        for one in result.request.objectives
+        if one.metric == metric
+    )
+
+
+def _together(result: TrialResult) -> str:
+    copies = result.request.copy_count
+    return "" if copies == 1 else f", {copies} copies together"
+
+
+def _void(level: LevelResult) -> str:
+    return "" if level.valid else " (void)"
+
+
+def _written(value: float | None, interval: Interval | None, unit: str) -> str:
+    """Write a value with its 95 % interval."""
+    if value is None:
+        return "no value"
+    ends = "" if interval is None else _ends(interval)
+    return f"{digits(value)} {unit}{ends}"
+
+
+def _ends(interval: Interval) -> str:
+    match interval.low, interval.high:
+        case None, None:
+            return ""
+        case low, None if low is not None:
+            return f" (≥ {digits(low)})"
+        case None, high if high is not None:
+            return f" (≤ {digits(high)})"
+        case low, high:
+            return f" ({digits(low or 0)}–{digits(high or 0)})"
+
+
+def _described(view: LoadView, series: Series, unit: str, name: str) -> str:
+    load = "offered requests per second" if view.unit else "concurrency per copy"
+    values = [
+        f"{digits(point.y)} {unit} at {point.label or f'{point.x:g}'}{' (void)' if point.void else ''}"
+        for point in series.known
+        if point.y is not None
+    ]
+    return f"{name} by {load}: {', '.join(values) or 'no value'}."

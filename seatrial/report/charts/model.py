@@ -1,0 +1,190 @@
+"""What a chart shows: curves with intervals, a band, the SLO's region, places to mark. The page's script draws it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Style: TypeAlias = Literal["first", "second", "third", "predicted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One measured or predicted value.
+
+    Attributes:
+        x: Its place.
+        y: Its value; None leaves a gap in the curve.
+        hover: What is shown under the pointer, one fact a line.
+        low: Lower end of the interval of `y`; None without one.
+        high: Its upper end.
+        x_low: Lower end of the interval of `x`.
+        x_high: Its upper end.
+        void: Whether the client was the limit: drawn hollow, and not joined.
+        label: Name beside the point; empty for none.
+        strong: Whether the name must be shown; others are left out where there is no room.
+    """
+
+    x: float
+    y: float | None
+    hover: str
+    low: float | None = None
+    high: float | None = None
+    x_low: float | None = None
+    x_high: float | None = None
+    void: bool = False
+    label: str = ""
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One curve.
+
+    Attributes:
+        name: What it is.
+        points: In the order in which they are joined.
+        style: How it is drawn.
+        shade: Of curves that differ by a number (levels): where between the two ends of the scale, 0 to 1; else None.
+        marked: Whether its points are drawn besides the line.
+        filled: Whether the area below it is shaded.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    style: Style = "first"
+    shade: float | None = None
+    marked: bool = True
+    filled: bool = False
+
+    @property
+    def known(self) -> tuple[Point, ...]:
+        """The points with a value."""
+        return tuple(point for point in self.points if point.y is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The room between a lower and an upper curve: (x, low, high)."""
+
+    name: str
+    points: tuple[tuple[float, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The room around a curve whose x and y are both uncertain, as a polygon."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Where the SLO is met: up to a bound, or from it on; of the x axis when `upright`."""
+
+    name: str
+    bound: float
+    sense: Literal["at_most", "at_least"]
+    upright: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A vertical line with its name above the chart."""
+
+    at: float
+    label: str
+    kind: Literal["gate", "knee", "level"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A place on a curve that is named though nothing was measured there: a knee between two levels."""
+
+    x: float
+    y: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One axis.
+
+    Attributes:
+        label: What it measures, with its unit.
+        scale: `log2` for loads that double, `log10` for latencies of all levels, else `linear`.
+        ticks: Where labels stand; chosen by the page when empty.
+        percent: Whether the values are shares, written in percent.
+    """
+
+    label: str
+    scale: Literal["linear", "log2", "log10"] = "linear"
+    ticks: tuple[float, ...] = ()
+    percent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """One chart.
+
+    Attributes:
+        anchor: Its id in the page, unique there.
+        title: What is drawn.
+        description: The chart in words, for those who don't see it.
+        x: The horizontal axis.
+        y: The vertical axis; it begins at 0.
+        series: The curves; at least one has a point.
+        bands: Uncertainty around a curve.
+        outlines: Uncertainty around a curve in both directions.
+        regions: Where the SLO is met.
+        marks: The gate and the knee, or where levels begin.
+        dots: Named places on a curve.
+        size: `wide` charts take the whole row.
+    """
+
+    anchor: str
+    title: str
+    description: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    bands: tuple[Band, ...] = ()
+    outlines: tuple[Outline, ...] = ()
+    regions: tuple[Region, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    dots: tuple[Dot, ...] = ()
+    size: Literal["wide", "low", "narrow"] = "narrow"
+
+    @property
+    def data(self) -> Markup:
+        """The chart as JSON without what says nothing; it can stand in a `<script>`: no text in it ends the element."""
+        text = json.dumps(asdict(self, dict_factory=_told), separators=(",", ":"), allow_nan=False)
+        return Markup(text.replace("<", "\\u003c"))  # noqa: S704 (no "<" is left)
+
+    @property
+    def legend(self) -> Iterator[tuple[str, str, str]]:
+        """What each sign means: its class in the page's style, its shade in percent, its name."""
+        if any(mark.kind == "level" for mark in self.marks):
+            return  # one curve, cut at levels that are named above it
+        for series in self.series:
+            yield (
+                "shade" if series.shade is not None else series.style,
+                f"{(series.shade or 0) * 100:.0f}%",
+                series.name,
+            )
+        for name in (*(band.name for band in self.bands), *(outline.name for outline in self.outlines)):
+            yield "band", "0%", name
+        for region in self.regions:
+            yield "region", "0%", region.name
+
+
+def _told(items: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a chart's fields without None, False and empty texts, which say nothing."""
+    return {name: value for name, value in items if value is not None and value is not False and value != ""}

@@ -1,0 +1,84 @@
+"""What happened within the trial over time: throughput, TTFT and requests in flight, level after level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.report.charts.model import Axis, Chart, Mark, Point, Series
+from seatrial.report.values import digits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seatrial.bench.result import LevelResult, Timeline, TrialResult
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One value of every bin.
+
+    Attributes:
+        anchor: Of its chart.
+        title: Of its chart.
+        unit: Of the value.
+        values: Its values by bin.
+    """
+
+    anchor: str
+    title: str
+    unit: str
+    values: Callable[[Timeline], tuple[float | None, ...]]
+
+
+def _tok_s(timeline: Timeline) -> tuple[float | None, ...]:
+    return tuple(tokens / timeline.bin_s for tokens in timeline.output_tokens)
+
+
+QUANTITIES = (
+    Quantity("time-throughput", "Output throughput over time", "tok/s", _tok_s),
+    Quantity("time-ttft", "TTFT over time, mean by time of sending", "ms", lambda timeline: timeline.ttft_ms),
+    Quantity("time-in-flight", "Requests in flight over time", "requests", lambda timeline: timeline.in_flight),
+)
+
+
+def timed_levels(result: TrialResult) -> tuple[tuple[LevelResult, Timeline], ...]:
+    """Return the levels that kept a timeline, in the order of their measurement."""
+    order = {step.concurrency: index for index, step in enumerate(result.search)}
+    levels = sorted(result.levels, key=lambda level: order.get(level.concurrency, len(order)))
+    return tuple((level, level.timeline) for level in levels if level.timeline is not None)
+
+
+def time_charts(result: TrialResult) -> tuple[Chart, ...]:
+    """Return the charts over time; none when no level kept a timeline."""
+    charts = (_chart(result, quantity) for quantity in QUANTITIES) if timed_levels(result) else ()
+    return tuple(chart for chart in charts if any(series.known for series in chart.series))
+
+
+def _chart(result: TrialResult, quantity: Quantity) -> Chart:
+    series: list[Series] = []
+    marks: list[Mark] = []
+    start_s = 0.0
+    for level, timeline in timed_levels(result):
+        name = f"concurrency {level.concurrency}{'' if level.valid else ' (void)'}"
+        marks.append(Mark(start_s, str(level.concurrency), "level"))
+        points = tuple(_points(timeline, quantity, start_s, name))
+        series.append(Series(name=name, points=points, marked=False, filled=True))
+        start_s += timeline.bin_s * len(timeline.in_flight)
+    return Chart(
+        anchor=quantity.anchor,
+        title=quantity.title,
+        description=f"{quantity.title}, {len(series)} levels one after the other. The table below sums them up.",
+        x=Axis(label="seconds of load; pauses between levels are left out"),
+        y=Axis(label=quantity.unit),
+        series=tuple(series),
+        marks=tuple(marks),
+        size="low",
+    )
+
+
+def _points(timeline: Timeline, quantity: Quantity, start_s: float, name: str) -> Iterator[Point]:
+    for index, value in enumerate(quantity.values(timeline)):
+        at_s = (index + 0.5) * timeline.bin_s
+        shown = "no request was sent" if value is None else f"{digits(value)} {quantity.unit}"
+        yield Point(x=round(start_s + at_s, 4), y=value, hover=f"{name}, second {digits(at_s)}\n{shown}")

@@ -1,0 +1,138 @@
+"""This trial beside the last release's, number by number: what changed first, the rest folded."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from seatrial.report.document.section import Fact, Section
+from seatrial.report.table import CONCURRENCY, Column, Table
+from seatrial.report.values import Cell, count, money, number, sentence, share, signed_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from seatrial.bench.judgement import Change, Comparison
+    from seatrial.bench.result import TrialResult
+
+STATUSES = {"same": "≈ same", "better": "✓ better", "worse": "✗ worse", "incomparable": "? not comparable"}
+NAMES: Mapping[str, str] = {
+    "output_tok_s": "output throughput, tok/s",
+    "ttft_ms p95": "TTFT p95, ms",
+    "tpot_ms p95": "TPOT p95, ms",
+    "e2e_latency_ms p95": "end-to-end latency p95, ms",
+    "error_rate": "error rate",
+    "usd_per_million_output_tokens": "cost of a million output tokens",
+}
+SHOWN = 6  # changes that stand above the fold
+
+
+def comparison_section(result: TrialResult) -> Section:
+    """Return what changed since the baseline; empty when there is none."""
+    comparison = result.comparison
+    if comparison is None:
+        return Section(anchor="comparison", heading="Against the last release")
+    changed = changed_of(comparison)[:SHOWN]
+    return Section(
+        anchor="comparison",
+        heading="Against the last release",
+        paragraphs=(comparison_sentence(comparison),),
+        facts=tuple(_facts(comparison)),
+        tables=(comparison_table(changed, "Largest changes, the worse first"),) if changed else (),
+    )
+
+
+def compared_section(result: TrialResult) -> Section:
+    """Return every compared number, and where the baseline lies; empty when there is none."""
+    comparison, heading = result.comparison, "All numbers compared with the last release"
+    if comparison is None or not comparison.changes:
+        return Section(anchor="compared", heading=heading, detail=True)
+    uri = comparison.baseline_uri
+    return Section(
+        anchor="compared",
+        heading=heading,
+        facts=(Fact("Result of the last release", Cell(uri, tone="code")),) if uri else (),
+        tables=(comparison_table(comparison.changes, "Numbers before and now"),),
+        detail=True,
+    )
+
+
+def comparison_sentence(comparison: Comparison) -> str:
+    """Say in one sentence how many numbers changed; of trials that can't be compared, why not."""
+    if comparison.status == "incomparable" or not comparison.changes:
+        return sentence(comparison.because)
+    total, worse = len(comparison.changes), sum(change.worse for change in comparison.changes)
+    better = len(changed_of(comparison)) - worse
+    return (
+        f"Of {total} numbers, beyond tolerance and noise: {worse} worse, {better} better, "
+        f"{total - worse - better} unchanged."
+    )
+
+
+def changed_of(comparison: Comparison) -> tuple[Change, ...]:
+    """Return what changed beyond tolerance and noise: the worse first, the larger first."""
+    changed = [change for change in comparison.changes if change.worse or change.better]
+    return tuple(sorted(changed, key=lambda change: (not change.worse, -abs(change.share))))
+
+
+def comparison_table(changes: Sequence[Change], caption: str) -> Table:
+    """Return before and after of numbers."""
+    columns = (
+        CONCURRENCY,
+        Column("metric", kind="text"),
+        Column("before"),
+        Column("now"),
+        Column("change"),
+        Column("outcome", kind="text"),
+    )
+    return Table(caption, columns, tuple(map(_row, changes)))
+
+
+def comparison_status(comparison: Comparison) -> Cell:
+    """Say how this trial compares."""
+    match comparison.status:
+        case "better":
+            return Cell(STATUSES["better"], tone="good")
+        case "worse":
+            return Cell(STATUSES["worse"], tone="bad")
+        case "incomparable":
+            return Cell(STATUSES["incomparable"], tone="unknown")
+        case "same":
+            return Cell(STATUSES["same"])
+
+
+def _facts(comparison: Comparison) -> Iterator[Fact]:
+    yield Fact("This trial is", comparison_status(comparison))
+    if comparison.baseline_started_at:
+        yield Fact("Last release measured", Cell(comparison.baseline_started_at.replace("T", " ")))
+    if comparison.baseline_plan_digest:
+        yield Fact("Its plan", Cell(comparison.baseline_plan_digest, tone="code"))
+
+
+def _row(change: Change) -> tuple[Cell, ...]:
+    return (
+        count(change.concurrency),
+        Cell(NAMES.get(change.metric, change.metric)),
+        _value(change.metric, change.before),
+        _value(change.metric, change.after),
+        Cell(_moved(change), exact=json.dumps(change.share)),
+        _outcome(change),
+    )
+
+
+def _value(metric: str, value: float) -> Cell:
+    if metric == "error_rate":
+        return share(value)
+    return money(value, "") if metric == "usd_per_million_output_tokens" else number(value, "")
+
+
+def _moved(change: Change) -> str:
+    """Write a change: relative, but of a rate, which is a share itself, in points."""
+    points = signed_percent(change.share)
+    return points.replace(" %", " points") if change.metric == "error_rate" else points
+
+
+def _outcome(change: Change) -> Cell:
+    if change.worse:
+        return Cell(STATUSES["worse"], tone="bad")
+    return Cell(STATUSES["better"], tone="good") if change.better else Cell(STATUSES["same"])

@@ -1,0 +1,140 @@
+"""Whether the client was the limit: its calibration, how it fared at each level, and why a level is void."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.report.document.section import Fact, Section
+from seatrial.report.table import CONCURRENCY, Column, Table
+from seatrial.report.values import Cell, count, digits, level_name, missing, number, sentence, share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seatrial.bench.evidence import ClientCalibration
+    from seatrial.bench.result import LevelResult, TrialResult
+
+NOT_WATCHED = "the client was not watched"
+NOT_MEASURED = "it was not measured"
+READING = (
+    "In flight: mean number of requests over the window. Lag: from when bytes may have arrived to their timestamp. "
+    "Busy: CPU time of the busiest process's loading thread over the window. Delayed: share of the window in which "
+    "that thread waited for a core."
+)
+
+
+def validity_section(result: TrialResult) -> Section:
+    """Return the evidence that the numbers are the endpoint's and not the client's; empty without any."""
+    if not result.levels and result.client is None:
+        return Section(anchor="client", heading="Client health", detail=True)
+    watched = any(level.client is not None for level in result.levels)
+    return Section(
+        anchor="client",
+        heading="Client health",
+        paragraphs=(validity_sentence(result), *_calibrated(result.client), *((READING,) if watched else ())),
+        facts=() if result.client is None else tuple(_calibration_facts(result.client)),
+        tables=(validity_table(result),) if watched else (),
+        detail=True,
+    )
+
+
+def validity_sentence(result: TrialResult) -> str:
+    """Say in one sentence which levels count."""
+    void, levels = void_levels(result), result.levels
+    if not levels:
+        return "No level was measured in full."
+    if void:
+        named = ", ".join(str(level.concurrency) for level in void)
+        return f"{len(void)} of {len(levels)} levels are void (concurrency {named}): the client was the limit there."
+    if all(level.client is None for level in levels):
+        return "The result has no evidence on its client: a level that the client limited would look valid."
+    return f"The client was not the limit at any of {len(levels)} levels."
+
+
+def void_levels(result: TrialResult) -> tuple[LevelResult, ...]:
+    """Return the levels that measured the client."""
+    return tuple(level for level in result.levels if not level.valid)
+
+
+def validity_table(result: TrialResult) -> Table:
+    """Return how the client fared at each level; what no level can have, as an open loop's lag, is left out."""
+    told = [measure for measure in MEASURES if measure.always or measure.is_told(result)]
+    columns = (CONCURRENCY, *(measure.column for measure in told), Column("outcome", kind="text"))
+    rows = tuple(
+        (level_name(level), *(measure.cell(level) for measure in told), _outcome(level)) for level in result.levels
+    )
+    return Table("The client at each level", columns, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One value of the evidence on the client.
+
+    Attributes:
+        field: Its field in the evidence.
+        column: Its column.
+        write: Writes it.
+        always: Whether it has its column though no level has a value.
+    """
+
+    field: str
+    column: Column
+    write: Callable[[float], Cell]
+    always: bool = True
+
+    def value(self, level: LevelResult) -> float | None:
+        """Return its value; None when there is none."""
+        found: float | None = None if level.client is None else getattr(level.client, self.field)
+        return found
+
+    def is_told(self, result: TrialResult) -> bool:
+        """Return whether some level has a value."""
+        return any(self.value(level) is not None for level in result.levels)
+
+    def cell(self, level: LevelResult) -> Cell:
+        """Return its value written, or why there is none."""
+        value = self.value(level)
+        if value is not None:
+            return self.write(value)
+        return missing(NOT_WATCHED if level.client is None else NOT_MEASURED)
+
+
+def _whole(value: float) -> Cell:
+    return count(round(value))
+
+
+def _plain(value: float) -> Cell:
+    return number(value, NOT_MEASURED)
+
+
+MEASURES = (
+    Measure("workers", Column("workers"), _whole),
+    Measure("streams", Column("streams"), _whole),
+    Measure("delivered_concurrency", Column("delivered", "in flight"), _plain),
+    Measure("idle_ms", Column("idle", "ms"), _plain, always=False),
+    Measure("receive_lag_p99_ms", Column("lag p99", "ms"), _plain),
+    Measure("send_lag_p99_ms", Column("sent late p99", "ms"), _plain, always=False),
+    Measure("full_share", Column("all connections busy"), share, always=False),
+    Measure("reads_per_s", Column("reads", "1/s"), _plain, always=False),
+    Measure("cpu_share", Column("busy"), share),
+    Measure("run_delay_share", Column("delayed"), share),
+)
+
+
+def _outcome(level: LevelResult) -> Cell:
+    return Cell("✓ valid", tone="good") if level.valid else Cell("○ void", tone="unknown")
+
+
+def _calibrated(client: ClientCalibration | None) -> tuple[str, ...]:
+    if client is None:
+        return ("The client was not calibrated.",)
+    return (f"Self-calibration: {sentence(client.because)}",)
+
+
+def _calibration_facts(client: ClientCalibration) -> Iterator[Fact]:
+    offered = f"of {digits(client.offered_parts_per_s)} offered"
+    yield Fact("Token events taken in", number(client.parts_per_s, NOT_MEASURED, unit="per s"), offered)
+    yield Fact("CPU for 1,000 token events", number(client.cpu_s_per_1k_parts, NOT_MEASURED, unit="s"))
+    yield Fact("Lag p99", number(client.receive_lag_p99_ms, NOT_MEASURED, unit="ms"))
+    yield Fact("Streams", count(client.streams))

@@ -1,0 +1,137 @@
+"""What it costs: planned, and measured where the measured thing is what is paid for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.bench.conclusion import blended_cost_at, cost_at
+from seatrial.report.document.section import Section
+from seatrial.report.table import CONCURRENCY, Column, Table
+from seatrial.report.values import NO_TOKEN_COUNT, Cell, count, money, number, percent, why_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.plan.document import Plan
+
+NO_PRICE = "the catalog has no price for this instance type"
+NO_MEASURED_COST = "it needs a price, a knee and the endpoint's token counts"
+NO_LEVEL_COST = "it needs a price and the endpoint's token counts"
+FORMULA = (
+    "Cost of a million output tokens: price per hour / (3600 × tok/s) × 10⁶. Blended 3:1, per million tokens of input "
+    "and output: a quarter of that."
+)
+
+
+def cost_section(result: TrialResult, plan: Plan | None) -> Section:
+    """Return the planned cost; the measured one beside it only for a real endpoint.
+
+    Args:
+        result: The trial.
+        plan: Its own plan; None when it wasn't given.
+    """
+    if plan is None:
+        tables = _measured_tables(result)
+        said = tuple(_paragraphs(result, plan)) if tables else ()
+        return Section(anchor="cost", heading="Cost", paragraphs=said, tables=tables)
+    return Section(
+        anchor="cost",
+        heading="Cost",
+        half=True,
+        paragraphs=tuple(_paragraphs(result, plan)),
+        tables=(cost_table(result, plan),),
+        remarks=_source(plan),
+    )
+
+
+def level_cost_section(result: TrialResult, plan: Plan | None) -> Section:
+    """Return the measured cost of each level, where the cost of the knee stands above; else empty."""
+    tables = () if plan is None else _measured_tables(result)
+    return Section(
+        anchor="level-cost",
+        heading="Cost by level",
+        paragraphs=(FORMULA,) if tables else (),
+        tables=tables,
+        detail=True,
+    )
+
+
+def cost_table(result: TrialResult, plan: Plan) -> Table:
+    """Return planned amounts, then the measured ones if there can be any."""
+    columns = (Column("cost", kind="text"), Column("amount", "US dollars"), Column("of what", kind="prose"))
+    return Table("Cost, planned and measured", columns, (*_planned(plan), *_measured(result)))
+
+
+def level_cost_table(result: TrialResult) -> Table:
+    """Return what tokens cost at each level that counts: the articles' formulas with the measured throughput."""
+    columns = (
+        CONCURRENCY,
+        Column("output per copy", "tok/s"),
+        Column("per million output tokens", "US dollars"),
+        Column("blended 3:1, per million", "US dollars"),
+    )
+    rows = tuple(tuple(_level_row(level, result)) for level in result.levels if level.valid)
+    return Table("Measured cost by level", columns, rows)
+
+
+def _paragraphs(result: TrialResult, plan: Plan | None) -> Iterator[str]:
+    if plan is None:
+        yield FORMULA
+    elif result.engine_note:
+        yield (
+            f"There is no measured cost: the throughput is that of a CPU, the price that of {plan.instance_type.value}."
+        )
+    price = result.request.usd_per_hour_per_copy
+    if price is not None and not result.engine_note:
+        yield f"Measured cost assumes ${price:,g} per hour and copy."
+
+
+def _source(plan: Plan) -> tuple[str, ...]:
+    cost = plan.cost
+    off = f", less the spec's discount of {percent(cost.discount)}" if cost.discount else ""
+    return (f"Price: {cost.price_source}, {cost.price_date}{off}.",) if cost.price_source else ()
+
+
+def _planned(plan: Plan) -> tuple[tuple[Cell, ...], ...]:
+    cost, size = plan.cost, f"{plan.instance_count.value} × {plan.instance_type.value}"
+    rows = (
+        ("planned, per hour", cost.usd_per_hour, size),
+        ("planned, per hour and copy", cost.usd_per_hour_per_copy, "one copy's share of its instance"),
+        (
+            "planned, per million output tokens",
+            cost.usd_per_million_output_tokens,
+            "predicted throughput, planned load",
+        ),
+        (
+            "planned, blended, per million tokens",
+            cost.blended_usd_per_million_tokens,
+            "3 input tokens to 1 output token",
+        ),
+    )
+    return tuple((Cell(name), money(amount, NO_PRICE), Cell(what)) for name, amount, what in rows)
+
+
+def _measured(result: TrialResult) -> tuple[tuple[Cell, ...], ...]:
+    if result.engine_note:
+        return ()
+    plain = money(result.usd_per_million_output_tokens, NO_MEASURED_COST)
+    mixed = money(result.blended_usd_per_million_tokens, NO_MEASURED_COST)
+    at_knee = Cell("throughput at the knee that sets the target")
+    return (
+        (Cell("measured, per million output tokens"), plain, at_knee),
+        (Cell("measured, blended, per million tokens"), mixed, Cell("the same, 3 input tokens to 1 output token")),
+    )
+
+
+def _measured_tables(result: TrialResult) -> tuple[Table, ...]:
+    priced = result.request.usd_per_hour_per_copy is not None and not result.engine_note
+    return (level_cost_table(result),) if priced and any(level.valid for level in result.levels) else ()
+
+
+def _level_row(level: LevelResult, result: TrialResult) -> Iterator[Cell]:
+    per_copy = None if level.output_tok_s is None else level.output_tok_s / result.request.copy_count
+    yield count(level.concurrency)
+    yield number(per_copy, why_missing(level, NO_TOKEN_COUNT))
+    yield money(cost_at(result.request, level), NO_LEVEL_COST)
+    yield money(blended_cost_at(result.request, level), NO_LEVEL_COST)

@@ -1,0 +1,118 @@
+"""The failed requests by class, those that were repeated too, each class with a sample in the service's own words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.report.document.section import Section
+from seatrial.report.table import CONCURRENCY, Column, Table
+from seatrial.report.values import Cell, count, level_name, missing, number, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.unmeasured import Unmeasured
+
+IN_THE_RAMP = "Failures in the ramp do not count in the error rate."
+OUTSIDE = (
+    "Requests that no level measured: the first one, those of the warm-up, and those of a level that was cut. "
+    "Those called unanswered were in flight when it was cut."
+)
+REPEATED = (
+    "A repeated request counts as failed only if no attempt succeeded. The time of every attempt counts in its latency."
+)
+
+
+def failures_section(result: TrialResult) -> Section:
+    """Return the failures and repetitions, those outside of the levels too; empty when there are none."""
+    outside = (unmeasured_table(result),) if has_unmeasured_failures(result) else ()
+    where = (OUTSIDE,) if outside else ()
+    if not has_failures(result):
+        return Section(anchor="failures", heading="Failed requests", paragraphs=where, tables=outside, detail=True)
+    repeated = (REPEATED,) if any(level.retried for level in result.levels) else ()
+    ramp = (IN_THE_RAMP,) if _has_ramp_errors(result) else ()
+    return Section(
+        anchor="failures",
+        heading="Failed requests",
+        paragraphs=(*repeated, *ramp, *where),
+        tables=(failure_table(result), *outside),
+        detail=True,
+    )
+
+
+def has_failures(result: TrialResult) -> bool:
+    """Return whether a request failed or was repeated."""
+    return any(level.errors or level.retried or level.ramp_errors for level in result.levels)
+
+
+def has_unmeasured_failures(result: TrialResult) -> bool:
+    """Return whether the first request, one of the warm-up or one of a level that was cut failed."""
+    return any(seen.errors for seen in result.unmeasured)
+
+
+def unmeasured_table(result: TrialResult) -> Table:
+    """Return the failures of requests that no level measured, by class."""
+    columns = (
+        Column("where", kind="text"),
+        Column("class", kind="text"),
+        Column("failed"),
+        Column("of all"),
+        Column("the longest wait", "s"),
+        Column("the first, in the service's own words", kind="prose"),
+    )
+    return Table("Failures of requests that no level measured", columns, tuple(_unmeasured_rows(result)))
+
+
+def _unmeasured_rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
+    for seen in result.unmeasured:
+        for error, failed in seen.errors.items():
+            yield (
+                Cell(seen.place),
+                Cell(error),
+                count(failed),
+                count(seen.sent),
+                number(seen.longest_wait_s, "it was not told"),
+                _sample(seen, error),
+            )
+
+
+def _has_ramp_errors(result: TrialResult) -> bool:
+    return any(level.ramp_errors for level in result.levels)
+
+
+def failure_table(result: TrialResult) -> Table:
+    """Return failures by level and class."""
+    columns = (
+        CONCURRENCY,
+        Column("class", kind="text"),
+        Column("failed"),
+        Column("of all"),
+        Column("repeated"),
+        *((Column("in the ramp"),) if _has_ramp_errors(result) else ()),
+        Column("first message of the service", kind="prose"),
+    )
+    return Table("Failures by level and class", columns, tuple(_rows(result)))
+
+
+def _rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
+    ramp = _has_ramp_errors(result)
+    for level in result.levels:
+        for error in dict.fromkeys((*level.errors, *level.retried, *level.ramp_errors)):
+            failed = level.errors.get(error, 0)
+            yield (
+                level_name(level),
+                Cell(error),
+                count(failed),
+                share(failed / level.requests),
+                count(level.retried.get(error, 0)),
+                *((count(level.ramp_errors.get(error, 0)),) if ramp else ()),
+                _sample(level, error),
+            )
+
+
+def _sample(seen: LevelResult | Unmeasured, error: str) -> Cell:
+    first = next((text for text in seen.first_errors if text.startswith(f"{error}: ")), None)
+    if first is None:
+        return missing("no sample was kept")
+    return Cell(first.removeprefix(f"{error}: "), tone="code")

@@ -1,0 +1,118 @@
+"""The head of the report: what was tried, what must be known before any number is read, the figures that matter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.bench.statistic import statistic_of
+from seatrial.report.document.baseline import comparison_sentence
+from seatrial.report.document.command import ARRIVALS
+from seatrial.report.document.cost import NO_MEASURED_COST
+from seatrial.report.document.section import Fact
+from seatrial.report.planned import plan_of_trial
+from seatrial.report.values import (
+    NO_SECOND_TOKEN,
+    NO_TOKEN_COUNT,
+    NOT_STREAMED,
+    Cell,
+    as_set,
+    count,
+    money,
+    number,
+    seconds,
+    sentence,
+    why_missing,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.plan.document import Plan
+
+
+def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
+    """Yield what must be known before any number is read."""
+    own = plan_of_trial(result, plan)
+    if result.engine_note:
+        planned = "the GPU that was planned" if own is None else f"the GPU that was planned ({own.instance_type.value})"
+        yield (
+            f"Local engine: the endpoint calls itself “{result.engine_note}”. It is a small random model on this "
+            f"machine's CPU, not {planned}. The numbers show that deployment and trial work. They say nothing about "
+            "the speed or the cost of the real endpoint."
+        )
+    void = [str(level.concurrency) for level in result.levels if not level.valid]
+    if void:
+        yield (
+            f"Void (○): at concurrency {', '.join(void)} the client was the limit, not the endpoint. Knee, verdict and "
+            "cost leave these levels out."
+        )
+    if result.comparison is not None and result.comparison.status == "worse":
+        yield f"Worse than the last release: {comparison_sentence(result.comparison)}"
+    if plan is None and result.request.target.kind == "sagemaker":
+        yield "No plan was given: the report has no planned cost, and no prediction but the trial request's."
+    elif plan is not None and own is None:
+        yield (
+            f"The plan given ({plan.digest}) is not the plan of this trial ({result.request.plan_digest}). The report "
+            "leaves it out."
+        )
+
+
+def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
+    """Yield what was tried, on what, and when."""
+    request = result.request
+    work, target = request.workload, request.target
+    place = target.region if target.kind == "sagemaker" else str(target.endpoint_url)
+    yield Fact("Endpoint", Cell(target.endpoint_name, tone="code"), place)
+    if plan is not None:
+        yield Fact("Model", Cell(plan.model_name))
+        yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
+    streamed = "streamed" if work.stream else "not streamed"
+    yield Fact("Workload", Cell(f"{work.input_tokens:,} + {work.output_tokens:,} tokens"), f"{work.schema}, {streamed}")
+    yield Fact("Load", Cell(ARRIVALS[request.load.arrival]), f"{request.load.search}, {request.load.protocol}")
+    yield Fact("Copies", count(request.copy_count))
+    yield Fact("Started", Cell(result.started_at.replace("T", " ")), f"took {seconds(result.duration_s)}")
+
+
+def key_figures(result: TrialResult) -> Iterator[Fact]:
+    """Yield the figures that matter most: the scaling target, what the gate's level gave, the cost."""
+    level, at_gate = _gate_level(result)
+    unmeasured = f"concurrency {result.request.gate_concurrency} was not measured"
+    target = as_set(result.target_concurrency_per_copy)
+    yield Fact("Scaling target", target, "requests in flight per copy")
+    for name, unit, value, otherwise in _gate_values(level):
+        because = otherwise if level else unmeasured
+        yield Fact(name, number(value, because, unit=unit), because if value is None else at_gate)
+    if not result.engine_note:
+        usd = result.usd_per_million_output_tokens
+        aside = NO_MEASURED_COST if usd is None else "per million output tokens"
+        yield Fact("Measured cost", money(usd, NO_MEASURED_COST), aside)
+
+
+def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
+    """Return the level that the verdict is about, and where it stands: of an open loop, the highest rate offered."""
+    offered = [level for level in result.levels if level.offered_requests_per_s is not None]
+    if offered:
+        return offered[-1], f"at {offered[-1].offered_requests_per_s:,.3g} requests/s offered"
+    gate = result.request.gate_concurrency
+    level = next((level for level in result.levels if level.concurrency == gate), None)
+    return level, f"at the gate, concurrency {gate}"
+
+
+def _gate_values(level: LevelResult | None) -> tuple[tuple[str, str, float | None, str], ...]:
+    """Return throughput, TTFT and TPOT: name, unit, value, and why it may be missing."""
+    if level is None:
+        return ("Throughput", "tok/s", None, ""), ("TTFT p95", "ms", None, ""), ("TPOT p95", "ms", None, "")
+    return (
+        ("Throughput", "tok/s", level.output_tok_s, why_missing(level, NO_TOKEN_COUNT)),
+        ("TTFT p95", "ms", statistic_of(level.ttft_ms, "p95"), why_missing(level, NOT_STREAMED)),
+        ("TPOT p95", "ms", statistic_of(level.tpot_ms, "p95"), why_missing(level, NO_SECOND_TOKEN)),
+    )
+
+
+def verdict_sentence(result: TrialResult) -> str:
+    """Say why the verdict is what it is; of a regression, how many numbers are worse instead of each."""
+    because, comparison = result.verdict.because, result.comparison
+    if comparison is not None and comparison.because:
+        because = because.replace(comparison.because, comparison_sentence(comparison))
+    return sentence(because)

@@ -1,0 +1,248 @@
+"""The measured levels: what each gave, and how it was measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.bench.statistic import statistic_of
+from seatrial.report.document.section import Section
+from seatrial.report.names import plain
+from seatrial.report.table import CONCURRENCY, Column, Table
+from seatrial.report.values import (
+    NO_DURATION,
+    NO_INPUT_COUNT,
+    NO_SECOND_TOKEN,
+    NO_TOKEN_COUNT,
+    NOT_STREAMED,
+    Cell,
+    count,
+    level_name,
+    measured,
+    missing,
+    number,
+    seconds,
+    share,
+    why_missing,
+    with_interval,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial.bench.request import Statistic
+    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.measure.distribution import Distribution
+
+SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
+GOODPUT = "Goodput counts successful requests that met every latency bound."
+WINDOWS = (
+    "A steady window is the time in which all streams were busy; a whole window runs from the first sending to the "
+    "last answer. Requests count by the share of their time inside. Latencies of the ramp are not measured. Queueing "
+    "is the share of the median TTFT above that of the lowest level."
+)
+SEARCHES = {
+    "sweep": "The trial measured every level of its list.",
+    "adaptive": "The search chose each level by the earlier ones",
+}
+GOALS = {
+    "knee": "to find the knee.",
+    "max_concurrency": "to find the highest concurrency within the SLO.",
+    "max_goodput": "to find the most goodput.",
+}
+
+
+def levels_section(result: TrialResult) -> Section:
+    """Return what each level gave; of none, why."""
+    if not result.levels:
+        empty = f"No level was measured in full: {result.stopped_because}."
+        return Section(anchor="levels", heading="Levels", paragraphs=(empty,))
+    return Section(
+        anchor="levels",
+        heading="Levels",
+        paragraphs=(_reading(result),),
+        tables=(summary_table(result),),
+        remarks=(*_voids(result), *_misses(result), f"Stop reason of the trial: {result.stopped_because}."),
+    )
+
+
+def measurement_section(result: TrialResult) -> Section:
+    """Return how each level was measured and what else it gave; empty without levels."""
+    if not result.levels:
+        return Section(anchor="measurement", heading="How each level was measured", detail=True)
+    return Section(
+        anchor="measurement",
+        heading="How each level was measured",
+        paragraphs=(f"{_chosen(result)} {GOODPUT}", WINDOWS),
+        tables=(throughput_table(result), protocol_table(result), *_search_tables(result)),
+        detail=True,
+    )
+
+
+def throughput_table(result: TrialResult) -> Table:
+    """Return requests, throughput and the SLO by level."""
+    columns = (
+        CONCURRENCY,
+        Column("requests"),
+        Column("failed"),
+        Column("output", "tok/s"),
+        Column("input and output", "tok/s"),
+        Column("succeeded", "1/s"),
+        Column("goodput", "1/s"),
+        Column("SLO", kind="text"),
+    )
+    rows = tuple(_throughput_row(level, result) for level in result.levels)
+    return Table(f"Requests and throughput by level{_together(result)}", columns, rows)
+
+
+def protocol_table(result: TrialResult) -> Table:
+    """Return how each level was measured, and for how long."""
+    opened = any(level.arrival != "closed" for level in result.levels)
+    columns = (
+        CONCURRENCY,
+        *((Column("arrival", kind="text"), Column("offered", "1/s")) if opened else ()),
+        Column("ramp", "requests"),
+        Column("window", kind="text"),
+        Column("window", "s"),
+        Column("input", "tokens"),
+        Column("output", "tokens"),
+        Column("parts", "per token"),
+        Column("queueing"),
+        Column("stop reason", kind="prose"),
+    )
+    return Table(
+        "How each level was measured", columns, tuple(tuple(_protocol_row(level, opened)) for level in result.levels)
+    )
+
+
+def summary_table(result: TrialResult) -> Table:
+    """Return the few columns that fit into a pull request."""
+    columns = (
+        CONCURRENCY,
+        Column("requests"),
+        Column("failed"),
+        Column("output", "tok/s"),
+        Column("TTFT p50", "ms"),
+        Column("TTFT p95", "ms"),
+        Column("TPOT p50", "ms"),
+        Column("TPOT p95", "ms"),
+        Column("end to end p95", "ms"),
+        Column("SLO", kind="text"),
+    )
+    return Table(
+        f"Throughput and latency by level{_together(result)}",
+        columns,
+        tuple(_summary_row(level, result) for level in result.levels),
+    )
+
+
+def slo_cell(level: LevelResult, result: TrialResult) -> Cell:
+    """Say whether a level meets the SLO; a void one says nothing of the endpoint."""
+    if not level.valid:
+        return Cell("○ void", tone="unknown")
+    if not level.succeeded:
+        return Cell("✗ none succeeded", tone="bad")
+    if not result.request.objectives:
+        return missing("the spec sets no objective")
+    return Cell("✓ met", tone="good") if level.meets_slo else Cell("✗ missed", tone="bad")
+
+
+def _together(result: TrialResult) -> str:
+    copies = result.request.copy_count
+    return "" if copies == 1 else f", {copies} copies together"
+
+
+def _reading(result: TrialResult) -> str:
+    ends = " Small numbers are 95 % intervals." if any(level.output_tok_s_interval for level in result.levels) else ""
+    if result.request.load.arrival != "closed":
+        return f"Concurrency is the mean number of requests in flight per copy, rounded up.{ends}"
+    copies = result.request.copy_count
+    return (
+        f"Concurrency is the number of requests in flight per copy{'' if copies == 1 else f' ({copies} copies)'}.{ends}"
+    )
+
+
+def _chosen(result: TrialResult) -> str:
+    load = result.request.load
+    return f"{SEARCHES[load.search]}{'' if load.search == 'sweep' else f' {GOALS[load.goal]}'}"
+
+
+def _throughput_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]:
+    no_count = why_missing(level, NO_TOKEN_COUNT)
+    return (
+        level_name(level),
+        count(level.requests),
+        with_interval(share(level.error_rate), level.error_rate_interval, share),
+        measured(level.output_tok_s, no_count, level.output_tok_s_interval),
+        number(level.total_tok_s, why_missing(level, "the endpoint did not tell both counts of tokens")),
+        number(level.requests_per_s, NO_DURATION),
+        number(level.goodput_requests_per_s, NO_DURATION),
+        slo_cell(level, result),
+    )
+
+
+def _protocol_row(level: LevelResult, opened: bool) -> Iterator[Cell]:  # noqa: FBT001 (a column more or less)
+    yield level_name(level)
+    if opened:
+        yield Cell(level.arrival)
+        yield number(level.offered_requests_per_s, "a closed loop offers no rate")
+    yield count(level.ramp_requests)
+    yield Cell(level.window)
+    yield number(level.window_s, NO_DURATION)
+    yield number(level.input_tokens_mean, why_missing(level, NO_INPUT_COUNT))
+    yield number(level.output_tokens_mean, why_missing(level, NO_TOKEN_COUNT))
+    yield number(level.parts_per_token, why_missing(level, NOT_STREAMED))
+    queueing = level.queue_share
+    yield (
+        missing("there is no lower level to compare with, or nothing streamed") if queueing is None else share(queueing)
+    )
+    yield Cell(level.enough_because) if level.enough_because else missing("none was noted")
+
+
+def _summary_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]:
+    return (
+        level_name(level),
+        count(level.requests),
+        share(level.error_rate),
+        measured(level.output_tok_s, why_missing(level, NO_TOKEN_COUNT), level.output_tok_s_interval),
+        *_statistics(level, level.ttft_ms, SUMMARISED, NOT_STREAMED),
+        *_statistics(level, level.tpot_ms, SUMMARISED, NO_SECOND_TOKEN),
+        *_statistics(level, level.e2e_latency_ms, ("p95",), "no answer was complete"),
+        slo_cell(level, result),
+    )
+
+
+def _statistics(
+    level: LevelResult, values: Distribution | None, names: Sequence[Statistic], otherwise: str
+) -> Iterator[Cell]:
+    intervals = {} if values is None else values.intervals
+    for name in names:
+        yield measured(statistic_of(values, name), why_missing(level, otherwise), intervals.get(name))
+
+
+def _search_tables(result: TrialResult) -> tuple[Table, ...]:
+    if not result.search:
+        return ()
+    durations = {level.concurrency: level.duration_s for level in result.levels}
+    columns = (Column("step"), CONCURRENCY, Column("took"), Column("reason", kind="prose"))
+    rows = tuple(
+        (count(step), count(one.concurrency), _duration(durations.get(one.concurrency)), Cell(plain(one.because)))
+        for step, one in enumerate(result.search, start=1)
+    )
+    return (Table("Search steps in order", columns, rows),)
+
+
+def _duration(duration_s: float | None) -> Cell:
+    return missing("it was not noted") if duration_s is None else Cell(seconds(duration_s))
+
+
+def _voids(result: TrialResult) -> Iterator[str]:
+    return (
+        f"Concurrency {level.concurrency} is void: {level.void_because}." for level in result.levels if not level.valid
+    )
+
+
+def _misses(result: TrialResult) -> Iterator[str]:
+    for level in result.levels:
+        if level.misses and level.valid:
+            missed = "; ".join(level.misses).replace(f" at concurrency {level.concurrency} per copy", "")
+            yield f"Concurrency {level.concurrency} misses the SLO: {plain(missed)}."

@@ -1,0 +1,158 @@
+"""The whole report as sections, and its HTML page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.printable import printable
+from seatrial.report.charts.asset import ABSENT, LIBRARY, scripts, source_hash
+from seatrial.report.document.baseline import compared_section, comparison_section
+from seatrial.report.document.client import validity_section
+from seatrial.report.document.command import trial_name
+from seatrial.report.document.cost import cost_section, level_cost_section
+from seatrial.report.document.curves import curves_section
+from seatrial.report.document.downloads import Download, downloads_of
+from seatrial.report.document.failures import failures_section
+from seatrial.report.document.header import cautions, header_facts, key_figures, verdict_sentence
+from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
+from seatrial.report.document.latencies import latencies_section
+from seatrial.report.document.levels import levels_section, measurement_section
+from seatrial.report.document.over_time import time_section
+from seatrial.report.document.prediction import prediction_apart, prediction_beside
+from seatrial.report.document.provenance import decisions_section, live_section, reproduction_section
+from seatrial.report.document.service import service_section
+from seatrial.report.document.slo import checks_section, knees_section
+from seatrial.report.planned import is_comparable, plan_of_trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jinja2 import Environment
+
+    from seatrial.bench.result import TrialResult
+    from seatrial.plan.document import Plan
+    from seatrial.report.document.section import Fact, Section
+    from seatrial.report.outlook import Outlook
+
+SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
+SCRIPTS = "<!-- scripts -->"  # in the template; a text from elsewhere is escaped, so it can't say this
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Everything on the page.
+
+    Attributes:
+        title: The endpoint and its environment.
+        status: The verdict: pass, fail, inconclusive.
+        sign: The verdict as it is shown.
+        because: The verdict's reason.
+        cautions: What must be known before any number is read.
+        facts: What was put on trial.
+        key_figures: The few numbers that matter most.
+        sections: What a person decides by.
+        details: The rest, folded.
+        downloads: The result as files.
+        footer: What wrote the page, and from what.
+    """
+
+    title: str
+    status: str
+    sign: str
+    because: str
+    cautions: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    key_figures: tuple[Fact, ...]
+    sections: tuple[Section, ...]
+    details: tuple[Section, ...]
+    downloads: tuple[Download, ...]
+    footer: str
+
+
+def render_html(
+    result: TrialResult, plan: Plan | None, outlook: Outlook | None = None, *, library: Path = LIBRARY
+) -> str:
+    """Write the report as one HTML page that needs nothing else; equal input gives equal bytes.
+
+    Args:
+        result: The trial.
+        plan: A locked plan.
+        outlook: The calibration that the trial would give; None when the spec isn't at hand.
+        library: The chart library; where it is missing, the page says so and holds the tables alone.
+    """
+    carried = scripts(library)
+    policy = " ".join(map(source_hash, carried)) or "'none'"
+    page = page_of(result, plan, outlook)
+    absent = "" if carried else ABSENT
+    text = _templates().get_template("report.html.j2").render(page=page, policy=policy, absent=absent)
+    elements = "\n".join(f"<script>{script}</script>" for script in carried)
+    lines = (line if line.isprintable() else printable(line) for line in text.split("\n"))
+    return "\n".join(lines).replace(SCRIPTS, elements)
+
+
+def page_of(result: TrialResult, plan: Plan | None, outlook: Outlook | None = None) -> Page:
+    """Return the report's content; a plan that the trial was not made from is left out, and this is said."""
+    own = plan_of_trial(result, plan)
+    sections = [section for section in _sections(result, own, outlook) if not section.is_empty]
+    return Page(
+        title=trial_name(result.request),
+        status=result.verdict.status,
+        sign=SIGNS[result.verdict.status],
+        because=verdict_sentence(result),
+        cautions=tuple(cautions(result, plan)),
+        facts=tuple(header_facts(result, own)),
+        key_figures=tuple(key_figures(result)),
+        sections=tuple(section for section in sections if not section.detail),
+        details=tuple(section for section in sections if section.detail),
+        downloads=downloads_of(result),
+        footer=_footer(result),
+    )
+
+
+def _footer(result: TrialResult) -> str:
+    version = f" {result.seatrial_version}" if result.seatrial_version else ""
+    return f"Measured by Seatrial{version}, {result.started_at}. Result schema {result.schema_version}."
+
+
+def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -> Iterator[Section]:
+    yield curves_section(result, plan)
+    yield checks_section(result)
+    yield cost_section(result, plan)
+    yield levels_section(result)
+    yield comparison_section(result)
+    if is_jumpstart(result):
+        yield jumpstart_section(result, plan)
+    yield latencies_section(result)
+    yield time_section(result)
+    yield failures_section(result)
+    if plan is not None:
+        beside = is_comparable(result, plan)
+        yield prediction_beside(result, plan, outlook) if beside else prediction_apart(result, plan)
+    yield knees_section(result)
+    yield measurement_section(result)
+    yield level_cost_section(result, plan)
+    yield compared_section(result)
+    yield validity_section(result)
+    yield service_section(result)
+    yield live_section(result)
+    if plan is not None:
+        yield decisions_section(plan)
+    yield reproduction_section(result)
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (only a page needs Jinja)
+
+    loader = FileSystemLoader(Path(__file__).parent / "templates")
+    return Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

@@ -1,0 +1,206 @@
+"""What the plan predicted: beside the measurement of a real endpoint, apart from that of a local engine."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from seatrial.report.charts.model import Axis, Band, Chart, Point, Series
+from seatrial.report.document.section import Section
+from seatrial.report.outlook import outlook_sentence, outlook_table, ratio_sentence
+from seatrial.report.quantity import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
+from seatrial.report.table import CONCURRENCY, Column, Table
+from seatrial.report.values import (
+    NO_TOKEN_COUNT,
+    Cell,
+    count,
+    digits,
+    level_name,
+    missing,
+    number,
+    percent,
+    why_missing,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.plan.document import CurvePoint, Plan
+    from seatrial.report.outlook import Outlook
+    from seatrial.report.quantity import Quantity
+
+NOT_PREDICTED = "the plan predicts nothing at this concurrency"
+
+
+def prediction_apart(result: TrialResult, plan: Plan) -> Section:
+    """Return the prediction for the planned hardware alone: a local engine's numbers are of something else."""
+    hardware = f"{plan.instance_type.value}, tensor parallel degree {plan.tensor_parallel_degree.value}"
+    apart = (
+        f"The plan's prediction for one copy of {plan.model_name} on {hardware}, simulated under the trial's load. "
+        f"Nothing here was measured: the trial loaded a local engine ({result.engine_note}), so it is not compared."
+    )
+    return Section(
+        anchor="prediction",
+        heading="What the plan predicts for the GPU",
+        paragraphs=(apart, band_text(plan), plan.regime.sentence),
+        charts=tuple(_charts(result, plan, QUANTITIES, measured=False)),
+        tables=(predicted_table(plan),),
+        detail=True,
+    )
+
+
+def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None = None) -> Section:
+    """Return predicted beside measured, with the relative difference and the band, and what a calibration would change.
+
+    The curves of the 95th percentiles stand in the first figure; here are those of the means.
+
+    Args:
+        result: The trial.
+        plan: Its own plan.
+        outlook: The calibration that the trial would give; None when the spec wasn't given.
+    """
+    beside = (
+        "Both are of one copy. The difference is (measured - predicted) / predicted; “outside” marks values outside of "
+        f"the band, {EDGES}."
+    )
+    return Section(
+        anchor="prediction",
+        heading="Predicted beside measured",
+        paragraphs=(
+            beside,
+            *_of_local(result, plan),
+            band_text(plan),
+            plan.regime.sentence,
+            *_calibration(result, plan, outlook),
+        ),
+        charts=tuple(_charts(result, plan, MEANS, measured=True)),
+        tables=(*comparison_tables(result, plan), *_calibration_tables(outlook)),
+        detail=True,
+    )
+
+
+def _calibration(result: TrialResult, plan: Plan, outlook: Outlook | None) -> tuple[str, ...]:
+    sentence = ratio_sentence(result, plan) if outlook is None else outlook_sentence(outlook)
+    return (sentence,) if sentence else ()
+
+
+def _calibration_tables(outlook: Outlook | None) -> tuple[Table, ...]:
+    return (outlook_table(outlook),) if outlook is not None and outlook.entry is not None else ()
+
+
+def _of_local(result: TrialResult, plan: Plan) -> tuple[str, ...]:
+    """Say that a plan calibrated on a local engine predicts that engine, and not the planned hardware."""
+    if not result.engine_note:
+        return ()
+    what = f"Both are of the local engine ({result.engine_note}), which calibrated the plan"
+    return (f"{what}. Neither says anything about {plan.instance_type.value}.",)
+
+
+def predicted_table(plan: Plan) -> Table:
+    """Return the plan's curve."""
+    columns = (
+        CONCURRENCY,
+        *(Column(quantity.group, quantity.unit) for quantity in QUANTITIES),
+        Column("late"),
+        Column("limited by", kind="text"),
+    )
+    return Table("Prediction for one copy on the planned hardware", columns, tuple(map(_predicted_row, plan.curve)))
+
+
+def comparison_tables(result: TrialResult, plan: Plan) -> tuple[Table, Table]:
+    """Return predicted, measured and their difference by level: throughput and means, then 95th percentiles."""
+    return (
+        _comparison_table("Predicted beside measured by level", result, plan, (THROUGHPUT, *MEANS)),
+        _comparison_table("Predicted beside measured by level, 95th percentiles", result, plan, P95S),
+    )
+
+
+def _comparison_table(caption: str, result: TrialResult, plan: Plan, quantities: Sequence[Quantity]) -> Table:
+    columns = chain.from_iterable(
+        (
+            Column("predicted", quantity.unit, quantity.group),
+            Column("measured", quantity.unit, quantity.group),
+            Column("difference", group=quantity.group),
+        )
+        for quantity in quantities
+    )
+    points = {point.concurrency: point for point in plan.curve}
+    rows = (
+        (
+            level_name(level),
+            *chain.from_iterable(
+                _comparison(level, points.get(level.concurrency), quantity, result, plan) for quantity in quantities
+            ),
+        )
+        for level in result.levels
+    )
+    return Table(caption, (CONCURRENCY, *columns), tuple(rows))
+
+
+def _predicted_row(point: CurvePoint) -> tuple[Cell, ...]:
+    values = (number(quantity.predicted(point), NOT_PREDICTED) for quantity in QUANTITIES)
+    return count(point.concurrency), *values, Cell(percent(point.late), exact=str(point.late)), Cell(point.limit)
+
+
+def _comparison(
+    level: LevelResult, point: CurvePoint | None, quantity: Quantity, result: TrialResult, plan: Plan
+) -> Iterator[Cell]:
+    expected = None if point is None else quantity.predicted(point)
+    measured = quantity.measured(level, result.request.copy_count)
+    otherwise = NO_TOKEN_COUNT if quantity is THROUGHPUT else "no answer gave one"
+    yield number(expected, NOT_PREDICTED)
+    yield number(measured, why_missing(level, otherwise))
+    yield _difference(expected, measured, quantity.band(plan))
+
+
+def _difference(expected: float | None, measured: float | None, share: float) -> Cell:
+    if not expected or measured is None:
+        return missing("both values are needed")
+    relative = (measured - expected) / expected
+    text = f"{relative * 100:+.1f} %".replace("-", "−")  # noqa: RUF001 (the minus sign, as wide as the plus)
+    low, high = edges(expected, share)
+    return Cell(text) if low <= measured <= high else Cell(f"{text} outside", tone="unknown")
+
+
+def _charts(result: TrialResult, plan: Plan, quantities: Sequence[Quantity], *, measured: bool) -> Iterator[Chart]:
+    for quantity in quantities if plan.curve else ():
+        points = tuple((point.concurrency, quantity.predicted(point)) for point in plan.curve)
+        unit, share = quantity.unit, quantity.band(plan)
+        predicted = tuple(Point(x=x, y=y, hover=f"concurrency {x}\npredicted {digits(y)} {unit}") for x, y in points)
+        series = (
+            *_measured(result, quantity, measured=measured),
+            Series(name="predicted", style="predicted", points=predicted),
+        )
+        yield Chart(
+            anchor=f"predicted-{quantity.field.replace('_', '-')}",
+            title=quantity.title,
+            description=f"Predicted by the plan: {', '.join(f'{digits(y)} {unit} at {x}' for x, y in points)}.",
+            x=_axis(series),
+            y=Axis(label=unit),
+            series=series,
+            bands=(Band(f"prediction ±{share:.0%}", tuple((x, *edges(y, share)) for x, y in points)),),
+        )
+
+
+def _axis(series: Sequence[Series]) -> Axis:
+    places = sorted({point.x for one in series for point in one.points})
+    return Axis(label="concurrency, requests in flight per copy", scale="log2", ticks=tuple(places))
+
+
+def _measured(result: TrialResult, quantity: Quantity, *, measured: bool) -> Iterator[Series]:
+    if measured:
+        copies, unit = result.request.copy_count, quantity.unit
+        points = tuple(
+            Point(
+                x=level.concurrency,
+                y=value,
+                hover=f"concurrency {level.concurrency}\nmeasured {digits(value or 0)} {unit}",
+                void=not level.valid,
+            )
+            for level in result.levels
+            for value in (quantity.measured(level, copies),)
+        )
+        series = Series(name="measured", points=points)
+        if series.known:
+            yield series

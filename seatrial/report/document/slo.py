@@ -1,0 +1,131 @@
+"""The SLO's checks at the gate, the scaling target, and the knees that it may come from."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+from seatrial.measure.distribution import Interval
+from seatrial.report.document.section import Section
+from seatrial.report.names import bound_text, measured_text, objective_name, plain
+from seatrial.report.table import Column, Table
+from seatrial.report.values import Cell, load_value, missing, sentence, with_interval
+from seatrial.units import exported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial.bench.judgement import Check
+    from seatrial.bench.request import Metric
+    from seatrial.bench.result import Detector, Knee, TrialResult
+
+DETECTORS: Mapping[Detector, str] = {
+    "slo": "the highest load that meets the SLO",
+    "saturation": "as many as give the highest throughput at the unloaded pace",
+    "half_latency": "twice the unloaded latency",
+    "kneedle": "the bend of the throughput curve",
+    "two_segment": "where two straight lines through throughput meet",
+    "theory": "the plan's limit; nothing measured",
+}
+
+
+def checks_section(result: TrialResult) -> Section:
+    """Return measured against bound, objective by objective, and the scaling target."""
+    opened = any(level.offered_requests_per_s is not None for level in result.levels)
+    where = "the highest rate offered" if opened else f"concurrency {result.request.gate_concurrency} per copy"
+    gate = f"The SLO must hold at {where}.{_confidence(result)}"
+    if not result.request.objectives:
+        gate = "The spec sets no objective."
+    elif not result.verdict.checks:
+        gate += " No objective could be checked there."
+    tables = (checks_table(result),) if result.verdict.checks else ()
+    return Section(
+        anchor="slo",
+        heading="SLO and scaling target",
+        half=True,
+        short="SLO",
+        paragraphs=(gate,),
+        tables=tables,
+        remarks=(target_sentence(result),),
+    )
+
+
+def target_sentence(result: TrialResult) -> str:
+    """Say what autoscaling shall track, and where the number comes from."""
+    target = exported(result.target_concurrency_per_copy)
+    return f"Scaling target: {target} requests in flight per copy. Source: {sentence(result.target_because)}"
+
+
+def _confidence(result: TrialResult) -> str:
+    confidence = result.request.gate.confidence
+    if not confidence:
+        return ""
+    return (
+        f" An objective is met or missed when the whole one-sided {confidence * 100:g} % interval, below the measured "
+        "value, lies on that side of its bound."
+    )
+
+
+def checks_table(result: TrialResult) -> Table:
+    """Return the checks of the verdict."""
+    columns = (
+        Column("objective", kind="text"),
+        Column("bound"),
+        Column("measured"),
+        Column("outcome", kind="text"),
+    )
+    return Table("Objectives, measured against their bounds", columns, tuple(map(_check_row, result.verdict.checks)))
+
+
+def knees_section(result: TrialResult) -> Section:
+    """Return the knees by detector, and which of them sets the scaling target."""
+    if not result.knees:
+        return Section(anchor="knee", heading="Knee detectors", detail=True)
+    return Section(
+        anchor="knee",
+        heading="Knee detectors",
+        paragraphs=("A knee is the concurrency past which more load does not pay. One detector sets the target.",),
+        tables=(knee_table(result),),
+        detail=True,
+    )
+
+
+def knee_table(result: TrialResult) -> Table:
+    """Return one row for each detector."""
+    columns = (
+        Column("detector", kind="text"),
+        Column("knee", "per copy"),
+        Column("sets the target", kind="text"),
+        Column("looks for", kind="prose"),
+        Column("found", kind="prose"),
+    )
+    rows = tuple(_knee_row(knee, sets=knee.detector == result.target_detector) for knee in result.knees)
+    return Table("Knees by detector", columns, rows)
+
+
+def _check_row(check: Check) -> tuple[Cell, ...]:
+    objective = check.objective
+    measured = missing(check.sentence) if check.measured is None else _value(check.measured, objective.metric)
+    proven = with_interval(
+        measured, Interval(low=check.bound_low, high=check.bound_high), partial(_value, metric=objective.metric)
+    )
+    bound = Cell(bound_text(objective), exact=json.dumps(objective.bound))
+    return Cell(objective_name(objective)), bound, proven, _outcome(check)
+
+
+def _value(value: float, metric: Metric) -> Cell:
+    return Cell(measured_text(value, metric), exact=json.dumps(value))
+
+
+def _outcome(check: Check) -> Cell:
+    if check.met is None:
+        return Cell("? not measured" if check.measured is None else "? not proven", tone="unknown")
+    return Cell("✓ met", tone="good") if check.met else Cell("✗ missed", tone="bad")
+
+
+def _knee_row(knee: Knee, *, sets: bool) -> tuple[Cell, ...]:
+    found = missing("the detector found no knee") if knee.concurrency is None else load_value(knee.concurrency)
+    found = with_interval(found, knee.interval, load_value)
+    chosen = Cell("✓ yes", tone="good") if sets else Cell("no")
+    return Cell(knee.detector), found, chosen, Cell(DETECTORS[knee.detector]), Cell(plain(knee.because))

@@ -1,0 +1,175 @@
+"""Values as they are shown: rounded for people, exact for machines, or missing with the reason. Never a silent 0."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from markupsafe import Markup, escape
+
+from seatrial.report.names import plain
+from seatrial.units import exported, usd, whole_or_tenths
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial.bench.result import LevelResult
+    from seatrial.measure.distribution import Interval
+
+DASH = "–"
+NO_SUCCESS = "no request succeeded"
+NO_TOKEN_COUNT = "the endpoint did not tell how many tokens it generated"  # noqa: S105 (a sentence about tokens of text)
+NO_INPUT_COUNT = "the endpoint did not tell how many tokens the prompt has"
+NOT_STREAMED = "no answer was streamed"
+NO_SECOND_TOKEN = "no request streamed two tokens or more"  # noqa: S105 (likewise)
+NO_DURATION = "the measured window has no length"
+Tone: TypeAlias = Literal["plain", "good", "bad", "unknown", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a table or a list of facts.
+
+    Attributes:
+        text: What people read.
+        exact: The JSON number that the text rounds; empty when the text is exact.
+        missing_because: Why there is no value; empty when there is one.
+        tone: How it is set: `good`, `bad` and `unknown` carry a sign as well as a colour.
+        low: The lower end of its 95 % interval; None when it has none, or none can be given.
+        high: Its upper end.
+    """
+
+    text: str
+    exact: str = ""
+    missing_because: str = ""
+    tone: Tone = "plain"
+    low: Cell | None = None
+    high: Cell | None = None
+
+    @property
+    def html(self) -> Markup:
+        """The value as HTML, escaped, its interval in small below it."""
+        interval = self._interval
+        return (
+            Markup('{} <small class="interval">{}</small>').format(self._value, interval) if interval else self._value
+        )
+
+    @property
+    def _interval(self) -> Markup | None:
+        if self.low is not None and self.high is not None:
+            return Markup("{}–{}").format(self.low.html, self.high.html)
+        if self.low is not None:
+            return Markup("≥ {}").format(self.low.html)
+        return None if self.high is None else Markup("≤ {}").format(self.high.html)
+
+    @property
+    def _value(self) -> Markup:
+        if self.missing_because:
+            return Markup('<abbr title="{}">{}</abbr>').format(self.missing_because, DASH)
+        if self.exact:
+            return Markup('<data value="{}">{}</data>').format(self.exact, self.text)
+        if self.tone == "code":
+            return Markup("<code>{}</code>").format(self.text)
+        if self.tone != "plain":
+            return Markup('<span class="{}">{}</span>').format(self.tone, self.text)
+        return escape(self.text)
+
+
+def missing(because: str) -> Cell:
+    """Return the cell of a value that isn't there."""
+    return Cell(DASH, missing_because=because)
+
+
+def number(value: float | None, because: str, *, unit: str = "") -> Cell:
+    """Return the cell of a number with about three digits, or a dash with the reason."""
+    if value is None:
+        return missing(because)
+    return Cell(f"{digits(value)} {unit}".rstrip(), exact=json.dumps(value))
+
+
+def as_set(value: float) -> Cell:
+    """Return the cell of a number that is set elsewhere to what is written here, such as the target of scaling."""
+    return Cell(exported(value), exact=json.dumps(value))
+
+
+def with_interval(cell: Cell, interval: Interval | None, write: Callable[[float], Cell]) -> Cell:
+    """Return a cell with the ends of its 95 % interval, written as the value itself."""
+    if interval is None or cell.missing_because:
+        return cell
+    low, high = (None if end is None else write(end) for end in (interval.low, interval.high))
+    return replace(cell, low=low, high=high)
+
+
+def measured(value: float | None, because: str, interval: Interval | None) -> Cell:
+    """Return the cell of a measured number with its interval, or a dash with the reason."""
+    return with_interval(number(value, because), interval, lambda end: number(end, ""))
+
+
+def count(value: int) -> Cell:
+    """Return the cell of a whole number, written in full."""
+    return Cell(f"{value:,}", exact=str(value))
+
+
+def load_value(value: float) -> Cell:
+    """Return the cell of a load in requests in flight, which may lie between two levels."""
+    return Cell(whole_or_tenths(value), exact=json.dumps(value))
+
+
+def money(value: float | None, because: str) -> Cell:
+    """Return the cell of an amount of US dollars, or a dash with the reason."""
+    return missing(because) if value is None else Cell(usd(value), exact=json.dumps(value))
+
+
+def share(value: float) -> Cell:
+    """Return the cell of a share (0 to 1) in percent, one decimal."""
+    return Cell(percent(value), exact=json.dumps(value))
+
+
+def percent(value: float) -> str:
+    """Write a share in percent, one decimal; only 0 itself reads as 0."""
+    if value == 0:
+        return "0 %"
+    return "<0.1 %" if value < 0.0005 else f"{value * 100:.1f} %"  # noqa: PLR2004 (half of 0.1 %)
+
+
+def digits(value: float) -> str:
+    """Write a number with the digits that a measurement deserves: `12,340`, `1,234`, `123`, `12.3`, `1.23`, `0.012`."""
+    magnitude = abs(value)
+    if magnitude >= 100:  # noqa: PLR2004 (three digits)
+        return f"{value:,.0f}"
+    if magnitude >= 10:  # noqa: PLR2004 (likewise)
+        return f"{value:.1f}"
+    if magnitude >= 1 or magnitude == 0:
+        return f"{value:.2f}" if magnitude else "0"
+    return f"{value:.2g}"
+
+
+def seconds(value_s: float) -> str:
+    """Write a duration: `48.2 s`, `4 min 12 s`."""
+    minutes, rest = divmod(round(value_s), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{value_s:.1f} s"
+
+
+def level_name(level: LevelResult) -> Cell:
+    """Return a level's concurrency, with a ring when it is void."""
+    return count(level.concurrency) if level.valid else Cell(f"○ {level.concurrency:,}", exact=str(level.concurrency))
+
+
+def why_missing(level: LevelResult, otherwise: str) -> str:
+    """Say why a level lacks a value: nothing succeeded there, or the reason given."""
+    return f"{NO_SUCCESS} at {level.concurrency}" if not level.succeeded else otherwise
+
+
+def signed_percent(share: float) -> str:
+    """Write a relative change in percent with its sign, one decimal."""
+    return f"{share * 100:+.1f} %".replace("-", "−")  # noqa: RUF001 (the minus sign, as wide as the plus)
+
+
+def sentence(clause: str) -> str:
+    """Return a clause of a result as a sentence: metrics by their names, its first letter raised, and a full stop.
+
+    Of nothing it makes nothing.
+    """
+    told = plain(clause)
+    return f"{told[:1].upper()}{told[1:].rstrip('.')}." if told else ""

@@ -1,0 +1,60 @@
+"""A process that has imported the command line, and forks once per command: `python tests/cli_server.py`.
+
+To import takes a second of CPU, to fork a hundredth. Each command still runs in a process of its own, which ends as
+any other does. One JSON line on standard input orders a command, one on standard output is its exit code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+from pathlib import Path
+
+COMMANDS = Path(__file__).parents[1] / "seatrial" / "cli"
+
+
+def imported() -> None:
+    """Import every command, and what the commands import only when they run."""
+    for file in sorted(COMMANDS.glob("*.py")):
+        if file.stem != "__main__":
+            importlib.import_module("seatrial.cli" if file.stem == "__init__" else f"seatrial.cli.{file.stem}")
+    for name in ("bench.trial", "deployment.live_stack", "plan.calibrate", "plan.planner", "serving.render", "stage"):
+        importlib.import_module(f"seatrial.{name}")
+    importlib.import_module("boto3")
+
+
+def become(order: dict[str, str | list[str] | dict[str, str]]) -> None:
+    """Be the process that the order describes: its folder, arguments, environment, outputs and time limit."""
+    folder, arguments, environment = order["folder"], order["arguments"], order["environment"]
+    assert isinstance(folder, str)
+    assert isinstance(arguments, list)
+    assert isinstance(environment, dict)
+    signal.alarm(int(str(order["timeout_s"])))
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for descriptor, name in ((0, os.devnull), (1, str(order["stdout"])), (2, str(order["stderr"]))):
+        os.dup2(os.open(name, os.O_RDONLY if name == os.devnull else os.O_WRONLY), descriptor)
+    sys.argv[1:] = arguments
+
+
+def serve() -> None:
+    """Obey orders, one after the other; return in each process that is to run a command, and exit at the end."""
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            become(json.loads(line))
+            return
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201 (it is the answer)
+    sys.exit()
+
+
+if __name__ == "__main__":
+    imported()
+    serve()
+    runpy.run_module("seatrial.cli", run_name="__main__", alter_sys=True)
