@@ -422,6 +422,17 @@ class TestTheRequestThatFollows:
         assert told == [STOPPED]
         assert machine.entered == ["Begin", "Answer"]
 
+    def test_leaves_nobody_who_must_take_the_answer_of_the_one_before(
+        self, ordered: World, update: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(*_: object) -> None:
+            raise UnavailableError("answering CloudFormation: HTTP 403")
+
+        monkeypatch.setattr(ordered, "respond", refused)
+        ordered.load.acting = lambda _: _follow(ordered, {**update, "RequestId": "next"}, "Update")
+        ordered.machine().execute()
+        assert ordered.document(TRIAL) == {"error": STOPPED}
+
     def test_waits_with_its_own_trial_until_the_load_has_ended(
         self, ordered: World, update: CustomResourceEvent
     ) -> None:

@@ -423,7 +423,12 @@ def answer(trial: Trial, *, whatever_happens: bool = False) -> Position:
     given = answer_of(trial.order, around.store)
     if trial.ownership.check() and trial.ownership.forgotten:
         return position("answer", 0, "the endpoint's documents were removed")
-    give_once(trial.order, given, around.store, around.respond, bucket=around.bucket)
+    try:
+        give_once(trial.order, given, around.store, around.respond, bucket=around.bucket)
+    except UnavailableError as unavailable:
+        if not trial.ownership.stopped_because:
+            raise
+        return position("answer", 0, f"CloudFormation waits no more: {unavailable}")
     return position("answer", 0, given.failed_because or "CloudFormation goes on")
 
 
