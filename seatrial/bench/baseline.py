@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.conclusion import cost_at
+from seatrial.bench.conclusion import cost_at, unpriced
 from seatrial.bench.judgement import Change, Comparison
 from seatrial.measure.distribution import Interval
 from seatrial.units import fine_percent, tenths
@@ -78,7 +78,7 @@ def compare(now: TrialResult, before: TrialResult | None, *, baseline_uri: str =
     found = [
         _changed(level.concurrency, earlier, measure, now.request.gate)
         for level, base in pairs
-        for earlier, measure in _pairs_of(now.request, level, before.request, base)
+        for earlier, measure in _pairs_of(*_priced(now, before), level, base)
     ]
     return _concluded(known, found)
 
@@ -121,8 +121,15 @@ def _place(level: LevelResult) -> float:
     return level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s
 
 
+def _priced(now: TrialResult, before: TrialResult) -> tuple[TrialRequest, TrialRequest]:
+    """Return both requests, without their prices where a local engine was measured: its speed is no GPU's."""
+    if now.engine_note or before.engine_note:
+        return unpriced(now.request), unpriced(before.request)
+    return now.request, before.request
+
+
 def _pairs_of(
-    now: TrialRequest, level: LevelResult, before: TrialRequest, base: LevelResult
+    now: TrialRequest, before: TrialRequest, level: LevelResult, base: LevelResult
 ) -> Iterator[tuple[_Measure, _Measure]]:
     """Pair the numbers that both levels have, the earlier first; only the error rate has a change from 0."""
     gate = now.gate_concurrency

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial import __version__
 from seatrial.bench.baseline import compare, with_regression
-from seatrial.bench.conclusion import blended_cost_at, cost_at, fallback_target, scaling_target
+from seatrial.bench.conclusion import blended_cost_at, cost_at, fallback_target, scaling_target, unpriced
 from seatrial.bench.knee import knees_of
 from seatrial.bench.level import with_queue_share
 from seatrial.bench.live import not_proven, prove_still_live
@@ -100,6 +100,7 @@ class _Judging:
             or (progress.stopped_because if progress.stopped_because.startswith(NOT_VERIFIED) else "")
         )
         target = fallback_target(request, because) if because else scaling_target(request, levels, knees)
+        priced = unpriced(request) if progress.engine_note else request
         return TrialResult(
             schema_version=SCHEMA_VERSION,
             request=request,
@@ -113,8 +114,8 @@ class _Judging:
             target_concurrency_per_copy=target.concurrency_per_copy,
             target_detector=target.detector,
             target_because=target.because,
-            usd_per_million_output_tokens=cost_at(request, target.at),
-            blended_usd_per_million_tokens=blended_cost_at(request, target.at),
+            usd_per_million_output_tokens=cost_at(priced, target.at),
+            blended_usd_per_million_tokens=blended_cost_at(priced, target.at),
             stopped_because=progress.stopped_because,
             search=progress.search,
             unmeasured=progress.unmeasured,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.bench.at_load import at_load
@@ -96,6 +96,11 @@ def cost_at(request: TrialRequest, level: Yield | None) -> float | None:
         return None
     tokens_per_hour_per_copy = S_PER_HOUR * level.output_tok_s / request.copy_count
     return request.usd_per_hour_per_copy / tokens_per_hour_per_copy * TOKENS_PER_MILLION
+
+
+def unpriced(request: TrialRequest) -> TrialRequest:
+    """Return the request without its price: a local engine's speed on a CPU says nothing of a GPU's cost."""
+    return replace(request, usd_per_hour_per_copy=None)
 
 
 def blended_cost_at(request: TrialRequest, level: Yield | None) -> float | None:

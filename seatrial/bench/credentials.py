@@ -107,15 +107,6 @@ def credential_source(environ: Mapping[str, str] = os.environ) -> CredentialSour
     return _of_environment(environ) or _of_boto3(tuple(sorted(os.environ.items())))
 
 
-def ambient_credentials(environ: Mapping[str, str] = os.environ) -> Credentials:
-    """Return the credentials that this process runs with now; a Lambda function finds its role's in its environment.
-
-    Raises:
-        BenchError: SEA503, there are none.
-    """
-    return credential_source(environ)()
-
-
 def _of_environment(environ: Mapping[str, str]) -> Credentials | None:
     access_key_id, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
     if not access_key_id or not secret:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from seatrial.bench.wire.http1 import ResponseHead
 
 ENGINE_HEADER = "x-seatrial-engine"
+NO_MODEL_HEADER = "x-seatrial-no-model"
+"""By which the embedded AWS says that no model answers at an address."""
 MAX_EARLY_BYTES = 4_096
 MAX_ERROR_BYTES = 65_536
 """What is read of an answer that isn't 200: an error's words stand at its beginning."""

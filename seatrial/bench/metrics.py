@@ -52,11 +52,6 @@ def ms_per_token(record: RequestRecord) -> float | None:
     return total_ms / record.output_tokens if total_ms is not None and record.output_tokens else None
 
 
-def send_lag_ms(record: RequestRecord) -> float | None:
-    """How late an open loop sent a request, ms: sent - due; None in a closed loop, where nothing is due."""
-    return None if record.due_s is None else (record.sent_s - record.due_s) * MS_PER_S
-
-
 def output_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
     """Output throughput, tokens/s: output tokens of successful requests in the window / window, all copies together.
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.budget import budget_over, budget_s
 from seatrial.bench.client import run_wave
 from seatrial.bench.clock_skew import probe
-from seatrial.bench.decode import record_of
+from seatrial.bench.decode import NO_MODEL_HEADER, record_of
 from seatrial.bench.events import Told
 from seatrial.bench.exchange import Exchange, Inbox
 from seatrial.bench.failure import Failure
 from seatrial.bench.holding import limits_of
 from seatrial.bench.live import asking, not_proven, prove_live
 from seatrial.bench.progress import TrialProgress
-from seatrial.bench.prompts.synthetic import calibrated
+from seatrial.bench.prompts.synthetic import BELOW_THE_LIMIT, FIRST_WORDS_PER_TOKEN, calibrated, is_too_long
 from seatrial.bench.self_calibration import calibrate_client
 from seatrial.bench.tools import go_on
 from seatrial.bench.unmeasured import Unmeasured, unmeasured_of
 from seatrial.bench.wake import Woken, wake
 from seatrial.bench.wave import Wave
+from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,8 +34,13 @@ if TYPE_CHECKING:
     from seatrial.bench.result import LiveProof
     from seatrial.bench.tools import Tools
     from seatrial.bench.unmeasured import Occasion
+    from seatrial.bench.writer import RequestWriter
 
 WAKE_SHARE = 0.5  # of the budget: the rest is for measuring
+MOST_CORRECTIONS = 4
+"""Single requests at most that correct the length of the prompts, before the warm-up and after it."""
+LENGTH_TOLERANCE = 0.1
+"""Share by which the mean prompt of the warm-up may miss the workload's length."""
 
 
 def open_trial(
@@ -42,12 +49,14 @@ def open_trial(
     """Do everything that comes before the first level.
 
     One request tells whether the clock is right, and whether a copy serves. A component at zero is woken. Then the live
-    configuration is proven, the client measured against a server that costs nothing, and the endpoint warmed up;
-    made-up prompts are made as long as the endpoint counts them.
+    configuration is proven, the client measured against a server that costs nothing, and the endpoint warmed up.
+    Made-up prompts are made as long as the endpoint counts them: the first is short, and every answer and every refusal
+    for the length corrects the next, until they are as long as is wanted.
 
     Raises:
         BenchError: SEA501 impossible request, SEA502 the live endpoint isn't this deployment's, SEA503 no credentials,
-            SEA504 the endpoint's URL can't be used, SEA509 or SEA510 a bad line of the prompts' file.
+            SEA504 the endpoint's URL can't be used, SEA616 the embedded AWS is asked for a model, SEA509 or SEA510 a
+            bad line of the prompts' file.
     """
     request.check()
     return _Opening.of(request, tools, should_stop, waited_s).progress()
@@ -66,6 +75,9 @@ class _Opening:
     sent: int = 0
     clock_offset_s: float | None = None
     words_per_token: float | None = None
+    written_with: float = FIRST_WORDS_PER_TOKEN
+    most_words_per_token: float = math.inf
+    is_length_off: bool = False
     engine_note: str = ""
     seen: tuple[Unmeasured, ...] = ()
 
@@ -108,7 +120,10 @@ class _Opening:
     def _probe(self) -> Exchange:
         probed = probe(self._send, self.tools.wall_clock)
         self.clock_offset_s = probed.offset_s
-        self._saw([self._record(probed.exchange)], "first_request")
+        _refuse_no_model(probed.exchange)
+        record = self._record(probed.exchange)
+        self._saw([record], "first_request")
+        self._learn([record], self.sent - 1, tolerance=math.inf)
         if probed.offset_s is not None:
             self._say(f"this machine's clock is {-probed.offset_s:+.0f} s off the service's: signing by the service's")
         return probed.exchange
@@ -156,13 +171,42 @@ class _Opening:
         asked = self.request.load.warmup_requests
         if not asked:
             return
+        self._correct_length()
         self._say(f"warming up with {asked} requests")
         first = self.sent
         records = [self._record(exchange) for exchange in self._wave(min(asked, self.request.gate_concurrency), asked)]
         self._saw(records, "warm_up")
-        if self.request.workload.source != "jsonl":
-            prompts = self.tools.writer(self.request, started_at=self.started_at, first=first).prompts
-            self.words_per_token = calibrated(1.0, records, prompts.input_tokens)
+        self._learn(records, first)
+        self._correct_length()
+
+    def _correct_length(self) -> None:
+        """Send single requests until a made-up prompt is as long as is wanted, at most four."""
+        for _ in range(MOST_CORRECTIONS):
+            if not self.is_length_off or self.should_stop():
+                return
+            first = self.sent
+            record = self._record(self._one())
+            self._saw([record], "warm_up")
+            self._learn([record], first)
+
+    def _learn(self, records: Sequence[RequestRecord], first: int, *, tolerance: float = LENGTH_TOLERANCE) -> None:
+        """Correct the length of made-up prompts by requests that are over, the first of which has this number.
+
+        Where the endpoint answers and tells no count, a word is taken for a token, as in the common vocabularies.
+        """
+        if self.request.workload.source == "jsonl":
+            return
+        learnt = calibrated(self.written_with, records, self._writer(first).prompts.input_tokens)
+        if learnt is None:
+            self.is_length_off = False
+            if self.words_per_token is None and any(record.succeeded for record in records):
+                self.written_with = 1.0
+            return
+        refused = any(is_too_long(record) for record in records)
+        self.is_length_off = refused or abs(learnt / self.written_with - 1) > tolerance
+        if refused:
+            self.most_words_per_token = min(self.most_words_per_token, BELOW_THE_LIMIT * self.written_with)
+        self.words_per_token = self.written_with = min(learnt, self.most_words_per_token)
 
     def _one(self) -> Exchange:
         """Send one request; where the budget or the trial ends before it does, that is its failure."""
@@ -187,10 +231,16 @@ class _Opening:
             stop=self.should_stop,
             limits=limits_of(self.request.workload, requests),
         )
-        writer = self.tools.writer(
-            self.request, started_at=self.started_at, clock_offset_s=self.clock_offset_s, first=first
+        return run_wave(wave, self._writer(first), self.dial, clock=self.tools.clock).every
+
+    def _writer(self, first: int) -> RequestWriter:
+        return self.tools.writer(
+            self.request,
+            started_at=self.started_at,
+            words_per_token=self.written_with,
+            clock_offset_s=self.clock_offset_s,
+            first=first,
         )
-        return run_wave(wave, writer, self.dial, clock=self.tools.clock).every
 
     def _saw(self, records: Sequence[RequestRecord], occasion: Occasion) -> None:
         """Keep what was seen; of requests that were given up because the trial is to stop, nothing."""
@@ -207,6 +257,14 @@ class _Opening:
 
     def _elapsed_s(self) -> float:
         return self.tools.clock() - self.began_s
+
+
+def _refuse_no_model(first: Exchange) -> None:
+    head = first.inbox.head
+    if head is not None and NO_MODEL_HEADER in head.headers:
+        message = "this is the embedded AWS, where no model speaks OpenAI's protocol"
+        hint = "measure the deployed endpoint: seatrial bench SPEC --environment local"
+        raise BenchError.of("SEA616", message, hint=hint, where="trial request", field="target.endpoint_url")
 
 
 def _asleep(woken: Woken) -> LiveProof:

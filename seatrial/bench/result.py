@@ -187,7 +187,8 @@ class TrialResult:
         target_concurrency_per_copy: What scaling shall track.
         target_detector: The detector whose knee it comes from; None when it comes from no knee.
         target_because: Where this number comes from.
-        usd_per_million_output_tokens: At the knee the target comes from; None without price, knee or token count.
+        usd_per_million_output_tokens: At the knee the target comes from; None without price, knee or token count, and
+            of a local engine.
         stopped_because: Why no further level was measured.
         blended_usd_per_million_tokens: Input and output blended at 3:1, by the articles' formula; see `conclusion`.
         search: Why each level was measured.

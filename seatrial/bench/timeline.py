@@ -69,7 +69,7 @@ def added_timelines(shares: Sequence[Timeline | None]) -> Timeline | None:
 
 
 def _width(length_s: float) -> float:
-    return max(FINEST_S, 2.0 ** math.ceil(math.log2(length_s / MOST_BINS))) if length_s > 0 else FINEST_S
+    return 2.0 ** math.ceil(math.log2(length_s / MOST_BINS)) if length_s > FINEST_S * MOST_BINS else FINEST_S
 
 
 def _generation(record: RequestRecord, start_s: float) -> tuple[float, float]:

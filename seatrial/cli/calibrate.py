@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -54,12 +54,20 @@ def calibrate(
     loaded = load_spec(spec, environment, environments=folder)
     plan = read_locked_plan(loaded, stale=True)
     measured, source = _measured(result, points, loaded)
+    if write and source.engine_note:
+        _refuse_local_engine(source)
     entry = fit(loaded, plan, chosen(measured, _levels(probes), source.file), source)
     show(calibration_view(entry, measured, measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)))
     if write:
         typer.echo(f"calibration written to {write_calibration(entry, spec, environment).as_posix()}", err=True)
         again = f"seatrial plan {spec.as_posix()} --environment {environment} --write"
         typer.echo(f"the lock is stale now; plan again: {again}", err=True)
+
+
+def _refuse_local_engine(source: Source) -> NoReturn:
+    message = f"it was measured on {source.engine_note}: a CPU's speed can't calibrate the plan of a GPU"
+    hint = "leave out --write to look at the fit, or calibrate with a trial on AWS"
+    raise SpecError.of("SEA615", message, hint=hint, where=source.file)
 
 
 def _levels(text: str | None) -> frozenset[int] | None:

@@ -93,8 +93,8 @@ def calibrate(loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], s
 def _honest(entry: EndpointCalibration, copy: Copy, loaded: LoadedSpec) -> EndpointCalibration:
     """Widen the band to what the probes themselves are off by.
 
-    One concurrency tells nothing of the others, and between the probes of a local or simulated engine nothing is known:
-    there the assumption stays.
+    One concurrency tells nothing of the others, and between the probes of a local engine nothing is known: there the
+    assumption stays.
     """
     found = compare(replace(copy, calibration=entry.calibration), entry.points, trial_protocol(loaded.endpoint.trial))
     throughputs = [one.throughput_error for one in found]

@@ -61,13 +61,14 @@ def read_calibrated(loaded: LoadedSpec, choice: EngineChoice) -> tuple[Calibrate
         measured=found.throughput_error < ASSUMED,
         because=_because(found),
         points=len(found.points),
-        engine_note=found.source.engine_note,
     )
     return Calibrated(found.instance_type, found.tensor_parallel_degree, found.calibration, band), ()
 
 
 def _misfits(found: EndpointCalibration, loaded: LoadedSpec, choice: EngineChoice) -> Iterator[str]:
     """Yield what was measured otherwise than the spec asks for."""
+    if found.source.engine_note:
+        yield f"a local engine ({found.source.engine_note})"
     if found.engine != choice.facts.family:
         yield found.engine
     if found.quantization != loaded.endpoint.serving.overrides.quantization:
@@ -82,11 +83,10 @@ def model_name(endpoint: EndpointSpec) -> str:
 
 
 def _because(found: EndpointCalibration) -> str:
-    by = f", by {found.source.engine_note}" if found.source.engine_note else ""
     return (
         f"Calibrated by {counted(len(found.points), 'point')} measured on {found.instance_type} with degree "
         f"{found.tensor_parallel_degree}, {found.engine} {found.engine_version} and {found.input_tokens:,} + "
-        f"{found.output_tokens:,} tokens{by}."
+        f"{found.output_tokens:,} tokens."
     )
 
 

@@ -65,7 +65,7 @@ class Demand:
         rails: The environment's guard rails.
         architecture: The model's shape.
         engine: What is known about the engine.
-        max_model_len: Longest sequence in tokens.
+        max_model_len: The longest request that a deployment must hold, in tokens.
         batched_tokens: Prompt tokens of one engine iteration.
         objectives: What the simulated latencies must keep; the request timeout is always among them, last.
         protocol: How the trial sends.

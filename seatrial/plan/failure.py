@@ -148,7 +148,7 @@ def _roomier(demand: Demand) -> str:
     if demand.overrides.quantization is None:
         smaller = gib(weights_bytes(demand.architecture, "fp8"))
         advice.append(f"set overrides.quantization: fp8 ({smaller} of weights)")
-    return ", or ".join(advice) or "shorten max_model_len"
+    return ", or ".join(advice) or "shorten workload.max_model_len"
 
 
 def _holds(demand: Demand, instance: instances.Instance) -> bool:

@@ -39,7 +39,7 @@ class Reading:
         demand: What every candidate is judged against.
         choice: The engine.
         allowed: Instance types that may be used.
-        max_model_len: Longest sequence in tokens.
+        max_model_len: The longest request that a deployment must hold, in tokens.
         batched_tokens: Prompt tokens of one iteration.
         warnings: What was said on the way.
     """
@@ -131,10 +131,10 @@ def read(loaded: LoadedSpec) -> Reading:
     choice = choose_engine(loaded)
     allowed, unknown = allowed_instances(loaded)
     endpoint = loaded.endpoint
-    workload, overrides = endpoint.workload, endpoint.serving.overrides
+    overrides = endpoint.serving.overrides
     calibrated, misfit = read_calibrated(loaded, choice)
-    max_model_len = choose_max_model_len(overrides, workload, architecture)
-    batched_tokens = choose_batched_tokens(overrides, workload, choice.facts)
+    max_model_len = choose_max_model_len(endpoint, architecture)
+    batched_tokens = choose_batched_tokens(endpoint, choice.facts)
     demand = Demand(
         endpoint=endpoint,
         rails=loaded.environment.guard_rails,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.plan.batching import settle_max_model_len
 from seatrial.plan.calibrated import model_name
 from seatrial.plan.copies import copies_replaced_at_once
 from seatrial.plan.cost import cost_of
@@ -120,7 +121,9 @@ def _size(found: Findings, settled: Settled, search: Found) -> Mapping[str, obje
 def _limits(found: Findings, settled: Settled) -> Mapping[str, object]:
     """Return what the engine, the service and the trial are told to keep."""
     return {
-        "max_model_len": found.max_model_len,
+        "max_model_len": settle_max_model_len(
+            found.max_model_len, found.demand, found.best.candidate.memory, found.batched_tokens.value
+        ),
         "max_num_seqs": settled.max_num_seqs,
         "max_num_batched_tokens": found.batched_tokens,
         "max_queued_requests": settled.max_queued,

@@ -8,6 +8,7 @@ from seatrial.catalog import instances, models
 from seatrial.catalog.architecture import Architecture, from_config_json, shards_evenly
 from seatrial.catalog.table import nearest
 from seatrial.errors import PlanError
+from seatrial.plan.batching import asked_max_model_len
 from seatrial.plan.parallelism import possible_degrees
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
 
 
 def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Problem]:
-    workload, fixed = loaded.endpoint.workload, loaded.endpoint.serving.overrides.max_model_len
+    workload, fixed = loaded.endpoint.workload, asked_max_model_len(loaded.endpoint)
     tokens, context = workload.input_tokens + workload.output_tokens, architecture.max_context
     name = architecture.id
     if tokens > context:
@@ -178,7 +179,8 @@ def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Pr
         return [loaded.problem(("workload", "input_tokens"), "SEA208", message, hint)]
     if fixed is not None and fixed > context:
         message = f"max_model_len {fixed:,} exceeds the {context:,} of {name}'s context"
-        field = ("serving", "overrides", "max_model_len")
+        in_workload = workload.max_model_len is not None
+        field = ("workload", "max_model_len") if in_workload else ("serving", "overrides", "max_model_len")
         return [loaded.problem(field, "SEA208", message, f"set it to at most {context:,}")]
     return []
 

@@ -34,7 +34,7 @@ class Findings:
         demand: What was asked.
         choice: The engine.
         best: The chosen deployment.
-        max_model_len: Longest sequence in tokens.
+        max_model_len: The longest request that a deployment must hold, in tokens.
         batched_tokens: Prompt tokens of one iteration.
         warnings: What was said on the way.
     """

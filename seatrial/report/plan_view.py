@@ -31,7 +31,7 @@ def plan_view(plan: Plan, loaded: LoadedSpec) -> RenderableType:
         decisions_view(plan),
         memory_view(plan.memory, workload.input_tokens + workload.output_tokens),
         regime_view(plan.regime),
-        curve_view(plan, loaded.endpoint.slo),
+        curve_view(plan),
         cost_view(plan.cost),
         *((pareto_view(plan),) if plan.pareto else ()),
         *((rejected_view(plan),) if plan.rejected else ()),

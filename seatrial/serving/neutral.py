@@ -12,7 +12,6 @@ from seatrial.errors import Problem, RenderError
 from seatrial.serving.conflicts import conflicts
 from seatrial.serving.fields import flatten, neutral_text
 from seatrial.serving.limits import MAX_CHARS, env_problems
-from seatrial.serving.properties import parse_env
 from seatrial.serving.spelling import Said, doubled, spell
 from seatrial.serving.templates import fill
 
@@ -87,10 +86,10 @@ def render_config(
         raise RenderError(problems)
     pairs = _extended(said, config, table)
     files = _files(table, pairs, header) if form != "env" else {}
-    env = _env(table, pairs, form) if form != "properties" else {}
-    too_long = list(env_problems(env, f"container environment for {table.called}"))
-    if too_long:
-        raise RenderError(too_long)
+    env = _env(pairs, form) if form != "properties" else {}
+    problems = [*_broken_lines(env, table), *env_problems(env, f"container environment for {table.called}")]
+    if problems:
+        raise RenderError(problems)
     return Rendered(files, env, (*_image_note(table), *(Note(*note) for note in said.notes)))
 
 
@@ -119,9 +118,15 @@ def _files(table: SpellingTable, pairs: list[Pair], header: str) -> dict[str, st
     return {PROPERTIES_FILE: fill(f"{table.dialect.engine}/{PROPERTIES_FILE}.j2", holes)}
 
 
-def _env(table: SpellingTable, pairs: list[Pair], form: Form) -> dict[str, str]:
-    written = tuple((env, text) for _, env, text in pairs if env and _belongs(env, text, form))
-    return parse_env(fill(f"{table.dialect.engine}/container.env.j2", {"pairs": written}))
+def _env(pairs: list[Pair], form: Form) -> dict[str, str]:
+    return {env: text for _, env, text in pairs if env and _belongs(env, text, form)}
+
+
+def _broken_lines(env: dict[str, str], table: SpellingTable) -> Iterator[Problem]:
+    for name, text in env.items():
+        if "\n" in text or "\r" in text:
+            where = f"container environment for {table.called}"
+            yield Problem(where, name, "SEA302", f"an environment variable holds one line, not {text!r}")
 
 
 def _belongs(env: str, text: str, form: Form) -> bool:

@@ -11,9 +11,13 @@ if TYPE_CHECKING:
 
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 _UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
-_BLANKS = " \t\f"
-# The end of a key: an unescaped `=` or `:` with blanks around it, or blanks alone.
-_KEY_END = re.compile(r"(?<!\\)(?:\\\\)*(?P<end>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+_JOINT = r"\\(?:\r\n|\r|\n)[ \t\f]*"  # a line that goes on: the next one's leading blanks don't count
+_KEY = re.compile(rf"(?:{_JOINT}|\\.|[^\\=: \t\f])*", re.DOTALL)
+_GAP = re.compile(rf"(?:[ \t\f]|{_JOINT})*(?:[=:](?:[ \t\f]|{_JOINT})*)?")
+_CONTINUED = re.compile(_JOINT)
+_ESCAPED = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +28,17 @@ class Line:
         key: The key, unescaped.
         value: The value, unescaped.
         number: Line of the file on which the entry begins, from 1.
+        key_span: Characters of the key in the text.
+        value_span: Characters of the value.
+        whole_span: Characters that go when the entry goes, line end included.
     """
 
     key: str
     value: str
     number: int
+    key_span: Span = (0, 0)
+    value_span: Span = (0, 0)
+    whole_span: Span = (0, 0)
 
 
 def escape_property(value: str) -> str:
@@ -55,60 +65,75 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def read_properties(text: str) -> tuple[Line, ...]:
-    """Read a properties file as Java does: `=`, `:` or blanks end a key; comments, continuation lines and escapes."""
-    return tuple(_line(logical, number) for number, logical in _logical_lines(text))
+    """Read a properties file as Java does, repeated keys too: `=`, `:` or blanks end a key; continuations, escapes."""
+    return tuple(_entries(text))
 
 
-def _line(logical: str, number: int) -> Line:
-    end = _KEY_END.search(logical)
-    key, value = (logical[: end.start("end")], logical[end.end("end") :]) if end else (logical, "")
-    return Line(_unescape(key), _unescape(value), number)
+def _entries(text: str) -> Iterator[Line]:
+    line = 1
+    for start, end in _logical_lines(text):
+        body = _body(text[start:end])
+        stripped = body.lstrip(" \t\f")
+        if (
+            _CONTINUED.sub("", stripped) not in ("", "\\") and stripped[0] not in "#!"
+        ):  # Java passes over what is empty once joined
+            yield _entry(text, (start, end), start + len(body) - len(stripped), line)
+        line += _count_lines(text[start:end])
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    parts: list[str] = []
-    first = 0
-    for number, raw in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
-        line = raw.lstrip(_BLANKS)
-        if not parts and (not line or line[0] in "#!"):
-            continue
-        first = first if parts else number
-        continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        parts.append(line[:-1] if continued else line)
-        if not continued:
-            if any(parts):
-                yield first, "".join(parts)
-            parts = []
-    if any(parts):
-        yield first, "".join(parts)
+def _entry(text: str, whole: tuple[int, int], start: int, line: int) -> Line:
+    body = _body(text[start : whole[1]])
+    end = start + len(body) - _dangling(body)
+    key_end = _matched(_KEY, text, start, end)
+    value_start = _matched(_GAP, text, key_end, end)
+    key, value = text[start:key_end], text[value_start:end]
+    return Line(_unescape(key), _unescape(value), line, (start, key_end), (value_start, end), whole)
+
+
+def _matched(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
+    found = pattern.match(text, start, end)
+    return found.end() if found else start
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the span of each logical line: a backslash at the end of a line goes on with the next one."""
+    start = at = 0
+    while at < len(text):
+        found = _LINE.match(text, at)
+        line, is_first, at = at, at == start, found.end() if found else len(text)
+        if not _goes_on(_body(text[line:at]), is_first=is_first) or at >= len(text):
+            yield start, at
+            start = at
+
+
+def _body(line: str) -> str:
+    """Return a line without its end."""
+    return line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line.removesuffix("\r")
+
+
+def _goes_on(body: str, *, is_first: bool) -> bool:
+    is_comment = is_first and body.lstrip(" \t\f")[:1] in ("#", "!")
+    return not is_comment and _dangling(body) == 1
+
+
+def _dangling(body: str) -> int:
+    """Return 1 when a text ends in a backslash that escapes nothing, else 0."""
+    return (len(body) - len(body.rstrip("\\"))) % 2
 
 
 def _unescape(text: str) -> str:
-    out, index = [], 0
-    while index < len(text):
-        char = text[index]
-        if char == "\\" and index + 1 < len(text):
-            step, value = _escape_at(text, index + 1)
-            out.append(value)
-            index += step + 1
-            continue
-        out.append(char)
-        index += 1
-    joined = "".join(out)
-    return joined.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    joined = _CONTINUED.sub("", text) if "\\" in text else text
+    plain = _ESCAPED.sub(_escaped, joined) if "\\" in joined else joined
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if "\\u" in joined else plain
 
 
-def _escape_at(text: str, index: int) -> tuple[int, str]:
-    char = text[index]
-    digits = text[index + 1 : index + 5]
-    if char == "u" and len(digits) == 4 and all(d in "0123456789abcdefABCDEF" for d in digits):  # noqa: PLR2004 (\uXXXX)
-        return 5, chr(int(digits, 16))
-    return 1, _UNESCAPES.get(char, char)
+def _escaped(found: re.Match[str]) -> str:
+    char = found[1]
+    return chr(int(char[1:], 16)) if len(char) > 1 else _UNESCAPES.get(char, char)
 
 
-def parse_env(text: str) -> dict[str, str]:
-    """Read `NAME=value` lines as a mapping; a later name wins."""
-    return {line.key: line.value for line in read_env(text)}
+def _count_lines(text: str) -> int:
+    return len(re.findall(r"\r\n|\r|\n", text))
 
 
 def read_env(text: str) -> tuple[Line, ...]:

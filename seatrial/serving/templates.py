@@ -54,14 +54,7 @@ def _environment() -> Environment:
     )
     environment.filters["properties"] = escape_property
     environment.filters["property_key"] = escape_key
-    environment.filters["env"] = _env_value
     return environment
-
-
-def _env_value(value: str) -> str:
-    if "\n" in value or "\r" in value:
-        raise RenderError.of("SEA302", f"an environment variable holds one line, not {value!r}")
-    return value
 
 
 def templates_folder() -> Path:

@@ -116,14 +116,20 @@ def _trial(document: Document) -> Iterator[Problem]:
         yield document.problem(("trial", "shared_prefix_tokens"), "SEA108", message, f"set it below {prompt}")
 
 
+_LONGEST = (("workload", "max_model_len"), ("serving", "overrides", "max_model_len"))
+
+
 def _context(document: Document) -> Iterator[Problem]:
     lengths = [document.value("workload", name) for name in ("input_tokens", "output_tokens")]
-    longest = document.value("serving", "overrides", "max_model_len")
-    numbers = [value for value in (*lengths, longest) if isinstance(value, int)]
-    if len(numbers) == len(lengths) + 1 and numbers[0] + numbers[1] > numbers[2]:
-        message = f"max_model_len {numbers[2]} is below the workload's {numbers[0]} + {numbers[1]} tokens"
-        hint = f"set it to at least {numbers[0] + numbers[1]}"
-        yield document.problem(("serving", "overrides", "max_model_len"), "SEA108", message, hint)
+    given = [(path, value) for path in _LONGEST if isinstance(value := document.value(*path), int)]
+    if len({value for _, value in given}) > 1:
+        message = f"workload.max_model_len is {given[0][1]}, and serving.overrides.max_model_len {given[1][1]}"
+        yield document.problem(_LONGEST[1], "SEA120", message, "keep workload.max_model_len alone")
+    numbers = [value for value in lengths if isinstance(value, int)]
+    for path, longest in given:
+        if len(numbers) == len(lengths) and sum(numbers) > longest:
+            message = f"max_model_len {longest} is below the workload's {numbers[0]} + {numbers[1]} tokens"
+            yield document.problem(path, "SEA108", message, f"set it to at least {sum(numbers)}")
 
 
 def _files(document: Document) -> Iterator[Problem]:

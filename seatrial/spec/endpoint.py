@@ -89,8 +89,13 @@ class ModelSpec(FrozenModel):
 class WorkloadSpec(FrozenModel):
     """The traffic that the endpoint is planned for: exactly one of `concurrency` and `requests_per_second`."""
 
-    input_tokens: TokenCount = Field(description="Prompt length of a request, in tokens.")
-    output_tokens: TokenCount = Field(description="Generated length of a request, in tokens.")
+    input_tokens: TokenCount = Field(description="Typical prompt length, in tokens; `max_model_len` is the limit.")
+    output_tokens: TokenCount = Field(description="Typical answer length, in tokens.")
+    max_model_len: TokenCount | None = Field(
+        None,
+        description="Longest request: prompt + answer, in tokens; a longer one is refused. Left out: twice the typical "
+        "request and at least 4,096, as far as the model's context and the KV room allow.",
+    )
     concurrency: Annotated[int, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
         None, description="Requests in flight at peak, over all copies."
     )
@@ -153,7 +158,7 @@ class ServingOverrides(FrozenModel):
     """Values that the planner must take as given."""
 
     tensor_parallel_degree: Degree | None = Field(None, description="GPUs that one copy is sharded over.")
-    max_model_len: TokenCount | None = Field(None, description="Longest sequence, prompt and output, in tokens.")
+    max_model_len: TokenCount | None = Field(None, description="As `workload.max_model_len`, which see.")
     max_num_seqs: InFlight | None = Field(None, description="Sequences batched at once (the batch limit).")
     max_num_batched_tokens: TokenCount | None = Field(None, description="Tokens of one engine iteration.")
     max_queued_requests: InFlight | None = Field(None, description="Requests that wait before one is refused.")

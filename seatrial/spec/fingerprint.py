@@ -28,6 +28,7 @@ _ADDED_LATER = (
     ("model", "shape"),
     ("model", "jumpstart_metadata"),
     ("serving", "code"),
+    ("workload", "max_model_len"),
     ("budget", "usd_per_million_output_tokens"),
     ("budget", "blended_usd_per_million_tokens"),
     ("budget", "discount"),

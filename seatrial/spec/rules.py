@@ -27,6 +27,7 @@ RULES = MappingProxyType(
         "SEA115": "the parameters of a model are far from its shape",
         "SEA116": "speculative decoding would make the endpoint slower",
         "SEA118": "a text holds a character that can't be shown",
+        "SEA120": "the longest request is given twice",
         "SEA201": "the architecture of the model is unknown",
         "SEA202": "the model fits on no allowed instance type",
         "SEA203": "the weights do not fit on the chosen accelerators",
@@ -141,5 +142,7 @@ RULES = MappingProxyType(
         "SEA607": "the state of the embedded AWS can't be read",
         "SEA611": "another demo runs in the same checkout",
         "SEA612": "a folder that the demo needs can't be written",
+        "SEA615": "a local engine's numbers can't calibrate a plan",
+        "SEA616": "this endpoint answers no model",
     }
 )

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.bench.decode import NO_MODEL_HEADER
 from seatrial.bench.load import Load
 from seatrial.bench.request import Objective, Target, Workload
 from seatrial.bench.result import TrialResult
 from seatrial.bench.tools import Tools
 from seatrial.bench.trial import run_trial
+from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,7 +50,7 @@ def counted(prompt: object, answer: object) -> bytes:
 
 
 @contextmanager
-def serving(answer: bytes | Callable[[str], bytes], status: int = 200) -> Iterator[str]:
+def serving(answer: bytes | Callable[[str], bytes], status: int = 200, **headers: str) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -57,6 +59,8 @@ def serving(answer: bytes | Callable[[str], bytes], status: int = 200) -> Iterat
             body = answer if isinstance(answer, bytes) else answer(asked["messages"][0]["content"])
             self.send_response(status)
             self.send_header("Content-Type", "text/event-stream")
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -116,7 +120,7 @@ ENDS = said("", finish="stop")
 def test_an_honest_server(tried: Callable[..., TrialResult]) -> None:
     result = tried(WELL)
     assert [(level.succeeded, level.output_tokens_mean) for level in result.levels] == [(2, 3.0), (4, 3.0)]
-    assert result.words_per_token == 1.0
+    assert result.words_per_token == 0.5  # it says eight tokens whatever is sent, and the first prompt has four words
     assert result.verdict.status == "pass"
 
 
@@ -228,6 +232,81 @@ def test_the_warm_up_corrects_a_recordings_prompts_by_their_own_lengths(
     assert result.words_per_token == 0.5
     assert (level.requests, level.input_tokens_mean) == (4, 357.5)
     assert level.offered_requests_per_s == pytest.approx(10.0)  # three gaps in 0.3 s
+
+
+LONG = Workload(input_tokens=100, output_tokens=3, schema="openai_chat")
+
+
+def engine_of(*, tokens_per_word: float, template: int, longest: int, refusal: str) -> Callable[[str], bytes]:
+    """Return an engine that counts prompts by its own tokenizer and refuses those that are too long."""
+
+    def answer(prompt: str) -> bytes:
+        tokens = template + round(tokens_per_word * len(prompt.split()))
+        if tokens + LONG.output_tokens > longest:
+            text = refusal.format(longest=longest, tokens=tokens, output=LONG.output_tokens, all=tokens + 3)
+            return event({"error": {"message": text, "type": "BadRequestError", "code": 400}})
+        return said("a") + said("b") + said("c", finish="length") + counted(tokens, 3) + DONE
+
+    return answer
+
+
+VLLM_SAID = (
+    "This model's maximum context length is {longest} tokens. However, you requested {all} tokens ({tokens} in the "
+    "messages, {output} in the completion)."
+)
+
+
+@pytest.mark.parametrize("refusal", [VLLM_SAID, "This model's maximum context length is {longest} tokens."])
+@pytest.mark.parametrize(
+    ("tokens_per_word", "template", "longest"),
+    [(1.0, 0, 110), (1.78, 0, 118), (1.78, 40, 118), (2.6, 12, 118), (5.0, 12, 118)],
+)
+def test_prompts_are_as_long_as_the_workload_says_before_the_first_level_whatever_the_tokenizer(
+    tried: Callable[..., TrialResult], refusal: str, tokens_per_word: float, template: int, longest: int
+) -> None:
+    """The first prompts were 1.78 times too long for a small vocabulary, and a refusal taught nothing."""
+    engine = engine_of(tokens_per_word=tokens_per_word, template=template, longest=longest, refusal=refusal)
+    result = tried(engine, workload=LONG)
+    assert [dict(level.errors) for level in result.levels] == [{}, {}]
+    assert [level.input_tokens_mean for level in result.levels] == pytest.approx([100, 100], rel=0.12)
+
+
+def test_a_limit_that_leaves_nothing_above_the_workload_makes_prompts_a_little_shorter(
+    tried: Callable[..., TrialResult],
+) -> None:
+    engine = engine_of(tokens_per_word=1.78, template=0, longest=99, refusal=VLLM_SAID)
+    result = tried(engine, workload=LONG)
+    assert [dict(level.errors) for level in result.levels] == [{}, {}]
+    assert [level.input_tokens_mean for level in result.levels] == pytest.approx([95, 95], abs=3)
+
+
+def test_an_endpoint_that_tells_no_count_gets_a_word_for_a_token(tried: Callable[..., TrialResult]) -> None:
+    seen: list[int] = []
+
+    def answer(prompt: str) -> bytes:
+        seen.append(len(prompt.split()))
+        return said("a", finish="stop") + DONE
+
+    assert tried(answer, workload=LONG).words_per_token is None
+    assert (seen[0], set(seen[1:])) == (50, {100})
+
+
+def test_an_endpoint_that_counts_the_same_for_every_prompt_gets_prompts_of_a_bounded_length(
+    tried: Callable[..., TrialResult],
+) -> None:
+    result = tried(said("a", finish="stop") + counted(1, 1) + DONE, workload=LONG)
+    assert result.words_per_token == 2.0
+
+
+def test_the_embedded_aws_is_not_measured_as_a_model(trial_request: MakeRequest) -> None:
+    with serving(b"{}", 501, **{NO_MODEL_HEADER: "openai"}) as url:
+        target = Target(
+            endpoint_name="x", inference_component=None, region="", kind="openai", endpoint_url=url, model="x"
+        )
+        request = trial_request(target=target, workload=LONG, expected=None, load=LOAD, gate_concurrency=2)
+        with pytest.raises(BenchError) as refused:
+            run_trial(request, tools=Tools(calibrates=False))
+    assert [(problem.rule, problem.field) for problem in refused.value.problems] == [("SEA616", "target.endpoint_url")]
 
 
 def test_every_copy_has_its_streams_also_at_concurrency_one(tried: Callable[..., TrialResult]) -> None:

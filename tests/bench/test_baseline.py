@@ -82,6 +82,24 @@ def test_nothing_changed(level: MakeLevel, trial: MakeTrial) -> None:
     )
 
 
+@pytest.mark.parametrize("local", [(True, True), (True, False), (False, True)])
+def test_no_cost_is_compared_where_a_local_engine_was_measured(
+    level: MakeLevel, trial: MakeTrial, local: tuple[bool, bool]
+) -> None:
+    """Its price is a GPU's and its speed a CPU's: "cost fell from $0.38 to $0.25" said nothing."""
+    now, before = (
+        replace(trial(at(level)), engine_note="local-cpu-random-llama (not the model named)" if cpu else "")
+        for cpu in local
+    )
+    assert [change.metric for change in compare(now, before).changes] == [
+        "output_tok_s",
+        "ttft_ms p95",
+        "tpot_ms p95",
+        "e2e_latency_ms p95",
+        "error_rate",
+    ]
+
+
 @pytest.mark.parametrize(
     ("changes", "metric", "sentence", "worse"),
     [

@@ -8,7 +8,7 @@ import pytest
 from botocore import exceptions
 from botocore.credentials import ReadOnlyCredentials, RefreshableCredentials
 
-from seatrial.bench.credentials import Credentials, RenewedCredentials, ambient_credentials, credential_source
+from seatrial.bench.credentials import Credentials, RenewedCredentials, credential_source
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ def no_ambient_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_a_lambda_finds_its_roles_in_the_environment() -> None:
-    assert ambient_credentials({**KEYS, "AWS_SESSION_TOKEN": "token"}) == Credentials("AKIDEXAMPLE", "secret", "token")
+    assert credential_source({**KEYS, "AWS_SESSION_TOKEN": "token"})() == Credentials("AKIDEXAMPLE", "secret", "token")
 
 
 def test_an_empty_session_token_is_none() -> None:
-    assert ambient_credentials({**KEYS, "AWS_SESSION_TOKEN": ""}).session_token is None
+    assert credential_source({**KEYS, "AWS_SESSION_TOKEN": ""})().session_token is None
 
 
 @pytest.mark.usefixtures("no_ambient_credentials")
 def test_otherwise_the_chain_of_boto3(tmp_path: Path) -> None:
     (tmp_path / "credentials").write_text("[default]\naws_access_key_id = AKIDFILE\naws_secret_access_key = filed\n")
-    assert ambient_credentials({}) == Credentials("AKIDFILE", "filed", None)
+    assert credential_source({})() == Credentials("AKIDFILE", "filed", None)
 
 
 @pytest.mark.usefixtures("no_ambient_credentials")
@@ -49,7 +49,7 @@ def test_the_chain_of_boto3_is_asked_once(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_ambient_credentials")
 def test_no_credentials() -> None:
     with pytest.raises(BenchError) as caught:
-        ambient_credentials({})
+        credential_source({})
     assert str(caught.value) == (
         "SEA503: no AWS credentials to sign the trial's requests with\n"
         "  hint: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile with AWS_PROFILE"

@@ -123,11 +123,6 @@ def test_goodput_counts_successes_within_every_bound(record: MakeRecord) -> None
     assert metrics.goodput_requests_per_s(records, window, []) == pytest.approx(1.0)  # 2 / 2 s
 
 
-def test_an_open_loop_sends_late(record: MakeRecord) -> None:
-    assert metrics.send_lag_ms(record(due_s=9.997)) == pytest.approx(3.0)  # (10.0 - 9.997) x 1000
-    assert metrics.send_lag_ms(record()) is None
-
-
 def test_parts_per_token() -> None:
     assert metrics.parts_per_token(3, 12) == pytest.approx(0.25)  # four tokens a piece
 

@@ -250,7 +250,7 @@ def verified() -> dict[str, str]:
         "UsdPerMillionOutputTokens": "1.02517",
         "BlendedUsdPerMillionTokens": "0.26",
         "TrialUsd": "0.0256708",
-        "Comparison": "unknown",
+        "Comparison": "none: first release",
         "Verdict": "pass",
         "Verified": "true",
     }

@@ -57,11 +57,12 @@ class Laptop:
         self.sagemaker.create_model(ModelName=name, ExecutionRoleArn=ROLE, PrimaryContainer=container)  # type: ignore[arg-type]  # a container of the two shapes
         return name
 
-    def endpoint(self, *, model: str | None = None) -> str:
-        """Create an endpoint and wait; without a model it takes inference components."""
+    def endpoint(self, *, model: str | None = None, most_instances: int = 64) -> str:
+        """Create an endpoint and wait; without a model it takes inference components, one on each of its instances."""
         config, name = self.name("config"), self.name("endpoint")
         variant: dict[str, object] = {"VariantName": "main", "InstanceType": "ml.g5.2xlarge", "InitialInstanceCount": 1}
-        variant |= {"ModelName": model} if model else {}
+        scaling = {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": most_instances}
+        variant |= {"ModelName": model} if model else {"ManagedInstanceScaling": scaling}
         self.sagemaker.create_endpoint_config(
             EndpointConfigName=config,
             ExecutionRoleArn=ROLE,

@@ -103,11 +103,15 @@ def test_the_plan_uses_the_file_beside_the_spec(ask: Ask) -> None:
     assert after.spec_digest != before.spec_digest
 
 
-def test_the_local_engine_is_named(ask: Ask) -> None:
+def test_numbers_of_a_local_engine_are_left_out_and_said(ask: Ask) -> None:
+    """An older release wrote them: they scaled a GPU's prediction by a CPU's speed."""
+    before = make_plan(ask())
     note = "local-cpu-random-llama (not the model named)"
     write(source={"file": "result.json", "digest": "0123456789abcdef", "engine_note": note})
+    plan = make_plan(ask())
 
-    assert f"256 + 256 tokens, by {note}." in make_plan(ask()).band.because
+    assert (plan.curve, plan.band.measured) == (before.curve, False)
+    assert plan.warnings[0] == f"The calibration is left out: it was measured with a local engine ({note})."
 
 
 def test_what_was_measured_otherwise_is_left_out_and_said(ask: Ask) -> None:

@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 
 from seatrial.errors import PlanError
 from seatrial.model import canonical_json
+from seatrial.plan.batching import settle_max_model_len
+from seatrial.plan.finding import read
 from seatrial.plan.planner import make_plan
 from tests.plan.conftest import reads
 
 if TYPE_CHECKING:
     from tests.plan.conftest import Ask
 
+LLAMA_2, QWEN = "meta-llama/Llama-2-7b-chat-hf", "Qwen/Qwen2.5-1.5B"
+CHAT_WORKLOAD = {"input_tokens": 256, "output_tokens": 256, "concurrency": 16}
 TGI_IS_NOT_THE_CHOICE = (
     "SEA353: serving.engine fixes TGI; Seatrial would take LMI with vLLM. TGI has been in maintenance mode since "
     "2025-12-11: it gets small fixes alone."
@@ -360,17 +364,55 @@ def test_a_batch_limit_that_the_memory_cant_hold_is_taken_and_warned_of(ask: Ask
 
 
 @pytest.mark.parametrize(
-    ("tokens", "max_model_len", "batched"),
-    [((256, 256), 512, 2_048), ((250, 7), 512, 2_048), ((3_800, 200), 4_096, 2_048), ((3_900, 100), 4_096, 2_048)],
+    ("model", "tokens", "max_model_len", "because"),
+    [
+        (LLAMA_2, (256, 256), 4_096, "Twice the typical request of 512 tokens, and at least 4,096. "),
+        (LLAMA_2, (3_900, 100), 4_096, "Twice the typical request of 4,000 tokens, and at least 4,096, bounded by "),
+        (QWEN, (250, 7), 4_096, "Twice the typical request of 257 tokens, and at least 4,096. "),
+        (QWEN, (3_000, 1_000), 8_192, "Twice the typical request of 4,000 tokens, and at least 4,096. "),
+    ],
 )
-def test_lengths_are_rounded_up_within_the_context(
-    tokens: tuple[int, int], max_model_len: int, batched: int, ask: Ask
+def test_the_longest_request_is_above_the_typical_one(
+    model: str, tokens: tuple[int, int], max_model_len: int, because: str, ask: Ask
 ) -> None:
+    """It was the workload's sum rounded up, so that a longer real request got a 400."""
     traffic = {"input_tokens": tokens[0], "output_tokens": tokens[1], "concurrency": 1}
-    plan = make_plan(ask(workload=traffic))
+    plan = make_plan(ask(workload=traffic, model={"hub_id": model}))
 
     assert plan.max_model_len.value == max_model_len
-    assert plan.max_num_batched_tokens.value == batched
+    assert plan.max_model_len.because.startswith(because)
+    assert "the limit takes no memory by itself" in plan.max_model_len.because
+    assert plan.max_num_batched_tokens.value == 2_048
+
+
+def test_the_longest_request_costs_no_capacity_for_the_typical_one(ask: Ask) -> None:
+    usual, tight = make_plan(ask()), make_plan(ask(workload={**CHAT_WORKLOAD, "max_model_len": 512}))
+
+    assert (usual.max_model_len.value, tight.max_model_len.value) == (4_096, 512)
+    assert (usual.memory, usual.curve, usual.max_num_seqs) == (tight.memory, tight.curve, tight.max_num_seqs)
+    assert tight.max_model_len.because.startswith("The spec fixes it. The KV room holds ")
+
+
+def test_the_longest_request_stays_within_the_kv_room(ask: Ask) -> None:
+    reading = read(ask(model={"hub_id": QWEN}, workload={**CHAT_WORKLOAD, "input_tokens": 1_000}))
+    per_token = 2**20
+    memory = make_plan(ask()).memory.model_copy(
+        update={"kv_room_bytes": 1_800 * per_token, "kv_bytes_per_token": per_token, "kv_limited_batch": 1}
+    )
+    settled = settle_max_model_len(reading.max_model_len, reading.demand, memory, 2_048)
+    assert settled.value == 1_792
+    assert "bounded by the KV room. The KV room holds 1 typical request, or 1 of 1,792 tokens" in settled.because
+
+
+def test_tgi_computes_the_longest_prompt_in_one_iteration(ask: Ask) -> None:
+    serving = {"instance_types": ["ml.g5.2xlarge"], "engine": "tgi"}
+    traffic = {"input_tokens": 3_000, "output_tokens": 1_000, "concurrency": 1}
+    usual = make_plan(ask(model={"hub_id": QWEN}, workload=traffic, serving=serving))
+    fixed = make_plan(ask(model={"hub_id": QWEN}, workload={**traffic, "max_model_len": 9_000}, serving=serving))
+
+    assert usual.max_model_len.value - 1_000 == usual.max_num_batched_tokens.value == 4_096
+    assert "bounded by a prompt in one iteration" in usual.max_model_len.because
+    assert (fixed.max_model_len.value, fixed.max_num_batched_tokens.value) == (9_000, 8_192)
 
 
 def test_the_gate_is_among_the_levels_that_the_spec_gives(ask: Ask) -> None:
@@ -393,7 +435,7 @@ def test_overrides_are_taken_as_given(ask: Ask) -> None:
 
     decided = (plan.max_model_len, plan.max_num_batched_tokens, plan.max_queued_requests, plan.dtype)
     assert [decision.value for decision in decided] == [1_024, 4_096, 7, "bf16"]
-    assert {decision.because for decision in decided} == {"The spec fixes it."}
+    assert {decision.because.partition(". ")[0].rstrip(".") for decision in decided} == {"The spec fixes it"}
 
 
 def test_an_accelerator_without_bf16_computes_in_fp16(ask: Ask) -> None:

@@ -175,6 +175,11 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
         "meta-llama/Llama-2-7b-hf's context\n"
         "  hint: shorten input_tokens or output_tokens by 1, or choose a longer context",
     ),
+    "SEA208 a longest request above the context": (
+        {"workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 16, "max_model_len": 4097}},
+        "chat.yaml:8: workload.max_model_len: SEA208: max_model_len 4,097 exceeds the 4,096 of "
+        "meta-llama/Llama-2-7b-hf's context\n  hint: set it to at most 4,096",
+    ),
     "SEA208 a length above the context": (
         {"serving": only("ml.g5.2xlarge", max_model_len=4097)},
         "chat.yaml:12: serving.overrides.max_model_len: SEA208: max_model_len 4,097 exceeds the 4,096 of "

@@ -60,7 +60,7 @@ def spoilt(spoil: Callable[[dict[str, object]], object], result: TrialResult) ->
     ("spoil", "message"),
     [
         (lambda result: result.pop("levels"), "'levels' is a required property"),
-        (lambda result: result.update(schema_version="1"), "'2' was expected"),
+        (lambda result: result.update(schema_version="1"), "'3' was expected"),
         (lambda result: result.update(speed=3), "Additional properties are not allowed ('speed' was unexpected)"),
         (lambda result: result.update(duration_s="4"), "'4' is not of type 'number'"),
         (

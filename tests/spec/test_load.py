@@ -141,6 +141,18 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
             id="context-one-too-short",
         ),
         pytest.param(
+            ("  concurrency: 8", "  concurrency: 8\n  max_model_len: 383"),
+            "endpoints/chat.yaml:8: workload.max_model_len: SEA108: "
+            "max_model_len 383 is below the workload's 256 + 128 tokens\n  hint: set it to at least 384",
+            id="longest-request-below-the-typical-one",
+        ),
+        pytest.param(
+            ("  concurrency: 8", "  concurrency: 8\n  max_model_len: 512\nserving: {overrides: {max_model_len: 384}}"),
+            "endpoints/chat.yaml:9: serving.overrides.max_model_len: SEA120: workload.max_model_len is 512, and "
+            "serving.overrides.max_model_len 384\n  hint: keep workload.max_model_len alone",
+            id="longest-request-twice",
+        ),
+        pytest.param(
             ("concurrency: 8", "concurrency: 1e3"),
             "endpoints/chat.yaml:7: workload.concurrency: SEA105: should be a valid integer, not 1000.0\n"
             "  hint: write it as a whole number: 1000",

@@ -1,18 +1,29 @@
 """Made-up prompts of about so many tokens, which share no beginning but the one they are told to share.
 
-A word of the list is one token in the common vocabularies (a frequent English word with its space before it), so a
-prompt begins with as many words as tokens; `calibrated` mends that by what the endpoint itself counts, chat template
-and special tokens included. The first words differ from request to request and from trial to trial: a prefix cache has
-nothing to reuse, unless a shared prefix is asked for.
+A word of the list is one token in the common vocabularies (a frequent English word with its space before it), two in a
+small one. The first prompt has half as many words as tokens, so that no endpoint refuses it for its length;
+`calibrated` mends that by what the endpoint itself counts, chat template and special tokens included. The first words
+differ from request to request and from trial to trial: a prefix cache has nothing to reuse, unless a shared prefix is
+asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from seatrial.bench.prompts.refusal import speaks_of_length, told_prompt_tokens
 from seatrial.bench.words import WORDS
+
+FIRST_WORDS_PER_TOKEN: Final = 0.5
+"""Of the first prompt, before the endpoint told how it counts: on the short side."""
+BELOW_THE_LIMIT: Final = 0.95
+"""Of the wanted length, where prompts of that length were refused: single prompts vary by some percent."""
+_MOST_WORDS_PER_TOKEN: Final = 2.0
+"""A word is one token at least: an endpoint that counts much less does not count the whole prompt."""
+_UNTOLD: Final = 0.5
+"""Of the words of a prompt that was refused for its length without a count."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -74,7 +85,9 @@ def calibrated(
     """Return the words per token that the endpoint's own counts call for.
 
     Formula: words_per_token x (tokens that were wanted) / (tokens that the endpoint counted), over the requests whose
-    count it told. The endpoint counts its template and special tokens too, so these are part of the length.
+    count it told; a refusal for the length tells it too. The endpoint counts its template and special tokens too, so
+    these are part of the length. Where a prompt was refused, the longest of the refused becomes 5 % shorter than was
+    wanted; half as long where the refusal tells no count.
 
     Args:
         words_per_token: With which the requests were written.
@@ -84,8 +97,21 @@ def calibrated(
     Returns:
         None when the endpoint told no count.
     """
-    told = [(wanted_tokens(record.index), record.input_tokens) for record in records]
-    counts = [(wanted, counted) for wanted, counted in told if wanted and counted]
-    if not counts:
-        return None
-    return words_per_token * sum(wanted for wanted, _ in counts) / sum(counted for _, counted in counts)
+    answered: list[tuple[int, int]] = []
+    refused: list[float] = []
+    for record in records:
+        wanted = wanted_tokens(record.index)
+        if wanted and record.error is None and record.input_tokens:
+            answered.append((wanted, record.input_tokens))
+        elif wanted and is_too_long(record):
+            counted = told_prompt_tokens(record.detail)
+            refused.append(BELOW_THE_LIMIT * wanted / counted if counted else _UNTOLD)
+    ratios = [min(refused)] if refused else []
+    if answered:
+        ratios.append(sum(wanted for wanted, _ in answered) / sum(counted for _, counted in answered))
+    return min(words_per_token * min(ratios), _MOST_WORDS_PER_TOKEN) if ratios else None
+
+
+def is_too_long(record: RequestRecord) -> bool:
+    """Tell whether a request was refused for its length."""
+    return record.error in ("validation", "model_error") and speaks_of_length(record.detail)

@@ -78,6 +78,7 @@ async def _serve(arguments: Arguments, process: RunningProcess, lock: StateLock,
     from seatrial.local.aws.cloudformation import register_types  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.gate import Gate  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
 
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -93,6 +94,7 @@ async def _serve(arguments: Arguments, process: RunningProcess, lock: StateLock,
     config.graceful_timeout = 0.5
     config.shutdown_timeout = 2.0
     lock.write_state(process)
+    start_publishing(cloud)
     watch = asyncio.create_task(_watch(lock, stop))
     try:
         app = cast("ASGIFramework", Gate(process, Gateway(cloud, scaling, ministack)))

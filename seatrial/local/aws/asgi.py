@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from seatrial.local.aws.api_error import ApiError
 
+REQUEST_ID: Final = "x-amzn-requestid"
 Message = MutableMapping[str, object]
 Scope = Mapping[str, object]
 Receive = Callable[[], Awaitable[Message]]
@@ -42,8 +44,9 @@ async def disconnected(receive: Receive) -> None:
 
 
 async def begin(send: Send, status: int, headers: Mapping[str, str]) -> None:
-    """Send the head of a response."""
-    pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    """Send the head of a response, with an ID of the request as every service of AWS tells one."""
+    named = {REQUEST_ID: str(uuid.uuid4()), **headers}
+    pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()]
     await send({"type": "http.response.start", "status": status, "headers": pairs})
 
 

@@ -1,6 +1,6 @@
 """The control plane of Application Auto Scaling for SageMaker: targets, policies and the alarms of target tracking.
 
-It keeps what it's told and makes the alarms; no scaling action is taken, because no metric is published here.
+It keeps what it's told and makes the alarms, which see the metrics of `telemetry`; no scaling action is taken.
 """
 
 from __future__ import annotations
@@ -132,6 +132,11 @@ def _delete_policy(scaling: Scaling, request: Document) -> Document:
     return {}
 
 
+def _describe_activities(_scaling: Scaling, _request: Document) -> Document:
+    """Return no activity: no scaling action is ever taken here."""
+    return {"ScalingActivities": []}
+
+
 def _tag(scaling: Scaling, request: Document) -> Document:
     scaling.tags.setdefault(text(request, "ResourceARN"), {}).update(text_map(request, "Tags"))
     return {}
@@ -154,6 +159,7 @@ OPERATIONS: Final[dict[str, Callable[[Scaling, Document], Document]]] = {
     "PutScalingPolicy": _put_policy,
     "DescribeScalingPolicies": _describe_policies,
     "DeleteScalingPolicy": _delete_policy,
+    "DescribeScalingActivities": _describe_activities,
     "TagResource": _tag,
     "UntagResource": _untag,
     "ListTagsForResource": _list_tags,

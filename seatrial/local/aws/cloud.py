@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.fleets import Fleets, Place
 from seatrial.local.aws.records import Kind, Status, Store
+from seatrial.local.aws.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ class Cloud:
 
     store: Store
     fleets: Fleets
+    telemetry: Telemetry = field(default_factory=Telemetry)
 
 
 def open_cloud(state_dir: Path, engines: Mapping[str, str]) -> Cloud:

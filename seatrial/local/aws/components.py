@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from typing import Final
+
+from seatrial.catalog import instances
 from seatrial.local.aws.api_error import invalid
 from seatrial.local.aws.cloud import Cloud, clipped, in_background
 from seatrial.local.aws.containers import ContainerSpec, component_container
 from seatrial.local.aws.copies import CopyFailed
-from seatrial.local.aws.document import Document, child, children, text, whole
-from seatrial.local.aws.endpoints import settled
+from seatrial.local.aws.document import Document, child, children, number, text, whole
+from seatrial.local.aws.endpoints import components_of, settled
 from seatrial.local.aws.fleets import Place
 from seatrial.local.aws.records import Kind, Record, Status, arn_of, variants
+
+NEEDED: Final = "NumberOfAcceleratorDevicesRequired"
 
 
 def create_component(cloud: Cloud, request: Document) -> Document:
@@ -126,6 +133,10 @@ def _container(cloud: Cloud, request: Document) -> ContainerSpec:
 
 
 def _deploy(cloud: Cloud, record: Record, wanted: Document, spec: ContainerSpec) -> None:
+    if lack := _lack_of_capacity(cloud, record, wanted):
+        status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
+        cloud.store.change(record, status=status, failure_reason=clipped(lack))
+        return
     place = Place(record.name)
     same = child(wanted, "Specification") == child(record.request, "Specification")
     kept = cloud.fleets.copies(place)[: copy_count(wanted)] if same else ()
@@ -137,6 +148,56 @@ def _deploy(cloud: Cloud, record: Record, wanted: Document, spec: ContainerSpec)
         return
     cloud.fleets.put(place, copies)
     cloud.store.change(record, status=Status.IN_SERVICE, request=wanted)
+
+
+def _lack_of_capacity(cloud: Cloud, record: Record, wanted: Document) -> str:
+    """Say that the endpoint's instances can't hold the copies; empty when they can.
+
+    Copies are placed by their accelerators, on as many instances as managed scaling may start; a type that is not in
+    the catalog takes any number.
+    """
+    name = text(wanted, "EndpointName")
+    endpoint = cloud.store.need(Kind.ENDPOINT, name)
+    config = cloud.store.need(Kind.ENDPOINT_CONFIG, text(endpoint.request, "EndpointConfigName"))
+    variant = next(iter(variants(config)), {})
+    instance = instances.find(text(variant, "InstanceType"))
+    others = [other.request for other in components_of(cloud, name) if other.name != record.name]
+    devices = [_devices(request) for request in (*others, wanted) for _ in range(copy_count(request))]
+    if instance is None or not any(devices):
+        return ""
+    most = _most_instances(variant)
+    needed = _instances_for([count for count in devices if count], instance.accelerator_count)
+    if needed <= most:
+        return ""
+    return (
+        f"InsufficientInstanceCapacity: {copy_count(wanted)} copies of {record.name} need {needed} instances of "
+        f"{instance.instance_type} with the endpoint's other copies, and its variant has at most {most}."
+    )
+
+
+def _instances_for(devices: list[int], each: int) -> int:
+    """Return how many instances of so many accelerators hold the copies, the largest placed first."""
+    free: list[int] = []
+    for wanted in sorted(devices, reverse=True):
+        if wanted > each:
+            return sys.maxsize
+        place = next((at for at, left in enumerate(free) if left >= wanted), None)
+        if place is None:
+            free.append(each - wanted)
+        else:
+            free[place] -= wanted
+    return len(free)
+
+
+def _devices(request: Document) -> int:
+    needs = child(child(request, "Specification"), "ComputeResourceRequirements")
+    return math.ceil(number(needs, NEEDED)) if NEEDED in needs else 0
+
+
+def _most_instances(variant: Document) -> int:
+    scaling = child(variant, "ManagedInstanceScaling")
+    count = whole(variant, "InitialInstanceCount", 1)
+    return max(count, whole(scaling, "MaxInstanceCount", count)) if text(scaling, "Status") == "ENABLED" else count
 
 
 def _remove(cloud: Cloud, record: Record) -> None:

@@ -45,6 +45,12 @@ class Fleets:
         self._lock = threading.Lock()
         self._copies: dict[Place, tuple[Copy, ...]] = {}
         self._closed = False
+        self._logs: dict[Path, Place] = {}
+
+    def logs(self) -> list[tuple[Place, Path]]:
+        """Return what every copy of this process wrote, also of those that ended."""
+        with self._lock:
+            return [(place, log) for log, place in self._logs.items() if log.exists()]
 
     def copies(self, place: Place) -> tuple[Copy, ...]:
         """Return the copies that serve a place."""
@@ -69,7 +75,7 @@ class Fleets:
         started: list[Copy] = []
         try:
             for _ in range(count):
-                started.append(start_copy(spec, self._variables, name=place.label, state_dir=self._state_dir))  # noqa: PERF401 (a failure needs the ones before it)
+                started.append(self._start(place, spec))  # noqa: PERF401 (a failure needs the ones before it)
             for copy in started:
                 await_ready(copy, spec.health_timeout_s)
         except CopyFailed:
@@ -79,6 +85,12 @@ class Fleets:
             stop_copies(started)
             raise CopyFailed(f"The container's process could not be started: {error}") from error
         return tuple(started)
+
+    def _start(self, place: Place, spec: ContainerSpec) -> Copy:
+        copy = start_copy(spec, self._variables, name=place.label, state_dir=self._state_dir)
+        with self._lock:
+            self._logs[copy.log] = place
+        return copy
 
     def put(self, place: Place, copies: tuple[Copy, ...]) -> None:
         """Let these copies serve a place, and stop those that did."""

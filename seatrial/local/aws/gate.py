@@ -6,11 +6,14 @@ request that isn't signed with a key of this start, and every WebSocket. Nothing
 `Access-Control-*` headers.
 
 One address needs no signature, as on AWS: the response URL of a custom resource, a random capability for one use.
+
+OpenAI's paths are refused with 501: no mock of a model answers here, and SageMaker's runtime has no such path.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -21,6 +24,7 @@ from xml.sax.saxutils import escape
 from ministack.core.router import detect_service
 from ministack.services.cloudformation import custom_resource
 
+from seatrial.bench.decode import NO_MODEL_HEADER
 from seatrial.local.aws.asgi import begin, body_of, chunk
 from seatrial.local.aws.signature import Received, Refusal, access_denied, read_claim
 from seatrial.local.loopback import refusal
@@ -38,6 +42,13 @@ QUERY_SERVICES: Final = frozenset(
 )
 """Services that tell errors as XML of the query protocol."""
 POLICY_VIOLATION: Final = 1008
+OPENAI_PATH: Final = re.compile(
+    r"/+(?:openai/+)?v1/+(?:chat/+completions|completions|responses|embeddings|models)(?:/.*)?"
+)
+NO_MODEL: Final = (
+    "the embedded AWS has no OpenAI route, as SageMaker's runtime has none: the deployed model answers OpenAI bodies "
+    "by InvokeEndpoint, at /endpoints/NAME/invocations"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,9 @@ class Gate:
         received = received_of(scope)
         if why := refusal(received.headers, self.process.port):
             await _refuse(received, access_denied(why), send)
+            return
+        if OPENAI_PATH.fullmatch(received.raw_path):
+            await _refuse_model(send)
             return
         if is_awaited_response(received):
             await self.behind(scope, receive, without_cors(send))
@@ -131,6 +145,14 @@ async def _refuse(received: Received, refused: Refusal, send: Send) -> None:
         },
     )
     await chunk(send, b"" if received.method == "HEAD" else body, more=False)
+
+
+async def _refuse_model(send: Send) -> None:
+    document = {"error": {"message": NO_MODEL, "type": "not_implemented", "code": HTTPStatus.NOT_IMPLEMENTED.value}}
+    body = json.dumps(document).encode()
+    head = {"content-type": "application/json", "content-length": str(len(body)), NO_MODEL_HEADER: "openai"}
+    await begin(send, HTTPStatus.NOT_IMPLEMENTED, {**head, "connection": "close"})
+    await chunk(send, body, more=False)
 
 
 def error_document(received: Received, refused: Refusal) -> tuple[str, bytes]:

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from seatrial.local.aws.api_error import ApiError
+from seatrial.local.aws.api_error import ApiError, absent
 from seatrial.local.aws.asgi import body_of, headers_of, reply, reply_error
 from seatrial.local.aws.autoscaling import Scaling, call_autoscaling
 from seatrial.local.aws.document import Document, text
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from seatrial.local.aws.cloud import Cloud
 
 SERVICE_IN_SCOPE: Final = re.compile(r"Credential=[^/]+/[^/]+/[^/]+/([^/]+)/")
+ASYNC_PATH: Final = re.compile(r"/endpoints/([^/]+)/async-invocations")
 RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/invocations(-response-stream)?")
 
 
@@ -54,10 +55,15 @@ class Gateway:
             await reply(send, HTTPStatus.OK, status_document(self.cloud), {"content-type": "application/json"})
         elif runtime := RUNTIME_PATH.fullmatch(path):
             await invoke(self.cloud, runtime[1], scope, receive, send, streamed=runtime[2] is not None)
+        elif asynchronous := ASYNC_PATH.fullmatch(path):
+            message = f"InvokeEndpointAsync: endpoint {asynchronous[1]} has no AsyncInferenceConfig."
+            await reply_error(send, ApiError("ValidationError", message))
         elif service == "sagemaker":
             await _control(lambda name, ask: call_sagemaker(self.cloud, name, ask), headers, receive, send)
         elif service == "application-autoscaling":
             await _control(lambda name, ask: call_autoscaling(self.scaling, name, ask), headers, receive, send)
+        elif service.startswith("bedrock"):
+            await reply_error(send, absent("Amazon Bedrock: MiniStack would answer with a mock, and no model runs"))
         else:
             await self.behind(scope, receive, send)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -10,8 +11,11 @@ from typing import TYPE_CHECKING, Final
 from seatrial.local.aws.api_error import ApiError
 from seatrial.local.aws.asgi import begin, body_of, chunk, disconnected, headers_of, reply, reply_error
 from seatrial.local.aws.event_stream import model_stream_error, payload_part
-from seatrial.local.aws.routing import route
+from seatrial.local.aws.routing import Route, route
+from seatrial.local.aws.telemetry import Invocation, log_group, log_group_arn
+from seatrial.local.environment import ACCOUNT, REGION
 from seatrial.local.loopback import TOKEN_HEADER, Response, exchange
+from seatrial.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,6 +29,7 @@ INVOCATION_S: Final = 60.0
 STREAM_S: Final = 480.0
 """InvokeEndpointWithResponseStream: the stream must have ended by then."""
 MODEL_ERROR: Final = HTTPStatus.FAILED_DEPENDENCY
+LARGEST_BODY_BYTES: Final = 25 * MIB
 
 
 async def invoke(
@@ -46,22 +51,37 @@ async def invoke(
 async def _answer(
     cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: bytes, send: Send, *, streamed: bool
 ) -> None:
+    arrived_s = time.monotonic()
     try:
-        copy, variant = route(cloud, endpoint_name, headers)
+        found = route(cloud, endpoint_name, headers)
     except ApiError as error:
         await reply_error(send, error)
+        return
+    if len(body) > LARGEST_BODY_BYTES:
+        await _too_large(send)
         return
     forwarded = {
         name: value
         for name, value in headers.items()
         if name in ("content-type", "accept") or name.startswith("x-amzn-sagemaker-")
     }
-    forwarded[TOKEN_HEADER] = copy.token
-    with _outstanding(copy):
-        if streamed:
-            await _stream(copy, variant, forwarded, body, send)
-        else:
-            await _whole(copy, variant, forwarded, body, send)
+    forwarded[TOKEN_HEADER] = found.copy.token
+    with _outstanding(found.copy):
+        in_flight, asked_s = found.copy.outstanding, time.monotonic()
+        told = await (_stream if streamed else _whole)(found, forwarded, body, send)
+        cloud.telemetry.saw(
+            found.place,
+            Invocation(
+                status=told, model_s=time.monotonic() - asked_s, overhead_s=asked_s - arrived_s, in_flight=in_flight
+            ),
+        )
+
+
+async def _too_large(send: Send) -> None:
+    """Refuse a body as the service does, before any container sees it."""
+    message = f"HTTP content length exceeded {LARGEST_BODY_BYTES} bytes."
+    await begin(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"content-type": "text/plain"})
+    await chunk(send, message.encode(), more=False)
 
 
 @contextmanager
@@ -73,54 +93,65 @@ def _outstanding(copy: Copy) -> Iterator[None]:
         copy.outstanding -= 1
 
 
-async def _whole(copy: Copy, variant: str, headers: Mapping[str, str], body: bytes, send: Send) -> None:
+async def _whole(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> int:
+    """Pass on a whole answer; return the container's status, 0 without one."""
     try:
         async with asyncio.timeout(INVOCATION_S):
-            async with exchange(copy.port, "POST", "/invocations", body=body, headers=headers) as response:
+            async with exchange(found.copy.port, "POST", "/invocations", body=body, headers=headers) as response:
                 answer = await response.read()
     except TimeoutError:
-        await _model_error(send, 0, f"Your invocation timed out after {INVOCATION_S:g} s.")
-        return
+        return await _model_error(send, found, 0, f"Your invocation timed out after {INVOCATION_S:g} s.")
     except OSError as broken:
-        await _model_error(send, 0, f"The container broke the connection: {broken}")
-        return
+        return await _model_error(send, found, 0, f"The container broke the connection: {broken}")
     if response.status >= HTTPStatus.BAD_REQUEST:
-        await _model_error(send, response.status, answer.decode(errors="replace"))
-        return
-    await begin(send, HTTPStatus.OK, {**_common(variant, response), "content-type": _content_type(response)})
+        return await _model_error(send, found, response.status, answer.decode(errors="replace"))
+    await begin(send, HTTPStatus.OK, {**_common(found.variant, response), "content-type": _content_type(response)})
     await chunk(send, answer, more=False)
+    return response.status
 
 
-async def _stream(copy: Copy, variant: str, headers: Mapping[str, str], body: bytes, send: Send) -> None:
+async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> int:
+    """Pass on a stream; return the container's status, 0 for a stream that broke."""
     begun = False
     try:
         async with asyncio.timeout(STREAM_S):
-            async with exchange(copy.port, "POST", "/invocations", body=body, headers=headers) as response:
+            async with exchange(found.copy.port, "POST", "/invocations", body=body, headers=headers) as response:
                 if response.status >= HTTPStatus.BAD_REQUEST:
-                    await _model_error(send, response.status, (await response.read()).decode(errors="replace"))
-                    return
+                    message = (await response.read()).decode(errors="replace")
+                    return await _model_error(send, found, response.status, message)
                 begun = True
-                await begin(send, HTTPStatus.OK, _stream_head(variant, response))
+                await begin(send, HTTPStatus.OK, _stream_head(found.variant, response))
                 async for data in response.chunks():
                     await chunk(send, payload_part(data))
         await chunk(send, b"", more=False)
     except TimeoutError:
-        await _break(send, "ModelInvocationTimeExceeded", f"No end after {STREAM_S:g} s.", begun=begun)
+        return await _break(send, found, "ModelInvocationTimeExceeded", f"No end after {STREAM_S:g} s.", begun=begun)
     except OSError as broken:
-        await _break(send, "StreamBroken", f"The container broke the connection: {broken}", begun=begun)
+        return await _break(send, found, "StreamBroken", f"The container broke the connection: {broken}", begun=begun)
+    return response.status
 
 
-async def _break(send: Send, code: str, message: str, *, begun: bool) -> None:
-    if begun:
-        await chunk(send, model_stream_error(code, message), more=False)
-    else:
-        await _model_error(send, 0, message)
+async def _break(send: Send, found: Route, code: str, message: str, *, begun: bool) -> int:
+    if not begun:
+        return await _model_error(send, found, 0, message)
+    await chunk(send, model_stream_error(code, message), more=False)
+    return 0
 
 
-async def _model_error(send: Send, status: int, message: str) -> None:
-    said = f'Received {_blame(status)} error ({status}) from primary with message "{message}".'
-    document = {"Message": said, "OriginalStatusCode": status, "OriginalMessage": message}
+async def _model_error(send: Send, found: Route, status: int, message: str) -> int:
+    console = f"https://{REGION}.console.aws.amazon.com/cloudwatch/home?region={REGION}#logEventViewer:group="
+    said = (
+        f'Received {_blame(status)} error ({status}) from primary with message "{message}". See '
+        f"{console}{log_group(found.place)} in account {ACCOUNT} for more information."
+    )
+    document = {
+        "Message": said,
+        "OriginalStatusCode": status,
+        "OriginalMessage": message,
+        "LogStreamArn": log_group_arn(found.place),
+    }
     await reply(send, MODEL_ERROR, document, {"content-type": "application/json", "x-amzn-errortype": "ModelError"})
+    return status
 
 
 def _blame(status: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.api_error import ApiError
@@ -19,11 +21,23 @@ if TYPE_CHECKING:
 
 COMPONENT_HEADER: Final = "x-amzn-sagemaker-inference-component"
 VARIANT_HEADER: Final = "x-amzn-sagemaker-target-variant"
+TARGET_MODEL_HEADER: Final = "x-amzn-sagemaker-target-model"
+SESSION_HEADER: Final = "x-amzn-sagemaker-session-id"
+SESSION: Final = re.compile(r"NEW_SESSION|[a-zA-Z0-9](-*[a-zA-Z0-9])*")
 SERVING: Final = (Status.IN_SERVICE, Status.UPDATING)
 
 
-def route(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str]) -> tuple[Copy, str]:
-    """Return the copy with the least outstanding requests, and the variant that it belongs to.
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where an invocation goes: the copy, its place, and the variant that AWS names in the answer."""
+
+    copy: Copy
+    place: Place
+    variant: str
+
+
+def route(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str]) -> Route:
+    """Return the copy with the least outstanding requests.
 
     Raises:
         ApiError: ValidationError, as the runtime words it.
@@ -35,14 +49,19 @@ def route(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str]) -> tuple
         raise _invalid(f"Endpoint {endpoint_name} of account {ACCOUNT} is not InService: {endpoint.status}.")
     config = cloud.store.need(Kind.ENDPOINT_CONFIG, text(endpoint.request, "EndpointConfigName"))
     names = [text(variant, "VariantName") for variant in variants(config)]
+    _check_headers(headers, endpoint_name)
     component = headers.get(COMPONENT_HEADER, "")
     if component or components_of(cloud, endpoint_name):
-        return _copy_of_component(cloud, endpoint_name, component), names[0]
+        copy = _copy_of_component(cloud, endpoint_name, component)
+        return Route(copy, Place(component), names[0])
     wanted = headers.get(VARIANT_HEADER, names[0])
-    copy = cloud.fleets.pick(Place(endpoint_name, wanted))
-    if copy is None:
+    if wanted not in names:
+        raise _invalid(f"Variant {wanted} was not found for endpoint {endpoint_name} of account {ACCOUNT}.")
+    place = Place(endpoint_name, wanted)
+    found = cloud.fleets.pick(place)
+    if found is None:
         raise _invalid(f"Variant {wanted} of endpoint {endpoint_name} has no capacity to process this request.")
-    return copy, wanted
+    return Route(found, place, wanted)
 
 
 def _copy_of_component(cloud: Cloud, endpoint_name: str, name: str) -> Copy:
@@ -60,6 +79,18 @@ def _copy_of_component(cloud: Cloud, endpoint_name: str, name: str) -> Copy:
             "(if configured) or try to increase the capacity by invoking UpdateInferenceComponentRuntimeConfig API."
         )
     return copy
+
+
+def _check_headers(headers: Mapping[str, str], endpoint_name: str) -> None:
+    """Refuse what the service refuses before it looks for a copy."""
+    if TARGET_MODEL_HEADER in headers:
+        raise _invalid(f"TargetModel belongs to a multi-model endpoint, and {endpoint_name} is none.")
+    session = headers.get(SESSION_HEADER)
+    if session is not None and not SESSION.fullmatch(session):
+        raise _invalid(
+            f"Value '{session}' at 'sessionId' failed to satisfy constraint: Member must satisfy regular expression "
+            f"pattern: {SESSION.pattern}"
+        )
 
 
 def _invalid(message: str) -> ApiError:

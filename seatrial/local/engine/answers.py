@@ -8,7 +8,9 @@ in LMI's async mode (no `data:`, no `[DONE]`) and as server-sent events in TGI.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import time
+import uuid
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.local.engine.settings import WireFormat
@@ -54,7 +56,7 @@ class AnswerFormat(Protocol):
 def answer_format(wire_format: WireFormat, ask: Ask) -> AnswerFormat:
     """Return the spelling of the answer to a request."""
     if ask.schema != "inputs":
-        return OpenAiFormat(chat=ask.schema == "messages", sse=wire_format is WireFormat.TGI)
+        return OpenAiFormat(chat=ask.schema == "messages", sse=wire_format is WireFormat.TGI, model=ask.model)
     if wire_format is WireFormat.TGI:
         return TgiFormat()
     if wire_format is WireFormat.LMI_ASYNC:
@@ -157,23 +159,35 @@ class TgiFormat:
 
 @dataclass(frozen=True, slots=True)
 class OpenAiFormat:
-    """OpenAI completions and chat completions."""
+    """OpenAI completions and chat completions.
+
+    Attributes:
+        chat: Chat completions.
+        sse: Streams are server-sent events.
+        model: Named in every answer.
+        id: The same in every chunk of an answer.
+        created_s: Seconds since the epoch.
+    """
 
     chat: bool
     sse: bool
+    model: str = "lmi"
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    created_s: int = field(default_factory=lambda: int(time.time()))
 
     @property
     def stream_type(self) -> str:
         """The content type of a streamed answer."""
         return EVENT_STREAM if self.sse else JSON_LINES
 
-    def token(self, index: int, token: Token) -> bytes:  # noqa: ARG002 (this schema has no index)
-        """Write one chunk."""
-        return self._chunk({"choices": [self._choice(token.text, None)]})
+    def token(self, index: int, token: Token) -> bytes:
+        """Write one chunk; the first of a chat names the role."""
+        return self._chunk({"choices": [self._choice(token.text, None, first=index == 0)]})
 
     def last(self, token: Token | None, written: Written) -> bytes:
         """Write the last chunk, with the reason and the usage; server-sent events end with `[DONE]`."""
-        choice = self._choice(token.text if token else "", _openai_reason(written.usage))
+        only = token is not None and len(written.tokens) == 1
+        choice = self._choice(token.text if token else "", _openai_reason(written.usage), first=only)
         done = b"data: [DONE]\n\n" if self.sse else b""
         return self._chunk({"choices": [choice], "usage": _openai_usage(written.usage)}) + done
 
@@ -185,16 +199,21 @@ class OpenAiFormat:
         choice = {"index": 0, **text, "finish_reason": reason}
         kind = "chat.completion" if self.chat else "text_completion"
         usage = _openai_usage(written.usage)
-        return _document({"object": kind, "model": "lmi", "choices": [choice], "usage": usage})
+        return _document({**self._head(kind), "choices": [choice], "usage": usage})
 
-    def _choice(self, text: str, reason: str | None) -> dict[str, object]:
-        content: dict[str, object] = {"delta": {"content": text}} if self.chat else {"text": text}
+    def _choice(self, text: str, reason: str | None, *, first: bool) -> dict[str, object]:
+        role = {"role": "assistant"} if first else {}
+        content: dict[str, object] = {"delta": {**role, "content": text}} if self.chat else {"text": text}
         return {"index": 0, **content, "finish_reason": reason}
 
     def _chunk(self, document: dict[str, object]) -> bytes:
         kind = "chat.completion.chunk" if self.chat else "text_completion"
-        whole = {"object": kind, "model": "lmi", **document}
+        whole = {**self._head(kind), **document}
         return b"data: " + _document(whole) + b"\n\n" if self.sse else _line(whole)
+
+    def _head(self, kind: str) -> dict[str, object]:
+        prefix = "chatcmpl" if self.chat else "cmpl"
+        return {"id": f"{prefix}-{self.id}", "object": kind, "created": self.created_s, "model": self.model}
 
 
 def _document(value: object) -> bytes:

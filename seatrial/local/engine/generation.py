@@ -29,6 +29,7 @@ class Ask:
         sampling: How tokens are drawn.
         stream: Whether the answer comes token by token.
         details: Whether a whole answer tells its token counts.
+        model: The model that an OpenAI body names, told in its answer.
     """
 
     schema: str
@@ -37,6 +38,7 @@ class Ask:
     sampling: Sampling
     stream: bool
     details: bool
+    model: str = "lmi"
 
 
 def read_ask(body: bytes) -> Ask:
@@ -116,6 +118,7 @@ def _ask(schema: str, document: Mapping[str, object]) -> Ask:
         sampling=_sampling(parameters),
         stream=document.get("stream") is True,
         details=parameters.get("details") is True,
+        model=str(document.get("model") or "lmi"),
     )
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from seatrial.serving.lint.env_text import read_env
 from seatrial.serving.lint.json_text import read_json
 from seatrial.serving.lint.model import read_definition
-from seatrial.serving.lint.properties_text import read_properties
 from seatrial.serving.lint.source import Entry, Source, Unreadable
+from seatrial.serving.properties import read_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,11 @@ def read_bytes(content: bytes, file: str) -> tuple[Source | Unreadable, ...]:
     if name.endswith(".json") or (plain.startswith("{") and not name.endswith((".properties", ".env"))):
         return _from_json(text, file, encoding)
     if name.endswith(".properties") or (_PROPERTY.search(text) and not name.endswith(".env")):
-        return (Source(file, "serving.properties", read_properties(text), text=text, encoding=encoding),)
+        entries = tuple(
+            Entry(line.key, line.value, line.number, "properties", line.key_span, line.value_span, line.whole_span)
+            for line in read_properties(text)
+        )
+        return (Source(file, "serving.properties", entries, text=text, encoding=encoding),)
     if name.endswith(".env") or name.startswith(".env") or _VARIABLE.search(text):
         return (Source(file, "environment file", read_env(text), text=text, encoding=encoding),)
     return (Unreadable(file, "it is no serving configuration"),)

@@ -69,7 +69,7 @@ def test_what_was_not_measured_is_unknown_and_never_zero(passed: TrialResult) ->
     attributes = measured_attributes(result, "s3://results/x.json")
     assert {name for name, value in attributes.items() if value == "unknown"} == {
         *("OutputTokensPerSecond", "TtftP50Ms", "TtftP95Ms", "TpotP95Ms", "E2eP95Ms"),
-        *("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd", "Comparison"),
+        *("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd"),
     }
 
 
@@ -98,6 +98,18 @@ def test_a_trial_costs_what_its_copies_cost_while_it_runs(passed: TrialResult) -
     result = replace(passed, duration_s=1800.0, request=replace(passed.request, copy_count=3))
     assert trial_usd(result) == pytest.approx(3 * 1.515 * 0.5)
     assert measured_attributes(result, "s3://x.json")["TrialUsd"] == "2.2725"
+
+
+def test_a_local_engine_has_no_cost(passed: TrialResult) -> None:
+    told = measured_attributes(
+        replace(passed, engine_note="local-cpu-random-llama (not the model named)"), "s3://x.json"
+    )
+    costs = {told[name] for name in ("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd")}
+    assert costs == {"not measured: local engine"}
+
+
+def test_the_first_release_has_nothing_to_be_compared_with(passed: TrialResult) -> None:
+    assert measured_attributes(replace(passed, comparison=None), "s3://x.json")["Comparison"] == "none: first release"
 
 
 def test_the_comparison_with_the_last_release_is_told(passed: TrialResult) -> None:

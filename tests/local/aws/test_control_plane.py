@@ -203,6 +203,35 @@ def test_copies_are_added_and_removed_without_touching_the_others(laptop: Laptop
     laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
 
 
+def test_copies_beyond_the_instances_are_not_placed(laptop: Laptop) -> None:
+    """Five copies were InService on four instances of one accelerator each."""
+    endpoint = laptop.endpoint(most_instances=2)
+    component = laptop.component(endpoint, laptop.model(), copies=2)
+    assert laptop.component_settled(component) == ("InService", "")
+
+    laptop.sagemaker.update_inference_component_runtime_config(
+        InferenceComponentName=component, DesiredRuntimeConfig={"CopyCount": 3}
+    )
+    status, reason = laptop.component_settled(component)
+    assert (status, len(laptop.ports(component))) == ("InService", 2)
+    assert reason.startswith(f"InsufficientInstanceCapacity: 3 copies of {component} need 3 instances of ml.g5.2xlarge")
+
+    status, reason = laptop.component_settled(laptop.component(endpoint, laptop.model()))
+    assert (status, reason.partition(":")[0]) == ("Failed", "InsufficientInstanceCapacity")
+
+
+def test_no_scaling_activity_is_told(laptop: Laptop) -> None:
+    scaling = boto3.client("application-autoscaling")
+    assert scaling.describe_scaling_activities(ServiceNamespace="sagemaker")["ScalingActivities"] == []
+
+
+def test_an_endpoint_has_the_tags_it_was_created_with(laptop: Laptop, host: str) -> None:
+    arn = laptop.sagemaker.describe_endpoint(EndpointName=host)["EndpointArn"]
+    laptop.sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "team", "Value": "search"}])
+    assert {"Key": "team", "Value": "search"} in laptop.sagemaker.list_tags(ResourceArn=arn)["Tags"]
+    laptop.sagemaker.delete_tags(ResourceArn=arn, TagKeys=["team"])
+
+
 def test_a_copy_that_dies_makes_its_component_fail_loudly(
     laptop: Laptop, host: str, processes: Callable[[str], list[int]]
 ) -> None:

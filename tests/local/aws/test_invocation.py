@@ -6,8 +6,10 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError, EventStreamError
 
@@ -190,6 +192,79 @@ def test_the_runtime_refuses_what_it_cannot_route(laptop: Laptop, host: str, cha
     assert said("none") == "Endpoint none of account 000000000000 not found."
     assert said(host, InferenceComponentName="none") == f"Inference Component none of endpoint {host} not found."
     assert said(host).startswith("Inference Component Name header is required for endpoints to which you plan")
+
+
+def refused(laptop: Laptop, host: str, chat: str, body: bytes = b"{}", **more: str) -> ClientError:
+    with pytest.raises(ClientError) as caught:
+        laptop.runtime.invoke_endpoint(EndpointName=host, InferenceComponentName=chat, Body=body, **more)
+    return caught.value
+
+
+def test_a_body_above_25_mib_is_refused_before_a_container_sees_it(laptop: Laptop, host: str, chat: str) -> None:
+    """It was accepted, and the container answered 424 after 20 seconds."""
+    error = refused(laptop, host, chat, b"x" * (25 * 2**20 + 1))
+    assert error.response["Error"] == {"Code": "413", "Message": "HTTP content length exceeded 26214400 bytes."}
+
+
+def test_every_answer_of_the_runtime_has_a_request_id(laptop: Laptop, host: str, chat: str) -> None:
+    answered = laptop.runtime.invoke_endpoint(EndpointName=host, InferenceComponentName=chat, Body=body())
+    ids = [answered["ResponseMetadata"]["RequestId"], laptop.sagemaker.list_models()["ResponseMetadata"]["RequestId"]]
+    ids += [refused(laptop, host, chat).response["ResponseMetadata"]["RequestId"]]
+    ids += [refused(laptop, "none", chat).response["ResponseMetadata"]["RequestId"]]
+    assert [len(one) for one in ids] == [36] * 4
+    assert len(set(ids)) == 4
+
+
+def test_a_model_error_leads_to_the_containers_log(laptop: Laptop, host: str, chat: str) -> None:
+    error = refused(laptop, host, chat, body("x", tokens=2048))
+    group = f"/aws/sagemaker/InferenceComponents/{chat}"
+    console = "https://us-east-1.console.aws.amazon.com/cloudwatch/home?region=us-east-1#logEventViewer:group="
+    assert error.response["LogStreamArn"] == f"arn:aws:logs:us-east-1:000000000000:log-group:{group}"
+    assert f"See {console}{group} in account 000000000000 for more" in error.response["Error"]["Message"]
+
+
+def test_what_this_endpoint_has_not_is_refused(laptop: Laptop, host: str, chat: str) -> None:
+    model = refused(laptop, host, chat, TargetModel="a.tar.gz")
+    session = refused(laptop, host, chat, SessionId="not a session")
+    for error, word in ((model, "TargetModel"), (session, "sessionId")):
+        assert (error.response["Error"]["Code"], word in str(error)) == ("ValidationError", True)
+    with pytest.raises(ClientError) as caught:
+        laptop.runtime.invoke_endpoint_async(EndpointName=host, InputLocation="s3://bucket/key")
+    assert caught.value.response["Error"]["Code"] == "ValidationError"
+    assert "InvokeEndpointAsync" in str(caught.value)
+
+
+def test_metrics_and_the_containers_log_reach_cloudwatch(laptop: Laptop, host: str, chat: str) -> None:
+    """Alarms stayed at INSUFFICIENT_DATA, and no /aws/sagemaker log group was there."""
+    whole(laptop, host, chat, body())
+    refused(laptop, host, chat)
+    metrics, logs = boto3.client("cloudwatch"), boto3.client("logs")
+    since = datetime.now(UTC) - timedelta(minutes=30)
+
+    def total(name: str) -> float:
+        found = metrics.get_metric_statistics(
+            Namespace="AWS/SageMaker",
+            MetricName=name,
+            Dimensions=[{"Name": "InferenceComponentName", "Value": chat}],
+            StartTime=since,
+            EndTime=datetime.now(UTC) + timedelta(minutes=1),
+            Period=3600,
+            Statistics=["Sum"],
+        )
+        return sum(point["Sum"] for point in found["Datapoints"])
+
+    deadline = time.monotonic() + 60
+    while not total("Invocation4XXErrors") and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert total("Invocations") >= 2
+    assert total("Invocation4XXErrors") >= 1
+    assert total("ModelLatency") > 0
+    assert total("ConcurrentRequestsPerCopy") >= 1
+    (stream, *_) = logs.describe_log_streams(logGroupName=f"/aws/sagemaker/InferenceComponents/{chat}")["logStreams"]
+    events = logs.get_log_events(
+        logGroupName=f"/aws/sagemaker/InferenceComponents/{chat}", logStreamName=stream["logStreamName"]
+    )["events"]
+    assert any(event["message"].startswith("ready: http://") for event in events)
 
 
 def test_tgi_speaks_its_own_schema(laptop: Laptop, host: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -33,22 +34,48 @@ def spelling(wire_format: WireFormat, key: str = "inputs") -> AnswerFormat:
             b'data:{"index":1,"token":{"id":7,"text":"a","logprob":-0.5,"special":false},'
             b'"generated_text":null,"details":null}\n\n',
         ),
-        (
-            WireFormat.LMI_ASYNC,
-            "messages",
-            b'{"object":"chat.completion.chunk","model":"lmi",'
-            b'"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n',
-        ),
-        (
-            WireFormat.TGI,
-            "prompt",
-            b'data: {"object":"text_completion","model":"lmi",'
-            b'"choices":[{"index":0,"text":"a","finish_reason":null}]}\n\n',
-        ),
     ],
 )
 def test_a_token_of_a_stream(wire_format: WireFormat, key: str, line: bytes) -> None:
     assert spelling(wire_format, key).token(0, FIRST) == line
+
+
+@pytest.mark.parametrize(("wire_format", "mark"), [(WireFormat.LMI_ASYNC, b"{"), (WireFormat.TGI, b"data: {")])
+@pytest.mark.parametrize(
+    ("key", "kind", "prefix", "first", "second"),
+    [
+        (
+            "messages",
+            "chat.completion.chunk",
+            "chatcmpl-",
+            {"delta": {"role": "assistant", "content": "a"}},
+            {"delta": {"content": "b"}},
+        ),
+        ("prompt", "text_completion", "cmpl-", {"text": "a"}, {"text": "b"}),
+    ],
+)
+def test_a_chunk_of_openai_has_id_time_and_model(
+    wire_format: WireFormat, mark: bytes, key: str, kind: str, prefix: str, first: object, second: object
+) -> None:
+    """LiteLLM's sagemaker_chat fails on a chunk without `id` or `created`."""
+    asked = {key: [] if key == "messages" else "x", "model": "org/model"}
+    answer = answer_format(wire_format, read_ask(json.dumps(asked).encode()))
+    before = int(time.time())
+    lines = [answer.token(0, FIRST), answer.last(SECOND, AT_LIMIT)]
+    assert all(line.startswith(mark) for line in lines)
+    chunks = [json.loads(line.removeprefix(b"data: ").split(b"\n")[0]) for line in lines]
+    whole = json.loads(answer.whole(AT_LIMIT, details=False))
+    assert [chunk["choices"][0] for chunk in chunks] == [
+        {"index": 0, **first, "finish_reason": None},  # type: ignore[dict-item]  # a part of JSON
+        {"index": 0, **second, "finish_reason": "length"},  # type: ignore[dict-item]  # a part of JSON
+    ]
+    assert {chunk["object"] for chunk in chunks} == {kind}
+    assert whole["object"] == kind.removesuffix(".chunk")
+    for document in (*chunks, whole):
+        assert document["id"] == chunks[0]["id"]
+        assert document["id"].startswith(prefix)
+        assert document["model"] == "org/model"
+        assert before - 1 <= document["created"] <= time.time() + 1
 
 
 @pytest.mark.parametrize(

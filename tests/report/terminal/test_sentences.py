@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.report.terminal.cost import cost_sentence
-from seatrial.report.terminal.curve import drawn_latency, legend
+from seatrial.report.terminal.curve import legend
 from seatrial.report.terminal.knee import predicted_knee
 from seatrial.report.terminal.memory import memory_sentence, rule_of_thumb
 from seatrial.report.terminal.rivals import money
-from seatrial.spec.endpoint import Slo
 from tests.report.terminal.conftest import CURVE
 from tests.sample_plan import COST, MEMORY
 
@@ -69,29 +68,10 @@ def test_the_knee_is_the_level_past_which_more_load_brings_less_than_half_its_sh
     assert predicted_knee(()) is None
 
 
-@pytest.mark.parametrize(
-    ("slo", "drawn"),
-    [
-        ({}, "latency per token p90"),
-        ({"tpot_ms": {"p95": 100}, "ttft_ms": {"p95": 300}}, "TTFT p95"),  # 286 of 300 ms is nearer than 37 of 100 ms
-        ({"tpot_ms": {"p99": 40}, "ttft_ms": {"p95": 2000}}, "TPOT p95"),
-        ({"e2e_latency_ms": {"p50": 9000}}, "end-to-end latency mean"),
-    ],
-)
-def test_the_latency_that_is_nearest_to_its_bound_at_the_gate_is_drawn(
-    slo: dict[str, object], drawn: str, plan: Plan
-) -> None:
-    assert drawn_latency(plan, Slo.model_validate(slo)).name == drawn
-
-
-def test_the_legend_tells_what_is_not_drawn(plan: Plan) -> None:
-    drawn = drawn_latency(plan, Slo.model_validate({"tpot_ms": {"p99": 5000}}))
+def test_the_legend_tells_that_the_gate_is_none_of_the_levels(plan: Plan) -> None:
     gate = plan.gate_concurrency_per_copy.model_copy(update={"value": 12})
     between = plan.model_copy(update={"gate_concurrency_per_copy": gate})
-    assert legend(between, drawn, None) == (
-        "Dots are levels, with their concurrency; the gate, 12, is none of them; no knee was found in this range; the "
-        "plot ends below the SLO's bound, TPOT p99 5,000 ms."
-    )
+    assert legend(between, None) == "The gate, 12, is none of the levels; no knee was found in this range."
 
 
 @pytest.mark.parametrize(

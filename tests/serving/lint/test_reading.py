@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from seatrial.serving.lint.json_text import read_json
 from seatrial.serving.lint.lint import CHECKS, Given, lint
-from seatrial.serving.lint.properties_text import read_properties
 from seatrial.serving.lint.read import MAX_BYTES, read_bytes, read_file, read_path
 from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.serving.lint.source import Source, Unreadable
 from seatrial.serving.lint.target import ENGINES
-from seatrial.serving.properties import read_properties as read_as_java
 from seatrial.spec.rules import RULES
 from tests.serving.lint.cases import linted
 
@@ -37,11 +35,6 @@ class TestLines:
             (6, "option.c", "option"),
             (8, "option.d", "é"),
         ]
-
-    @given(st.text(alphabet=st.sampled_from("ab =:#!\\\n\r\tué0\f."), max_size=60))
-    def test_properties_are_read_as_the_renderer_reads_them(self, text: str) -> None:
-        expected = [(line.key, line.value) for line in read_as_java(text)]
-        assert [(entry.key, entry.value) for entry in read_properties(text)] == expected
 
     def test_environment(self) -> None:
         text = "# a comment\nexport A=1\r\n\nB = 'two words' \nno variable\nC=x=y\n"

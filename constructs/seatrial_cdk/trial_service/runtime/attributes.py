@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.custom_resource import Attributes
 
 UNKNOWN = "unknown"
+LOCAL_ENGINE = "not measured: local engine"
+FIRST_RELEASE = "none: first release"
 S_PER_HOUR = 3600.0
 
 UNMEASURED = (
@@ -57,9 +59,16 @@ def headline(result: TrialResult) -> Headline:
 
 
 def trial_usd(result: TrialResult) -> float | None:
-    """Return what the trial's copies cost while it ran: copies x price per hour x hours; None without a price."""
+    """Return what the trial's copies cost while it ran: copies x price per hour x hours.
+
+    None without a price, and of a local engine.
+    """
     price = result.request.usd_per_hour_per_copy
-    return None if price is None else result.request.copy_count * price * result.duration_s / S_PER_HOUR
+    return (
+        None
+        if price is None or result.engine_note
+        else result.request.copy_count * price * result.duration_s / S_PER_HOUR
+    )
 
 
 def measured_attributes(result: TrialResult, uri: str) -> Attributes:
@@ -74,10 +83,10 @@ def measured_attributes(result: TrialResult, uri: str) -> Attributes:
         "TtftP95Ms": _number(None if at is None else value_of(at.ttft_p95_ms)),
         "TpotP95Ms": _number(None if at is None else value_of(at.tpot_p95_ms)),
         "E2eP95Ms": _number(None if at is None else value_of(at.e2e_p95_ms)),
-        "UsdPerMillionOutputTokens": _number(result.usd_per_million_output_tokens),
-        "BlendedUsdPerMillionTokens": _number(result.blended_usd_per_million_tokens),
-        "TrialUsd": _number(trial_usd(result)),
-        "Comparison": UNKNOWN if result.comparison is None else result.comparison.status,
+        "UsdPerMillionOutputTokens": _usd(result, result.usd_per_million_output_tokens),
+        "BlendedUsdPerMillionTokens": _usd(result, result.blended_usd_per_million_tokens),
+        "TrialUsd": _usd(result, trial_usd(result)),
+        "Comparison": FIRST_RELEASE if result.comparison is None else result.comparison.status,
         "Verdict": result.verdict.status,
         "Verified": "true" if result.verdict.status == "pass" else "false",
         "ResultUri": uri,
@@ -99,6 +108,10 @@ def unmeasured_attributes(fallback_target: float, *, verdict: str = UNKNOWN, uri
 def value_of(reading: Reading | None) -> float | None:
     """Return the value of a metric; None where it was not measured."""
     return None if reading is None else reading.value
+
+
+def _usd(result: TrialResult, amount: float | None) -> str:
+    return LOCAL_ENGINE if result.engine_note else _number(amount)
 
 
 def _number(value: float | None) -> str:

@@ -105,6 +105,10 @@ def evidence(result: TrialResult) -> Iterator[str]:
 def cost_sentence(result: TrialResult) -> str:
     """Say what the trial's copies cost while it ran."""
     usd, request = trial_usd(result), result.request
+    if result.engine_note:
+        return (
+            f"cost of the trial: not measured: local engine ({request.copy_count} copies for {result.duration_s:.0f} s)"
+        )
     if usd is None:
         return f"cost of the trial: unknown ({request.copy_count} copies for {result.duration_s:.0f} s)"
     return (
