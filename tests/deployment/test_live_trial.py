@@ -16,6 +16,8 @@ from tests.constructs.trial_service.conftest import ORDERED_S, World
 from tests.constructs.trial_service.written_course import ALL_MEASURED, NEXT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
 
 ENDPOINT = "dev-chat"
@@ -95,7 +97,7 @@ def test_a_trial_that_could_not_be_made_says_why(world: World, properties: dict[
 
 
 def test_who_follows_gets_each_change_once_and_no_more_after_the_end(world: World, properties: dict[str, str]) -> None:
-    moments = [
+    moments: list[Callable[[], object]] = [
         lambda: None,
         lambda: world.ask(event_of(properties)),
         lambda: None,

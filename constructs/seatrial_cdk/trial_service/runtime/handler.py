@@ -50,7 +50,7 @@ def dispatch(event: Event, around: Surroundings) -> Position | Share | None:
     if "detail" in event:
         bury(cast("ExecutionEvent", event)["detail"], around)
     else:
-        receive(cast("CustomResourceEvent", event), around)
+        receive(event, around)
     return None
 
 
