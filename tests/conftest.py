@@ -22,6 +22,24 @@ settings.register_profile("seatrial", deadline=None)
 settings.load_profile("seatrial")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option with which `make test-flaky` repeats each test."""
+    parser.addoption("--times", type=int, default=1, help="how often each test is run")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make of each test as many as `--times` asks for."""
+    if (times := metafunc.config.getoption("--times")) > 1:
+        metafunc.fixturenames.append("turn")
+        metafunc.parametrize("turn", range(times), ids=lambda turn: f"turn {turn + 1}")
+
+
+@pytest.fixture
+def turn(request: pytest.FixtureRequest) -> object:
+    """Return how often this test was run before."""
+    return request.param
+
+
 def group_of(path: Path) -> str:
     """Return the name that the tests of one process have in common: their file, or their folder if it is shared."""
     name = path.relative_to(TESTS).as_posix()

@@ -143,7 +143,7 @@ class _Foreman:
         self._at_work = {worker.channel.fileno(): worker for worker in crew}
         self._awaited = len(crew)
         self._reports: list[WorkerReport] = []
-        self._lost: list[str] = []
+        self._lost: dict[str, str] = {}
         self._seconds: list[float] = []
         self._enough_because = ""
         self._stopped_because = ""
@@ -164,7 +164,7 @@ class _Foreman:
             watch.close()
         if self._stopped_because:
             return self._given_up()
-        self._lost.extend(f"{worker.name} never reported" for worker in self._at_work.values())
+        self._lost.update({worker.name: f"{worker.name} never reported" for worker in self._at_work.values()})
         return self._merged()
 
     def _stopped(self) -> bool:
@@ -211,7 +211,7 @@ class _Foreman:
         if closed:
             del self._at_work[worker.channel.fileno()]
             if not worker.reported:
-                self._lost.append(shorten(f"{worker.name} {worker.fate()}"))
+                self._lost[worker.name] = shorten(f"{worker.name} {worker.fate()}")
                 if not worker.started:
                     self._one_less_awaited()
 
@@ -239,7 +239,8 @@ class _Foreman:
                 worker.stop()
 
     def _merged(self) -> CrewResult:
-        reports, lost = self._reports, self._lost
+        reports = self._reports
+        lost = [self._lost[worker.name] for worker in self._crew if worker.name in self._lost]
         if not reports:
             raise BenchError.of("SEA507", f"no process of the load came home: {'; '.join(lost)}")
         records = sorted((record for report in reports for record in report.records), key=lambda record: record.ended_s)

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from seatrial.bench.connection import Dial
     from seatrial.bench.crew import CrewResult
 
+pytestmark = pytest.mark.timing
+
 REQUEST_BODY = b'{"parameters":{"max_new_tokens":4}}'
 
 
@@ -37,14 +40,18 @@ def crew(runtime_url: str) -> Callable[..., CrewResult]:
         return dialer(where, socket_addresses(where))
 
     def run(
-        *, workers: int | None, write_request: Callable[[int], bytes] = http_request, **changes: object
+        *,
+        workers: int | None,
+        write_request: Callable[[int], bytes] = http_request,
+        clock: Callable[[], float] = time.perf_counter,
+        **changes: object,
     ) -> CrewResult:
         deadline_s = time.perf_counter() + 20
         fields: dict[str, object] = {
             "streams": 4, "requests": 12, "timeout_s": 5.0, "deadline_s": deadline_s, **changes
         }  # fmt: skip
         wave = Wave(**fields)  # type: ignore[arg-type]  # keywords of any type
-        return load(CrewOrder(wave=wave, stream=True), write_request, dial_factory, workers=workers)
+        return load(CrewOrder(wave=wave, stream=True), write_request, dial_factory, workers=workers, clock=clock)
 
     return run
 
@@ -95,7 +102,17 @@ def test_enough_is_decided_over_all_processes(crew: Callable[..., CrewResult]) -
 
 
 def test_the_deadline_cuts_all(crew: Callable[..., CrewResult]) -> None:
-    result = crew(workers=2, requests=100_000, deadline_s=time.perf_counter() + 1.0)
+    """The clock of each process leaps beyond the deadline once it has sent a few requests."""
+    written: list[int] = []
+
+    def write_request(index: int) -> bytes:
+        written.append(index)
+        return http_request(index)
+
+    def clock() -> float:
+        return time.perf_counter() + (1_000.0 if len(written) > 20 else 0.0)
+
+    result = crew(workers=2, requests=100_000, write_request=write_request, clock=clock)
     assert result.cut
     assert result.records
 
@@ -185,3 +202,23 @@ def test_the_parent_tells_how_far_the_processes_are(crew: Callable[..., CrewResu
     told: list[int] = []
     result = crew(workers=2, requests=12, tell=told.append)
     assert (len(result.records), told[0]) == (12, 0)
+
+
+def test_the_lost_are_told_in_the_order_of_their_numbers(crew: Callable[..., CrewResult]) -> None:
+    """Process 1 waits for the end of process 2."""
+    told, tell = os.pipe()
+
+    def dying(index: int) -> bytes:
+        if index % 2:
+            os.write(tell, b"%10d" % os.getpid())
+        else:
+            with suppress(ProcessLookupError):
+                select.select([os.pidfd_open(int(os.read(told, 10)))], [], [])
+        os._exit(3)
+
+    with pytest.raises(BenchError) as caught:
+        crew(workers=2, write_request=dying)
+    os.close(told)
+    os.close(tell)
+    lost = str(caught.value)
+    assert 0 < lost.index("process 1 of 2") < lost.index("process 2 of 2")

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Seatrial
 
+pytestmark = pytest.mark.timing
+
 TOKENS = 5
+THE_CLIENT = "proves nothing: the client was the limit"
+"""A machine with other things to do makes a level void, and the verdict inconclusive: no test may judge that."""
 
 
 class OpenAI(BaseHTTPRequestHandler):
@@ -97,18 +101,18 @@ def origin() -> Iterator[str]:
 def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project: Path, origin: str) -> None:
     command = ["bench", "--url", f"{origin}/v1", "--model", "m", "--output-tokens", str(TOKENS), "--requests", "4"]
     done = seatrial(*command, "--levels", "1,2", "--records", "requests.jsonl", "-o", "page")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stderr == ""
     lines = done.stdout.splitlines()
     assert [line.partition(":")[0] for line in lines if line.startswith("concurrency")] == [
         "concurrency 1",
         "concurrency 2",
     ]
     assert all(line.endswith("4/4 answered") for line in lines if line.startswith("concurrency"))
-    assert lines[-3:] == [
-        "stopped: every level was measured",
-        "verdict: pass: no objective is set, 4 of 4 requests succeeded at concurrency 1 per copy",
-        "page/report.html",
-    ]
+    stopped, verdict, page = lines[-3:]
+    assert (stopped, page) == ("stopped: every level was measured", "page/report.html")
+    assert THE_CLIENT in verdict or verdict == (
+        "verdict: pass: no objective is set, 4 of 4 requests succeeded at concurrency 1 per copy"
+    )
     result = TrialResult.from_json((project / "page" / "report.json").read_text())
     assert [(level.concurrency, level.requests, level.output_tokens_mean) for level in result.levels] == [
         (1, 4, TOKENS),
@@ -120,7 +124,9 @@ def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project
 
 def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: str) -> None:
     done = seatrial("bench", "--url", f"{origin}/v1", "--levels", "4,2", "--requests", "4")
-    assert done.stdout.splitlines()[-1] == (
+    verdict = done.stdout.splitlines()[-1]
+    assert "at concurrency 2 per copy" in verdict
+    assert THE_CLIENT in verdict or verdict == (
         "verdict: pass: no objective is set, 4 of 4 requests succeeded at concurrency 2 per copy"
     )
 
@@ -150,7 +156,7 @@ def test_a_share_of_failures_is_from_0_to_1(seatrial: Seatrial, origin: str) -> 
 def test_a_level_of_an_open_loop_is_a_rate(seatrial: Seatrial, origin: str) -> None:
     rate = ("--rate", "20", "--arrival", "constant", "--level-seconds", "0.5")
     done = seatrial("bench", "--url", f"{origin}/v1", *rate)
-    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     assert [line for line in done.stdout.splitlines() if line.startswith("20.0 requests/s: ")]
     assert "10/10 answered" in done.stdout
 
@@ -168,10 +174,10 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
     level = f"0 of 2 requests succeeded at concurrency 1 per copy: {told}"
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[1].startswith(f"concurrency 1: 0/2 answered: {level}")
-    assert done.stdout.splitlines()[-2:] == [
-        "stopped: no request succeeded at concurrency 1 per copy",
-        f"verdict: fail: {level}",
-    ]
+    stopped, verdict = done.stdout.splitlines()[-2:]
+    assert stopped == "stopped: no request succeeded at concurrency 1 per copy"
+    of_a_void_level = f"2 of 2 requests failed at concurrency 1 per copy, more than 1 %: {told}"
+    assert verdict in {f"verdict: fail: {level}", f"verdict: fail: {of_a_void_level}"}
 
 
 @pytest.mark.parametrize(

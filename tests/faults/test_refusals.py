@@ -13,6 +13,8 @@ from tests.faults.trials import LOAD, miss_of, verdict_of
 if TYPE_CHECKING:
     from tests.faults.trials import Trials
 
+pytestmark = pytest.mark.timing
+
 
 def test_ten_percent_are_throttled(trials: Trials) -> None:
     result = trials.run(ten_percent("throttle"))
@@ -37,11 +39,11 @@ def test_what_is_repeated_succeeds_and_is_counted(trials: Trials, fault: str, er
 
 
 def test_the_time_of_a_repeated_request_starts_with_its_first_attempt(trials: Trials) -> None:
-    """The first back-off is 0.125 to 0.25 s; the four slowest of the forty have waited so long at least."""
+    """The first back-off is 0.125 to 0.25 s; the slowest of the measured requests has waited so long at least."""
     request = trials.request(load=replace(LOAD, max_retries=3))
     level = trials.run(ten_percent("throttle"), request=request).levels[-1]
     assert level.ttft_ms is not None
-    assert level.ttft_ms.p95 >= 125.0
+    assert level.ttft_ms.max >= 125.0
 
 
 def test_repetitions_have_an_end(trials: Trials) -> None:

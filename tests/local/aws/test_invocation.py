@@ -127,10 +127,13 @@ def test_a_full_job_queue_answers_503(laptop: Laptop, host: str, chat: str) -> N
     assert 3 <= found.count(200) < 8
 
 
+@pytest.mark.timing
 def test_two_slots_run_and_the_next_waits(laptop: Laptop, host: str, chat: str) -> None:
     (port,) = laptop.ports(chat)
     with ThreadPoolExecutor(3) as pool:
-        asked = [pool.submit(whole, laptop, host, chat, body(tokens=1000)) for _ in range(3)]
+        asked = [pool.submit(whole, laptop, host, chat, body(tokens=2000)) for _ in range(2)]
+        await_running(port, 2)
+        asked.append(pool.submit(whole, laptop, host, chat, body(tokens=1)))
         seen = set()
         while not all(done.done() for done in asked):
             found = info(port)
