@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 from seatrial.deployment import load
 from stacks.context import context_text
 from stacks.endpoint_stack import EndpointStack
+from stacks.trials_stack import TrialsStack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from aws_cdk import App
 
     from seatrial.deployment.document import Deployment
 
 
 def define_stacks(app: App) -> None:
-    """Add one stack for each endpoint, by the stack's name.
+    """Add one stack for each endpoint, by the stack's name, and one for the trials of each environment.
 
     The context narrows: `environment` to one environment, in which every endpoint must be locked then; `endpoint` to
     one file. Without `environment` every environment is defined but the embedded AWS, and what is left out is told on
@@ -31,8 +34,19 @@ def define_stacks(app: App) -> None:
     """
     endpoints, environments = (Path(context_text(app, name) or name) for name in ("endpoints", "environments"))
     environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
-    for deployment in _asked(endpoints, environments, environment, endpoint):
-        EndpointStack(app, deployment.stack_name, deployment=deployment)
+    add_stacks(app, _asked(endpoints, environments, environment, endpoint))
+
+
+def add_stacks(app: App, deployments: Iterable[Deployment]) -> None:
+    """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it."""
+    services: dict[str, TrialsStack] = {}
+    for deployment in deployments:
+        stack = EndpointStack(app, deployment.stack_name, deployment=deployment)
+        if deployment.endpoint.trial.mode != "off":
+            name = deployment.environment.name
+            if name not in services:
+                services[name] = TrialsStack(app, environment=deployment.environment)
+            stack.add_stack_dependency(services[name])
 
 
 def _asked(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, Environment, Stack, Tags, Token
 
-from seatrial.units import S_PER_MINUTE
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.llm_endpoint import LlmEndpoint
-from seatrial_cdk.smoke_benchmark.runtime.fleet_size import workers_of_property
-from seatrial_cdk.smoke_benchmark.smoke_benchmark import SmokeBenchmark
-from seatrial_cdk.smoke_benchmark.trial_results import TrialResults
-from seatrial_cdk.trial_fleet.trial_fleet import TrialFleet
+from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -86,27 +81,18 @@ class EndpointStack(Stack):
         trial, plan, environment = deployment.endpoint.trial, deployment.plan, deployment.environment
         if trial.mode == "off":
             return None
-        self.results = TrialResults(self, "Results", kms_key_arn=environment.kms_key_arn, removal=environment.removal)
         return SmokeBenchmark(
             self,
-            "SmokeBenchmark",
+            "Trial",
             endpoint=self.endpoint,
-            results=self.results,
+            environment=environment.name,
             trial_request=deployment.trial_request,
             plan_digest=plan.digest,
             mode=trial.mode,
             image=deployment.serving.image,
             budget_minutes=trial.budget_minutes,
             fallback_target=plan.target_concurrency_per_copy.value,
-            fleet=self._fleet(deployment),
         )
-
-    def _fleet(self, deployment: Deployment) -> TrialFleet | None:
-        """Define what makes the trial where its greatest level needs more than one function."""
-        if workers_of_property(deployment.trial_request) == 1:
-            return None
-        budget_s = math.ceil(deployment.endpoint.trial.budget_minutes * S_PER_MINUTE)
-        return TrialFleet(self, "TrialFleet", endpoint=self.endpoint, results=self.results, budget_s=budget_s)
 
     def _outputs(self, deployment: Deployment, trial: SmokeBenchmark | None) -> None:
         values = {
@@ -117,7 +103,7 @@ class EndpointStack(Stack):
             "PlanDigest": deployment.plan.digest,
         }
         if trial:
-            values["ResultsBucket"] = self.results.bucket.bucket_name
+            values["ResultsBucket"] = trial.attribute("ResultsBucket")
             values["TrialResultUri"] = trial.attribute("ResultUri")
             values["TrialReportUri"] = trial.attribute("ReportUri")
             values |= {name: trial.attribute(name) for name in TRIAL_OUTPUTS}

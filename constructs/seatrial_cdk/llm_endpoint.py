@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from seatrial.spec.environment import Network
 
 
+ENVIRONMENT_TAG = "seatrial:environment"
+"""By this tag the trials of an environment know what they may load."""
+
+
 class LlmEndpoint(Construct):
     """Model, endpoint configuration, endpoint and inference component of one plan.
 
@@ -34,6 +38,8 @@ class LlmEndpoint(Construct):
     Another instance type or another tensor parallel degree is not safe in place: the service moves a live endpoint's
     instances and its components one after the other, and copies of the old size may not fit on what the new ones need.
     Deploy such a change under another endpoint name, move the traffic, then delete the old endpoint.
+
+    Its resources carry the environment's name as a tag (`ENVIRONMENT_TAG`).
 
     More models share the endpoint's instances as `AddedComponent`s.
 
@@ -83,6 +89,7 @@ class LlmEndpoint(Construct):
         self.config = _config(self, plan, serving, network, None if has_local_nvme else kms_key_arn)
         self.endpoint = _endpoint(self)
         self.component = define_component(self, self.endpoint, self.model, self.inference_component_name, plan)
+        Tags.of(self).add(ENVIRONMENT_TAG, plan.environment)
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow invoking this endpoint and its component, streamed or whole."""

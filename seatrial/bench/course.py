@@ -57,18 +57,21 @@ EVERYDAY = Tools()
 ALL_SENT = "every request of the level was sent"
 
 
-def begin(request: TrialRequest, tools: Tools = EVERYDAY, *, should_stop: Callable[[], str] = go_on) -> TrialProgress:
+def begin(
+    request: TrialRequest, tools: Tools = EVERYDAY, *, should_stop: Callable[[], str] = go_on, waited_s: float = 0.0
+) -> TrialProgress:
     """Do everything that comes before the first level.
 
     Args:
         request: The trial.
         tools: What to measure with.
         should_stop: Says why the trial is to stop at once; the progress then says so.
+        waited_s: How long a component was waited for already, which was asleep when the trial began before.
 
     Raises:
         BenchError: As `opening.open_trial` does.
     """
-    return open_trial(request, tools, should_stop)
+    return open_trial(request, tools, should_stop, waited_s=waited_s)
 
 
 def next_step(request: TrialRequest, progress: TrialProgress) -> Step:

@@ -43,7 +43,9 @@ LENGTH_TOLERANCE = 0.1
 """Share by which the mean prompt of the warm-up may miss the workload's length."""
 
 
-def open_trial(request: TrialRequest, tools: Tools, should_stop: Callable[[], str] = go_on) -> TrialProgress:
+def open_trial(
+    request: TrialRequest, tools: Tools, should_stop: Callable[[], str] = go_on, *, waited_s: float = 0.0
+) -> TrialProgress:
     """Do everything that comes before the first level.
 
     One request tells whether the clock is right, and whether a copy serves. A component at zero is woken. Then the live
@@ -57,7 +59,7 @@ def open_trial(request: TrialRequest, tools: Tools, should_stop: Callable[[], st
             bad line of the prompts' file.
     """
     request.check()
-    return _Opening.of(request, tools, should_stop).progress()
+    return _Opening.of(request, tools, should_stop, waited_s).progress()
 
 
 @dataclass(slots=True)
@@ -65,6 +67,7 @@ class _Opening:
     request: TrialRequest
     tools: Tools
     should_stop: Callable[[], str]
+    waited_s: float
     dial: Dial
     secret: str
     started_at: str
@@ -79,10 +82,10 @@ class _Opening:
     seen: tuple[Unmeasured, ...] = ()
 
     @classmethod
-    def of(cls, request: TrialRequest, tools: Tools, should_stop: Callable[[], str]) -> _Opening:
+    def of(cls, request: TrialRequest, tools: Tools, should_stop: Callable[[], str], waited_s: float) -> _Opening:
         started_at, began_s = tools.wall_clock().isoformat(timespec="seconds"), tools.clock()
         writer = tools.writer(request, started_at=started_at)
-        return cls(request, tools, should_stop, tools.dial_to(writer), writer.secret, started_at, began_s)
+        return cls(request, tools, should_stop, waited_s, tools.dial_to(writer), writer.secret, started_at, began_s)
 
     def progress(self) -> TrialProgress:
         first = self._probe()
@@ -150,7 +153,8 @@ class _Opening:
             sagemaker=sagemaker,
             knock=self._knock,
             may_scale=self.tools.may_scale,
-            timeout_s=WAKE_SHARE * budget_s(self.request),
+            timeout_s=WAKE_SHARE * (self.waited_s + budget_s(self.request)),
+            waited_s=self.waited_s,
             should_stop=self.should_stop,
             clock=self.tools.clock,
             sleep=self.tools.sleep,

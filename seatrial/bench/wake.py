@@ -51,6 +51,7 @@ def wake(
     knock: Knock,
     may_scale: bool,
     timeout_s: float,
+    waited_s: float = 0.0,
     should_stop: Callable[[], str] = lambda: "",
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
@@ -66,11 +67,12 @@ def wake(
         knock: Sends one small request; returns why it failed, None when it was answered.
         may_scale: Whether the number of copies may be set to one, which doesn't wait for the alarm.
         timeout_s: Longest wait.
+        waited_s: How much of it has passed before this call.
         should_stop: Says why nobody is to wait any longer; asked before each knock.
         clock: Monotonic seconds.
         sleep: Waits.
     """
-    waking = _Waking(component, sagemaker, knock, should_stop, clock, sleep, clock())
+    waking = _Waking(component, sagemaker, knock, should_stop, clock, sleep, clock() - waited_s)
     return waking.run(timeout_s, may_scale=may_scale)
 
 

@@ -23,6 +23,7 @@ from seatrial.cli.report import report
 from seatrial.cli.rules import rules
 from seatrial.cli.schema import schema
 from seatrial.cli.stage import stage
+from seatrial.cli.trial import trial
 from seatrial.cli.validate import validate
 
 app = typer.Typer(
@@ -53,6 +54,7 @@ for command in (
 app.add_typer(images, name="images")
 app.add_typer(models, name="models")
 app.add_typer(local, name="local")
+app.add_typer(trial, name="trial")
 
 
 def _version(*, show: bool) -> None:

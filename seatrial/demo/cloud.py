@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
 from seatrial.deployment.live_stack import describe_stack, fetch_result
-from seatrial.errors import LocalError
+from seatrial.deployment.live_trial import Bucket, look, service_stack
+from seatrial.errors import BenchError, LocalError
 from seatrial.local.lifecycle import child_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.result import TrialResult
     from seatrial.deployment.live_stack import LiveStack
+    from seatrial.deployment.live_trial import LiveTrial
     from seatrial.local.lifecycle import LocalAws
 
 Service = Literal["sagemaker", "sagemaker-runtime", "cloudformation", "s3", "application-autoscaling"]
@@ -91,6 +93,19 @@ class Cloud:
     def result(self, uri: str) -> TrialResult:
         """Return a trial's result."""
         return fetch_result(uri, self.client("s3"))
+
+    def watcher(self, environment: str, endpoint_name: str) -> Callable[[float], LiveTrial | None]:
+        """Return what looks at an endpoint's trial; the clients are made now, in the caller's thread."""
+        cloudformation, s3 = self.client("cloudformation"), self.client("s3")
+
+        def look_at(now_s: float) -> LiveTrial | None:
+            try:
+                bucket = describe_stack(service_stack(environment), cloudformation).output("ResultsBucket")
+                return look(Bucket(s3, bucket), endpoint_name, now_s=now_s)
+            except BenchError:
+                return None
+
+        return look_at
 
     def live(self, component: str) -> Live:
         """Return what serves under a component's name."""

@@ -12,13 +12,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console, RenderableType
+    from rich.status import Status
 
 
 class Step:
-    """A running step, which can be told what it did."""
+    """A running step, which can be told what it does and what it did.
 
-    def __init__(self) -> None:
+    Args:
+        title: The step.
+        status: The spinner's line; None where there is no spinner.
+    """
+
+    def __init__(self, title: str = "", status: Status | None = None) -> None:
         self.detail = ""
+        self._title = title
+        self._status = status
+
+    def does(self, what: str) -> None:
+        """Say in a few words what the step does at the moment; shown beside the spinner."""
+        if self._status is not None:
+            self._status.update(f"{escape(self._title)} [dim]{escape(what)}[/]")
 
     def did(self, detail: str) -> None:
         """Say in a few words what the step did; shown when it ends."""
@@ -41,13 +54,14 @@ class Steps:
     @contextmanager
     def step(self, title: str) -> Iterator[Step]:
         """Show one step; it is marked as failed when its body raises."""
-        step, began_s = Step(), time.monotonic()
+        step, began_s = Step(title), time.monotonic()
         try:
             if self.verbose or not self.console.is_terminal:
                 self.console.print(f"[dim]…[/] {escape(title)}")
                 yield step
             else:
-                with self.console.status(escape(title)):
+                with self.console.status(escape(title)) as status:
+                    step = Step(title, status)
                     yield step
         except BaseException:
             self.console.print(f"[red]✗[/] {escape(title)} [dim]{time.monotonic() - began_s:.1f} s[/]")

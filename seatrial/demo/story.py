@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from seatrial.demo.expect import expect, failed
+from seatrial.demo.watching import shown_beside
 from seatrial.demo.workspace import ENDPOINT, ENVIRONMENT, Workspace
 from seatrial.deployment.load import load_deployment
 from seatrial.errors import PlanError
@@ -21,9 +22,11 @@ from seatrial.serving.write import rendered_files
 from seatrial.units import exported, tenths
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from seatrial.bench.result import TrialResult
     from seatrial.demo.cloud import Cloud, Live
-    from seatrial.demo.steps import Steps
+    from seatrial.demo.steps import Step, Steps
     from seatrial.demo.tools import Outcome, Tools
     from seatrial.deployment.live_stack import LiveStack
     from seatrial.errors import Problem
@@ -72,7 +75,8 @@ class Story:
         with self.steps.step("cdk bootstrap"):
             self.tools.cdk_must("bootstrap", f"aws://{account}/{region}", "--no-notices", folder=self.workspace.folder)
         with self.steps.step("cdk deploy, with the smoke benchmark as its last word") as step:
-            self._must_deploy()
+            with self._trial_shown(step):
+                self._must_deploy()
             deployed = self._deployed(plan)
             step.did(f"the trial says {deployed.result.verdict.status}")
         self._show_trial(deployed)
@@ -86,7 +90,8 @@ class Story:
             plan = self.workspace.lock()
             step.did(f"plan {plan.digest}")
         with self.steps.step("cdk deploy") as step:
-            self._must_deploy()
+            with self._trial_shown(step):
+                self._must_deploy()
             second = self._deployed(plan)
             step.did(f"updated in place, the trial ran again and says {second.result.verdict.status}")
         check_update(first, second)
@@ -103,7 +108,8 @@ class Story:
             step.did(refusal.message)
             self.workspace.lock(accept_slo_miss=True)
         with self.steps.step("cdk deploy must fail") as step:
-            outcome = self._deploy()
+            with self._trial_shown(step):
+                outcome = self._deploy()
             check_refused(outcome)
             step.did(_reason(outcome))
         with self.steps.step("the old configuration serves") as step:
@@ -120,12 +126,15 @@ class Story:
         self.steps.chapter("5. The end")
         with self.steps.step("cdk destroy") as step:
             self.tools.cdk_must("destroy", "--force", "--no-notices", "--app", str(self.workspace.assembly), "--all")
-            expect("cdk destroy left something behind", self.cloud.leftovers(self._stack_name), [])
+            expect("cdk destroy left something behind", self.cloud.leftovers(f"seatrial-{ENVIRONMENT}"), [])
             step.did("no endpoint, component, model, configuration, target or bucket is left")
 
     @property
     def _stack_name(self) -> str:
         return f"seatrial-{ENVIRONMENT}-{ENDPOINT}"
+
+    def _trial_shown(self, step: Step) -> AbstractContextManager[None]:
+        return shown_beside(self.cloud.watcher(ENVIRONMENT, f"{ENVIRONMENT}-{ENDPOINT}"), step)
 
     def _deploy(self) -> Outcome:
         shutil.rmtree(self.workspace.assembly, ignore_errors=True)

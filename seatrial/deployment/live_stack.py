@@ -56,7 +56,7 @@ def describe_stack(name: str, cloudformation: CloudFormationClient) -> LiveStack
         with aws_failures(name):
             (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     except cloudformation.exceptions.ClientError as error:
-        hint = "deploy it first: cdk deploy -c environment=…"
+        hint = f"deploy it first: cdk deploy {name} -c environment=…"
         raise BenchError.of("SEA502", f"the stack can't be read: {error}", where=name, hint=hint) from error
     outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
     return LiveStack(name, stack["StackStatus"], outputs)

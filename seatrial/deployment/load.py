@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
 from seatrial.deployment.document import Deployment
+from seatrial.deployment.live_trial import service_stack
 from seatrial.deployment.trial import request_template
 from seatrial.errors import Problem, SeatrialError, SpecError
 from seatrial.plan.lock import locked_environments, read_locked_plan
@@ -124,6 +125,7 @@ def _load(files: Iterable[Path], environments: Path, environment: str) -> tuple[
         except SeatrialError as error:
             problems += error.problems
     problems += _same_names(deployments)
+    problems += _service_names(deployments)
     return tuple(deployments.values()), problems
 
 
@@ -160,3 +162,11 @@ def _same_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
             )
             hint = "an endpoint's name is its identity, in upper or lower case; rename one"
             yield Problem(file.as_posix(), "name", "SEA108", message, hint)
+
+
+def _service_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+    """Yield each endpoint whose stack would be its environment's trial service."""
+    for file, deployment in deployments.items():
+        if deployment.stack_name.lower() == service_stack(deployment.environment.name).lower():
+            message = f"{deployment.stack_name} is the stack of the environment's trial service"
+            yield Problem(file.as_posix(), "name", "SEA522", message, "give the endpoint another name")

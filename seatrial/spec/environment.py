@@ -20,7 +20,7 @@ SubnetId = Annotated[str, StringConstraints(pattern=shapes.SUBNET_ID)]
 SecurityGroupId = Annotated[str, StringConstraints(pattern=shapes.SECURITY_GROUP_ID)]
 TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
 TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
-MOST_TAGS = 50  # of a stack and of each resource
+MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
 KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
 
 

@@ -133,6 +133,8 @@ RULES = MappingProxyType(
         "SEA512": "a value of the AWS configuration can't be used",
         "SEA514": "an output would destroy an input or another output",
         "SEA517": "an internal error",
+        "SEA521": "there is no trial to watch",
+        "SEA522": "the endpoint has the name of its environment's trial service",
         "SEA601": "the embedded AWS did not start",
         "SEA602": "the embedded AWS is not running",
         "SEA603": "the laptop's dependencies are not installed",

@@ -16,8 +16,7 @@ from seatrial.bench.result import TrialResult
 from seatrial.bench.tools import Tools
 from seatrial.bench.trial import run_trial
 from seatrial.report import render_html, render_markdown
-from seatrial_cdk.smoke_benchmark.runtime.evidence import evidence
-from seatrial_cdk.smoke_benchmark.runtime.short_report import short_report
+from seatrial_cdk.trial_service.runtime.report import evidence, short_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -13,13 +14,14 @@ from seatrial.bench.load import Load
 from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
 from seatrial.bench.result import Knee, LevelResult, LiveProof, TrialResult
 from seatrial.measure.distribution import Distribution
+from seatrial_cdk.trial_service.runtime.store import Versioned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
-    from seatrial_cdk.smoke_benchmark.runtime.custom_resource import CustomResourceEvent
+    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
 
 OBJECTIVE = Objective(metric="ttft_ms", statistic="p95", bound=2000.0, sense="at_most")
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu129"
@@ -36,6 +38,17 @@ class DictStore:
     def write(self, key: str, text: str) -> None:
         self.texts[key] = text
 
+    def read_versioned(self, key: str) -> Versioned | None:
+        text = self.texts.get(key)
+        return None if text is None else Versioned(text, sha256(text.encode()).hexdigest())
+
+    def replace(self, key: str, text: str, version: str) -> bool:
+        found = self.read_versioned(key)
+        same = found is not None and found.version == version
+        if same:
+            self.texts[key] = text
+        return same
+
     def create(self, key: str, text: str) -> bool:
         new = key not in self.texts
         self.texts.setdefault(key, text)
@@ -45,7 +58,8 @@ class DictStore:
         return f"s3://results/{key}"
 
     def clear(self, endpoint_name: str) -> None:
-        self.texts = {key: text for key, text in self.texts.items() if key.split("/")[1] != endpoint_name}
+        kept = [key for key in self.texts if key.split("/")[1] != endpoint_name or key.startswith("trials/")]
+        self.texts = {key: self.texts[key] for key in kept}
 
 
 def request_of_dev() -> TrialRequest:
@@ -186,6 +200,8 @@ def create(properties: dict[str, str]) -> CustomResourceEvent:
         "RequestType": "Create",
         "RequestId": "request-1",
         "StackId": "arn:aws:cloudformation:us-east-1:123456789012:stack/seatrial-dev-chat/1",
+        "LogicalResourceId": "TrialResource",
+        "ResponseURL": "https://cloudformation.example/answer?signature=x",
         "ResourceProperties": properties,
     }
 

@@ -15,7 +15,7 @@ from seatrial.demo.story import Deployed, check_deployment, check_refused, check
 from seatrial.demo.tools import Outcome, Tools
 from seatrial.deployment.live_stack import LiveStack
 from seatrial.errors import LocalError
-from seatrial_cdk.smoke_benchmark.runtime.attributes import measured_attributes
+from seatrial_cdk.trial_service.runtime.attributes import measured_attributes
 
 if TYPE_CHECKING:
     from pathlib import Path

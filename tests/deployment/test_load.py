@@ -58,6 +58,16 @@ def test_every_endpoint_of_the_folder_is_loaded(folders: tuple[Path, Path]) -> N
     ]
 
 
+def test_no_endpoint_has_the_name_of_its_environments_trial_service(folders: tuple[Path, Path]) -> None:
+    write(folders, "a.yaml", "trials")
+    with pytest.raises(SpecError) as caught:
+        load_deployments(*folders, "dev")
+    assert str(caught.value) == (
+        "endpoints/a.yaml: name: SEA522: seatrial-dev-trials is the stack of the environment's trial service\n"
+        "  hint: give the endpoint another name"
+    )
+
+
 @pytest.mark.parametrize("second", ["chat", "Chat"])
 def test_one_name_in_two_specs_names_both_files(second: str, folders: tuple[Path, Path]) -> None:
     write(folders, "a.yaml", "chat")

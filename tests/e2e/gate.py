@@ -1,13 +1,16 @@
-"""A deployed gate as the tests look into it: its documents, its functions, and what they leave."""
+"""A deployed gate as the tests look into it: its documents, its function, and what they leave."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import sys
+import threading
 import time
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,34 +18,41 @@ import boto3
 
 from seatrial.bench.progress import TrialProgress
 from seatrial.local import lifecycle
-from seatrial_cdk.smoke_benchmark.runtime.trial_run import SILENT_S, Lease, read_lease
-from seatrial_cdk.smoke_benchmark.runtime.trial_store import S3TrialStore, progress_key, run_key
-from seatrial_cdk.smoke_benchmark.runtime.turn import read_turn
+from seatrial_cdk.trial_service.runtime.ownership import read_owner
+from seatrial_cdk.trial_service.runtime.store import S3TrialStore, run_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from seatrial.bench.result import TrialResult
     from seatrial.demo.cloud import Cloud
-    from seatrial_cdk.smoke_benchmark.runtime.turn import Turn
-    from tests.e2e.conftest import Processes
+    from tests.e2e.conftest import Processes, Workspace
 
-STACK, ENDPOINT = "seatrial-local-runs", "local-runs"
+APP = f"{sys.executable} {Path(__file__).with_name('gate_app.py')}"
+SERVICE = "seatrial-local-trials"
 PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The gate: its cloud, its assembly, the queue that its events go to, and the run that was killed."""
+    """The gate of one endpoint: its cloud, its assembly, and the queue that its events go to."""
 
     cloud: Cloud
+    name: str
     assembly: Path
-    queue_url: str
-    killed_run: int = 0
+    queue_url: str = ""
+
+    @property
+    def stack_name(self) -> str:
+        return f"seatrial-local-{self.name}"
+
+    @property
+    def endpoint(self) -> str:
+        return f"local-{self.name}"
 
     @property
     def bucket(self) -> str:
-        return self.resource("AWS::S3::Bucket", "Results")
+        return self.cloud.stack(SERVICE).output("ResultsBucket")
 
     @property
     def store(self) -> S3TrialStore:
@@ -56,37 +66,40 @@ class Gate:
         return self.cloud.client("s3").get_object(Bucket=self.bucket, Key=key)["Body"].read().decode()
 
     def result(self) -> TrialResult:
-        return self.cloud.result(self.cloud.stack(STACK).output("TrialResultUri"))
-
-    def resource(self, kind: str, prefix: str) -> str:
-        listed = self.cloud.client("cloudformation").list_stack_resources(StackName=STACK)["StackResourceSummaries"]
-        (name,) = (
-            each["PhysicalResourceId"]
-            for each in listed
-            if each["ResourceType"] == kind and each["LogicalResourceId"].startswith(prefix)
-        )
-        return name
-
-    def function(self, name: str) -> str:
-        return self.resource("AWS::Lambda::Function", f"SmokeBenchmark{name}")
+        return self.cloud.result(self.cloud.stack(self.stack_name).output("TrialResultUri"))
 
     def properties(self) -> dict[str, str]:
         """Return the custom resource's properties as CloudFormation sent them."""
-        template = json.loads((self.assembly / f"{STACK}.template.json").read_text())["Resources"]
+        template = json.loads((self.assembly / f"{self.stack_name}.template.json").read_text())["Resources"]
         (resource,) = (each for each in template.values() if each["Type"] == "Custom::SmokeBenchmark")
         literal = {name: value for name, value in resource["Properties"].items() if isinstance(value, str)}
-        outputs = self.cloud.stack(STACK).outputs
+        outputs = self.cloud.stack(self.stack_name).outputs
         return {**literal, **{name: outputs[name] for name in ("EndpointConfigName", "ModelName")}}
 
-    def call(self, function: str, event: Mapping[str, object]) -> dict[str, object]:
+    def call(self, event: Mapping[str, object]) -> None:
+        """Call the service's function as CloudFormation does."""
         client, payload = boto3_client(self.cloud, "lambda"), json.dumps(event).encode()
-        answer = client.invoke(FunctionName=self.function(function), Payload=payload)
-        said: dict[str, object] = json.loads(answer["Payload"].read())
-        assert "FunctionError" not in answer, said
-        return said
+        answer = client.invoke(FunctionName=SERVICE, Payload=payload)
+        assert "FunctionError" not in answer, answer["Payload"].read()
+
+    def request(self, kind: Literal["Create", "Update"], request_id: str, url: str) -> dict[str, object]:
+        return {
+            "RequestType": kind,
+            "RequestId": request_id,
+            "StackId": self.stack_name,
+            "LogicalResourceId": "TrialResource",
+            "ResponseURL": url,
+            "PhysicalResourceId": f"smoke-benchmark-{self.endpoint}",
+            "ResourceProperties": self.properties(),
+        }
+
+    def begin_by_hand(self, request_id: str, url: str) -> None:
+        """Order a trial as CloudFormation's request would, and wait until it loads its first level."""
+        self.call(self.request("Create", request_id, url))
+        awaited(lambda: self.keys(run_key(self.endpoint, request_id, "level")))
 
 
-Service = Literal["lambda", "sqs", "events", "logs"]
+Service = Literal["lambda", "sqs", "events", "logs", "stepfunctions"]
 
 
 def boto3_client(cloud: Cloud, service: Service) -> Any:  # noqa: ANN401 (boto3's clients have no type of their own)
@@ -97,6 +110,16 @@ def boto3_client(cloud: Cloud, service: Service) -> Any:  # noqa: ANN401 (boto3'
         endpoint_url=cloud.local.endpoint_url,
         aws_access_key_id=variables["AWS_ACCESS_KEY_ID"],
         aws_secret_access_key=variables["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def deploy_arguments(workspace: Workspace, gate: Gate, *, runtime_url: str, sockets: int) -> tuple[str | Path, ...]:
+    return (
+        "deploy",
+        "--all",
+        *("--require-approval", "never", "--output", gate.assembly, "--app", APP),
+        *workspace.synth_arguments(),
+        *("-c", f"endpoint={gate.name}", "-c", f"paced_runtime={runtime_url}", "-c", f"sockets={sockets}"),
     )
 
 
@@ -115,58 +138,72 @@ def awaited(found: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not found():
         assert time.monotonic() < deadline
-        time.sleep(0.5)
+        time.sleep(0.3)
 
 
-def kill_runner(gate: Gate, processes: Processes, over: Callable[[], bool]) -> int:
-    """Kill the runner in the first run that has the checkpoint of a measured level, and return the run's number.
-
-    The run's last sign of life is put back by as long as the gate waits for another one.
-    """
-    turns: list[Turn] = []
+def kill_function(gate: Gate, processes: Processes, over: Callable[[], bool]) -> None:
+    """Kill the service's functions while they load the level after the first one."""
 
     def loads() -> bool:
-        assert not over(), "the trial ended before its runner was killed"
-        with suppress(gate.cloud.client("cloudformation").exceptions.ClientError, ValueError):
-            turns[:] = filter(None, [running_turn(gate.store)])
-        return bool(turns)
+        assert not over(), "the trial ended before its function was killed"
+        with suppress(gate.cloud.client("cloudformation").exceptions.ClientError, Exception):
+            return loads_second_level(gate)
+        return False
 
     awaited(loads)
-    (turn,) = turns
-    for line in processes(Path(f"AWS_LAMBDA_FUNCTION_NAME={gate.function('Runner')}")):
-        os.kill(int(line.split()[0]), signal.SIGKILL)
-    long_ago = Lease(alive_at_s=time.time() - SILENT_S - 1.0)
-    gate.store.write(run_key(ENDPOINT, turn.request_id, turn.run), json.dumps(asdict(long_ago)))
-    return turn.run
+    for line in processes(Path(f"AWS_LAMBDA_FUNCTION_NAME={SERVICE}")):
+        with suppress(ProcessLookupError):
+            os.kill(int(line.split()[0]), signal.SIGKILL)
 
 
-def running_turn(store: S3TrialStore) -> Turn | None:
-    """Return the turn whose run measures a level after the first one; None while there is none."""
-    turn = read_turn(store, ENDPOINT)
-    if turn is None or turn.run == 1:
-        return None
-    lease, progress = read_lease(store, ENDPOINT, turn.request_id, turn.run), measured(store, turn.request_id)
-    return turn if lease is not None and not lease.paused and progress and progress.levels else None
+def loads_second_level(gate: Gate) -> bool:
+    owner = read_owner(gate.store, gate.endpoint)
+    if owner is None:
+        return False
+    progress, level = (
+        gate.store.read(run_key(gate.endpoint, owner.request_id, name)) for name in ("progress", "level")
+    )
+    if progress is None or level is None:
+        return False
+    measured = [each.concurrency for each in TrialProgress.from_json(progress).levels]
+    return bool(measured) and json.loads(level)["concurrency"] not in measured
 
 
-def measured(store: S3TrialStore, request_id: str) -> TrialProgress | None:
-    text = store.read(progress_key(ENDPOINT, request_id))
-    return None if text is None else TrialProgress.from_json(text)
+@dataclass
+class CloudFormation:
+    """What answers to requests of the tests were put to.
+
+    Attributes:
+        url: Where.
+        answers: By the request's ID.
+    """
+
+    url: str
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-def request_of(gate: Gate, kind: Literal["Create", "Update"], request_id: str) -> dict[str, object]:
-    return {
-        "RequestType": kind,
-        "RequestId": request_id,
-        "StackId": STACK,
-        "ResourceProperties": gate.properties(),
-    }
+@contextmanager
+def cloudformation() -> Iterator[CloudFormation]:
+    """Take answers on a free port of the loopback until the block ends."""
+    taken = CloudFormation("")
 
+    class Taking(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            answer = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            taken.answers[answer["RequestId"]] = answer
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
-def begin_by_hand(gate: Gate, request_id: str) -> None:
-    """Order a trial as CloudFormation's request would, and wait until its run has begun."""
-    request = request_of(gate, "Create", request_id)
-    begun = gate.call("OnEvent", request)
-    assert "StartedAt" in begun
-    assert gate.call("IsComplete", {**request, **begun}) == {"IsComplete": False}
-    awaited(lambda: gate.keys(run_key(ENDPOINT, request_id, 1)))
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its name in http.server)
+            del format, args
+
+    with HTTPServer(("127.0.0.1", 0), Taking) as server:
+        taken.url = f"http://127.0.0.1:{server.server_port}/answer"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield taken
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,33 +1,27 @@
-"""The gate's functions at work: a trial longer than one of them, one that is killed, and requests that end a trial.
+"""The trial service at work: a function that is killed, an execution that dies, and requests that end a trial.
 
-The runner's function may run for 25 s here instead of its minutes: it takes its time from Lambda, so that a short
-function pauses as a long one does. It loads a runtime API whose answers take the same time on every machine, so that
-the levels together never fit into one function.
+It loads a runtime API whose answers take the same time on every machine.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_cdk.smoke_benchmark.runtime.turn import read_turn
+from seatrial_cdk.trial_service.runtime.ownership import STOPPED
 from tests.e2e.gate import (
-    ENDPOINT,
-    STACK,
+    SERVICE,
+    CloudFormation,
     Gate,
     awaited,
-    begin_by_hand,
     boto3_client,
+    cloudformation,
+    deploy_arguments,
     events_queue,
-    kill_runner,
-    measured,
-    request_of,
+    kill_function,
 )
 from tests.e2e.paced_runtime import paced_runtime
 
@@ -39,9 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-APP = f"{sys.executable} {Path(__file__).with_name('gate_runs_app.py')}"
 LEVELS = [1, 2, 3]  # of 6 rounds of 16 tokens, 4.8 s each
-CANCELLED = "CloudFormation went on without this trial: its request was cancelled or deleted"
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +43,14 @@ def runtime_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
+def answers() -> Iterator[CloudFormation]:
+    with cloudformation() as taken:
+        yield taken
+
+
+@pytest.fixture(scope="module")
 def gate(cloud: Cloud, cdk: RunCdk, workspace: Workspace, runtime_url: str, processes: Processes) -> Iterator[Gate]:
-    """Deploy the gate, and kill the runner while it measures."""
+    """Deploy the gate, and kill the function while it measures."""
     trial = {
         "mode": "report",
         "search": "sweep",
@@ -64,63 +62,35 @@ def gate(cloud: Cloud, cdk: RunCdk, workspace: Workspace, runtime_url: str, proc
         "request_timeout_s": 20,
     }
     workspace.write("runs", workload={"input_tokens": 48, "output_tokens": 16, "concurrency": LEVELS[-1]}, trial=trial)
-    assembly = workspace.folder / "runs.out"
-    context = (*workspace.synth_arguments(), "-c", f"paced_runtime={runtime_url}")
-    command: tuple[str | Path, ...] = (
-        "deploy",
-        STACK,
-        "--require-approval",
-        "never",
-        "--output",
-        assembly,
-        "--app",
-        APP,
-        *context,
-    )
-    deploying = Gate(cloud, assembly, events_queue(cloud))
+    deploying = Gate(cloud, "runs", workspace.folder / "runs.out", events_queue(cloud))
+    command = deploy_arguments(workspace, deploying, runtime_url=runtime_url, sockets=900)
     try:
         with ThreadPoolExecutor(1) as beside:
             deployment = beside.submit(lambda: cdk(*command))
-            killed_run = kill_runner(deploying, processes, deployment.done)
+            kill_function(deploying, processes, deployment.done)
             ended = deployment.result()
         assert ended.exit_code == 0, ended.output
-        yield replace(deploying, killed_run=killed_run)
+        yield deploying
     finally:
-        if (assembly / "manifest.json").exists():
-            cdk("destroy", "--all", "--force", "--app", assembly)
+        if (deploying.assembly / "manifest.json").exists():
+            cdk("destroy", "--all", "--force", "--app", deploying.assembly)
 
 
-def test_a_trial_goes_on_in_the_next_run_after_a_pause_and_after_its_runner_was_killed(gate: Gate) -> None:
-    assert gate.cloud.stack(STACK).status == "CREATE_COMPLETE"
-    (document,) = (key for key in gate.keys(f"trials/{ENDPOINT}/") if key.endswith(".json"))
+def test_a_level_whose_function_was_killed_is_loaded_again_and_the_trial_goes_on(gate: Gate) -> None:
+    assert gate.cloud.stack(gate.stack_name).status == "CREATE_COMPLETE"
+    (document,) = (key for key in gate.keys(f"trials/{gate.endpoint}/") if key.endswith(".json"))
     request_id = document.rpartition("/")[2].removesuffix(".json")
-    runs = [key for key in gate.keys(f"runs/{ENDPOINT}/{request_id}/") if "/run-" in key]
-    paused = [json.loads(gate.text(key))["paused"] for key in runs]
-    assert len(runs) > gate.killed_run >= 2
-    assert paused == [number not in {gate.killed_run, len(runs)} for number in range(1, len(runs) + 1)]
-    turn, progress, result = read_turn(gate.store, ENDPOINT), measured(gate.store, request_id), gate.result()
-    assert turn is not None
-    assert (turn.run, turn.restarts) == (len(runs), 1)
-    assert progress is not None
-    assert progress.started_at == result.started_at, "no run began the trial anew"
-    assert [level.concurrency for level in progress.levels] == LEVELS, "each level was measured once"
+    documents = gate.keys(f"runs/{gate.endpoint}/{request_id}/")
+    loaded = [json.loads(gate.text(key))["concurrency"] for key in documents if key.endswith("/level.json")][:-1]
+    assert len([key for key in documents if "/tally-" in key]) == len(LEVELS), "the killed function left no tally"
+    assert (len(loaded), set(loaded)) == (len(LEVELS) + 1, set(LEVELS))
+    result = gate.result()
     assert [level.concurrency for level in result.levels] == LEVELS
     assert result.stopped_because == "every level was measured"
 
 
-def test_a_run_that_has_begun_can_be_begun_by_no_second_function(gate: Gate) -> None:
-    store = gate.store
-    lease = next(key for key in gate.keys(f"runs/{ENDPOINT}/") if key.endswith("/run-1.json"))
-    before = store.read(lease)
-    with ThreadPoolExecutor(4) as functions:
-        assert list(functions.map(lambda _: store.create(lease, "{}"), range(4))) == [False] * 4
-        new = lease.replace("run-1", "run-99")
-        assert sorted(functions.map(lambda _: store.create(new, "{}"), range(4))) == [False, False, False, True]
-    assert store.read(lease) == before
-
-
 def test_its_result_its_short_report_and_its_event_agree(gate: Gate) -> None:
-    stack, result = gate.cloud.stack(STACK), gate.result()
+    stack, result = gate.cloud.stack(gate.stack_name), gate.result()
     uri = stack.output("TrialReportUri")
     report = gate.text(uri.partition(gate.bucket + "/")[2])
     assert report.startswith(f"# Sea trial of runs in local: {result.verdict.status}\n")
@@ -129,13 +99,14 @@ def test_its_result_its_short_report_and_its_event_agree(gate: Gate) -> None:
     messages = boto3_client(gate.cloud, "sqs").receive_message(QueueUrl=gate.queue_url)["Messages"]
     (event,) = (json.loads(message["Body"]) for message in messages)
     assert (event["source"], event["detail-type"]) == ("seatrial", "Sea trial finished")
-    assert (event["detail"]["verdict"], event["detail"]["endpointName"]) == (result.verdict.status, ENDPOINT)
+    assert (event["detail"]["verdict"], event["detail"]["endpointName"]) == (result.verdict.status, gate.endpoint)
     assert (event["detail"]["resultUri"], event["detail"]["reportUri"]) == (stack.output("TrialResultUri"), uri)
 
 
-def test_its_metrics_are_in_the_runners_log(gate: Gate) -> None:
+def test_its_metrics_are_in_the_functions_log(gate: Gate) -> None:
     logs = boto3_client(gate.cloud, "logs")
-    group = gate.resource("AWS::Logs::LogGroup", "SmokeBenchmarkRunner")
+    resources = gate.cloud.client("cloudformation").list_stack_resources(StackName=SERVICE)["StackResourceSummaries"]
+    (group,) = (each["PhysicalResourceId"] for each in resources if each["ResourceType"] == "AWS::Logs::LogGroup")
     events = logs.filter_log_events(logGroupName=group)["events"]
     lines = [line for event in events for line in event["message"].splitlines() if line.startswith('{"_aws"')]
     (metrics,) = map(json.loads, lines)
@@ -143,28 +114,48 @@ def test_its_metrics_are_in_the_runners_log(gate: Gate) -> None:
     assert metrics["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Seatrial"
 
 
-def test_the_request_that_follows_a_cancelled_one_stops_its_load(gate: Gate) -> None:
+def test_no_history_of_an_execution_holds_cloudformations_url(gate: Gate) -> None:
+    client = boto3_client(gate.cloud, "stepfunctions")
+    (machine,) = (each["stateMachineArn"] for each in client.list_state_machines()["stateMachines"])
+    (execution,) = client.list_executions(stateMachineArn=machine)["executions"]
+    assert execution["status"] == "SUCCEEDED"
+    history = client.get_execution_history(executionArn=execution["executionArn"])["events"]
+    assert "cfn-response" not in json.dumps(history, default=str)
+
+
+def test_the_request_that_follows_a_cancelled_one_stops_its_load(gate: Gate, answers: CloudFormation) -> None:
     """An update to what is deployed already is answered at once, as a rollback is, and nobody waits for the trial."""
-    begin_by_hand(gate, "cancelled")
-    following = {**request_of(gate, "Update", "following"), "OldResourceProperties": gate.properties()}
-    answer = gate.call("OnEvent", {**following, "PhysicalResourceId": f"smoke-benchmark-{ENDPOINT}"})
-    outputs = gate.cloud.stack(STACK).outputs
-    data = answer["Data"]
-    assert isinstance(data, dict)
-    assert {name: data[name] for name in ("Verdict", "KneeConcurrencyPerCopy", "TargetConcurrencyPerCopy")} == {
-        name: outputs[name] for name in ("Verdict", "KneeConcurrencyPerCopy", "TargetConcurrencyPerCopy")
-    }
-    document = f"trials/{ENDPOINT}/{outputs['PlanDigest']}/cancelled.json"
+    gate.begin_by_hand("cancelled", answers.url)
+    gate.call({**gate.request("Update", "following", answers.url), "OldResourceProperties": gate.properties()})
+    outputs, data = gate.cloud.stack(gate.stack_name).outputs, answers.answers["following"]["Data"]
+    for name in ("Verdict", "KneeConcurrencyPerCopy", "TargetConcurrencyPerCopy", "ResultsBucket"):
+        assert data[name] == outputs[name]
+    document = f"trials/{gate.endpoint}/{outputs['PlanDigest']}/cancelled.json"
     awaited(lambda: gate.keys(document))
-    assert json.loads(gate.text(document)) == {"error": CANCELLED}
+    assert json.loads(gate.text(document)) == {"error": STOPPED}
 
 
-def test_a_deletion_stops_the_load_and_leaves_nothing(gate: Gate, cdk: RunCdk) -> None:
+def test_an_execution_that_is_stopped_from_outside_is_answered_all_the_same(
+    gate: Gate, answers: CloudFormation
+) -> None:
+    gate.begin_by_hand("aborted", answers.url)
+    client = boto3_client(gate.cloud, "stepfunctions")
+    (machine,) = (each["stateMachineArn"] for each in client.list_state_machines()["stateMachines"])
+    execution = f"{machine.replace(':stateMachine:', ':execution:')}:aborted"
+    client.stop_execution(executionArn=execution, cause="somebody stopped it")
+    awaited(lambda: "aborted" in answers.answers)
+    assert answers.answers["aborted"]["Data"]["Verdict"] == "error"
+    key = answers.answers["aborted"]["Data"]["ResultUri"].partition(gate.bucket + "/")[2]
+    assert json.loads(gate.text(key))["error"].startswith("its workflow ended as ABORTED: ")
+
+
+def test_a_deletion_stops_the_load_and_leaves_nothing(gate: Gate, cdk: RunCdk, answers: CloudFormation) -> None:
     """The trial is started as CloudFormation's request would; the deletion is CloudFormation's own."""
-    begin_by_hand(gate, "deleted")
+    gate.begin_by_hand("deleted", answers.url)
     bucket = gate.bucket
     ended = cdk("destroy", "--all", "--force", "--app", gate.assembly)
     assert ended.exit_code == 0, ended.output
-    assert gate.cloud.leftovers("seatrial-local-runs") == []
+    assert gate.cloud.leftovers(gate.stack_name) == []
     buckets = gate.cloud.client("s3").list_buckets()["Buckets"]
     assert bucket not in [each["Name"] for each in buckets]
+    assert answers.answers["deleted"]["Data"]["Verdict"] == "error", "the trial that was stopped was answered too"

@@ -56,9 +56,7 @@ MOMENTS = {
     "termination-while-the-cdk-synthesizes": Moment("jsii-runtime.js", os.kill, signal.SIGTERM, "ended by SIGTERM"),
     "closed-terminal-while-the-cdk-synthesizes": Moment("jsii-runtime.js", os.killpg, signal.SIGHUP, "ended by SIGHUP"),
     "ctrl-c-while-the-first-engine-starts": Moment("-m seatrial.local.engine", os.killpg, signal.SIGINT),
-    "ctrl-c-in-the-trial": Moment(
-        "ministack-lambda-seatrial-local-llama-2-7b-chat-SmokeBenchmarkRunner", os.killpg, signal.SIGINT
-    ),
+    "ctrl-c-in-the-trial": Moment("ministack-lambda-seatrial-local-trials", os.killpg, signal.SIGINT),
 }
 
 

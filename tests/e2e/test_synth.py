@@ -41,7 +41,7 @@ def assemblies(synth: RunCdk, tmp_path_factory: pytest.TempPathFactory) -> dict[
 @pytest.mark.parametrize("environment", ENDPOINTS)
 def test_each_endpoint_has_its_template(assemblies: dict[str, tuple[Path, Path]], environment: str) -> None:
     found = {path.name for path in assemblies[environment][0].glob("*.template.json")}
-    assert found == {f"seatrial-{environment}-{name}.template.json" for name in ENDPOINTS[environment]}
+    assert found == {f"seatrial-{environment}-{name}.template.json" for name in (*ENDPOINTS[environment], "trials")}
 
 
 @pytest.mark.parametrize("environment", ENDPOINTS)
@@ -115,7 +115,7 @@ def test_without_an_environment_what_must_be_named_is_told(refused: dict[str, Ou
     )
 
 
-STACKS = {f"seatrial-{environment}-{name}" for environment in ENDPOINTS for name in ENDPOINTS["dev"]}
+STACKS = {f"seatrial-{environment}-{name}" for environment in ENDPOINTS for name in (*ENDPOINTS["dev"], "trials")}
 LEFT_OUT = "note: local is the embedded AWS, and is left out unless it is named: -c environment=local\n"
 
 
@@ -138,7 +138,7 @@ def test_a_template_is_that_of_a_narrowed_synthesis(
     listed: tuple[str, Path], assemblies: dict[str, tuple[Path, Path]]
 ) -> None:
     narrowed = {file.name: file.read_bytes() for two in assemblies.values() for file in two[0].glob("*.template.json")}
-    assert len(narrowed) == 4
+    assert len(narrowed) == 6
     assert {name: (listed[1] / name).read_bytes() for name in narrowed} == narrowed
 
 

@@ -1,9 +1,11 @@
-"""Three deployments written out by hand, synthesized together once: the plainest, the fullest, and weights from S3."""
+"""Three deployments written out by hand, synthesized together once: the plainest, the fullest, and weights from S3.
+
+The first two have a trial, and so their environments a stack of trials.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,7 @@ from seatrial.deployment.document import Deployment
 from seatrial.serving.rendered import RenderedConfig
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
-from stacks.endpoint_stack import EndpointStack
+from stacks.app_stacks import add_stacks
 from tests.constructs.conftest import request_of_dev
 from tests.sample_plan import LMI_IMAGE as IMAGE
 from tests.sample_plan import decided, sample_plan
@@ -30,12 +32,9 @@ KEY_ARN = "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555
 PROPERTIES = "engine=Python\noption.model_id=meta-llama/Llama-2-7b-chat-hf\n"
 
 
-def request_text(*levels: int) -> str:
-    """Return a trial's request without target and expected, with other levels where some are given."""
-    request = request_of_dev()
-    if levels:
-        request = replace(request, load=replace(request.load, concurrency_levels=levels))
-    fields = json.loads(request.to_json())
+def request_text() -> str:
+    """Return a trial's request without target and expected."""
+    fields = json.loads(request_of_dev().to_json())
     return json.dumps({key: value for key, value in fields.items() if key not in {"target", "expected"}})
 
 
@@ -143,8 +142,7 @@ def weights() -> Deployment:
 def synthesize(folder: Path) -> Path:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     app = App(outdir=str(folder), analytics_reporting=False, context=context)
-    for each in (dev(), prod(), weights()):
-        EndpointStack(app, each.stack_name, deployment=each)
+    add_stacks(app, (dev(), prod(), weights()))
     app.synth()
     return folder
 
@@ -172,6 +170,16 @@ def prod_template(assembly: Path) -> Template:
 @pytest.fixture(scope="session")
 def weights_template(assembly: Path) -> Template:
     return Template.from_string((assembly / "seatrial-lab-chat.template.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def dev_trials(assembly: Path) -> Template:
+    return Template.from_string((assembly / "seatrial-dev-trials.template.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def prod_trials(assembly: Path) -> Template:
+    return Template.from_string((assembly / "seatrial-prod-trials.template.json").read_text())
 
 
 @pytest.fixture

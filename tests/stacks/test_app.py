@@ -41,8 +41,10 @@ def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(
         "seatrial-dev-falcon-40b",
         "seatrial-dev-llama-2-7b-chat",
         "seatrial-dev-mixtral-8x7b",
+        "seatrial-dev-trials",
         "seatrial-prod-llama-2-7b-chat",
         "seatrial-prod-mixtral-8x7b",
+        "seatrial-prod-trials",
     ]
     assert {each["displayName"] for each in stacks.values()} == set(stacks)
     assert capsys.readouterr().err == (

@@ -216,7 +216,8 @@ def test_without_an_slo_no_latency_is_alarming(weights_template: Template) -> No
 
 
 def test_tags_of_the_environment_are_on_the_resources(prod_template: Template) -> None:
-    tags = [{"Key": "stage", "Value": "prod"}, {"Key": "team", "Value": "support"}]
+    named = {"seatrial:environment": "prod", "stage": "prod", "team": "support"}
+    tags = [{"Key": key, "Value": value} for key, value in named.items()]
     prod_template.has_resource_properties("AWS::SageMaker::Endpoint", {"Tags": tags})
 
 

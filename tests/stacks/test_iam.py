@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+from aws_cdk.assertions import Match
 
 from seatrial_cdk.unnamed_resources import UNNAMED_RESOURCE_ACTIONS
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
     from aws_cdk.assertions import Template
 
-TEMPLATES = ["dev_template", "prod_template", "weights_template"]
+TEMPLATES = ["dev_template", "prod_template", "weights_template", "dev_trials", "prod_trials"]
+ENDPOINTS = TEMPLATES[:3]
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,16 @@ def test_no_action_is_a_wildcard(template: Template) -> None:
     assert [each for each in statements(template) for action in each.actions if "*" in action] == []
 
 
+def test_the_stack_of_an_endpoint_grants_rights_to_sagemaker_alone(dev_template: Template) -> None:
+    (role,) = dev_template.find_resources("AWS::IAM::Role")
+    assert "ExecutionRole" in role
+    dev_template.resource_count_is("AWS::IAM::Policy", 0)
+
+
 def test_aws_manages_no_policy_but_that_of_cdks_own_functions(template: Template) -> None:
     roles = template.find_resources("AWS::IAM::Role")
     managed = {name: json.dumps(role["Properties"].get("ManagedPolicyArns", [])) for name, role in roles.items()}
-    ours = {name: arns for name, arns in managed.items() if "framework" not in name and "AutoDelete" not in name}
+    ours = {name: arns for name, arns in managed.items() if "AutoDelete" not in name}
     assert set(ours.values()) == {"[]"}
     assert all("FullAccess" not in arns for arns in managed.values())
 
@@ -53,7 +61,9 @@ def test_sagemaker_assumes_the_role_for_this_account_only(prod_template: Templat
     assert execution_trust(dev_template) == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
-def test_metrics_are_bound_to_their_namespaces(template: Template) -> None:
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_metrics_are_bound_to_their_namespaces(request: pytest.FixtureRequest, name: str) -> None:
+    template: Template = request.getfixturevalue(name)
     (metrics,) = (each for each in statements(template) if "cloudwatch:PutMetricData" in each.actions)
     assert metrics.actions == ("cloudwatch:PutMetricData",)
     assert "cloudwatch:namespace" in metrics.conditions
@@ -100,109 +110,108 @@ def test_network_interfaces_belong_to_a_network(dev_template: Template, prod_tem
     )
 
 
-def test_the_runner_invokes_and_describes_one_endpoint(dev_template: Template) -> None:
-    (invoke,) = (each for each in statements(dev_template) if "sagemaker:InvokeEndpoint" in each.actions)
-    (component,) = dev_template.find_resources("AWS::SageMaker::InferenceComponent")
-    (endpoint,) = dev_template.find_resources("AWS::SageMaker::Endpoint")
-    assert "RunnerRole" in invoke.role
-    assert invoke.actions == (
-        "sagemaker:DescribeEndpoint",
-        "sagemaker:DescribeInferenceComponent",
-        "sagemaker:InvokeEndpoint",
-        "sagemaker:InvokeEndpointWithResponseStream",
+OURS = {"StringEquals": {"aws:ResourceTag/seatrial:environment": "prod"}}
+SAGEMAKER = "arn:aws:sagemaker:eu-west-1:123456789012"
+
+
+def test_trials_load_and_describe_what_has_the_environments_name_and_tag(prod_trials: Template) -> None:
+    granted = {
+        each.resources: each
+        for each in statements(prod_trials)
+        if any("sagemaker:" in action for action in each.actions)
+    }
+    assert {resources: each.actions for resources, each in granted.items()} == {
+        (f"{SAGEMAKER}:endpoint/prod-*",): (
+            "sagemaker:DescribeEndpoint",
+            "sagemaker:InvokeEndpoint",
+            "sagemaker:InvokeEndpointWithResponseStream",
+        ),
+        (f"{SAGEMAKER}:inference-component/prod-*",): (
+            "sagemaker:DescribeInferenceComponent",
+            "sagemaker:InvokeEndpoint",
+            "sagemaker:InvokeEndpointWithResponseStream",
+            "sagemaker:UpdateInferenceComponentRuntimeConfig",
+        ),
+        (f"{SAGEMAKER}:model/*",): ("sagemaker:DescribeModel",),
+    }
+    assert [json.loads(each.conditions) for each in granted.values()] == [OURS] * 3
+
+
+@pytest.mark.parametrize("kind", ["Model", "Endpoint", "EndpointConfig", "InferenceComponent"])
+def test_what_trials_touch_has_the_environments_tag(prod_template: Template, kind: str) -> None:
+    tag = Match.array_with([{"Key": "seatrial:environment", "Value": "prod"}])
+    prod_template.has_resource_properties(f"AWS::SageMaker::{kind}", {"Tags": tag})
+
+
+def test_trials_read_the_status_of_the_environments_stacks(prod_trials: Template) -> None:
+    (describe,) = (each for each in statements(prod_trials) if "cloudformation:DescribeStacks" in each.actions)
+    assert describe.resources == ("arn:aws:cloudformation:eu-west-1:123456789012:stack/seatrial-prod-*/*",)
+
+
+def test_scaling_is_suspended_and_resumed_on_targets_of_copies_only(prod_trials: Template) -> None:
+    (register,) = (
+        each for each in statements(prod_trials) if "application-autoscaling:RegisterScalableTarget" in each.actions
     )
-    assert set(invoke.resources) == {json.dumps({"Ref": component}), json.dumps({"Ref": endpoint})}
-
-
-def test_on_event_reads_the_status_of_its_own_stack(dev_template: Template) -> None:
-    (describe,) = (each for each in statements(dev_template) if "cloudformation:DescribeStacks" in each.actions)
-    assert "OnEventRole" in describe.role
-    assert describe.resources == (json.dumps({"Ref": "AWS::StackId"}),)
-
-
-def test_scaling_is_suspended_and_resumed_on_targets_of_copies_only(dev_template: Template) -> None:
-    register = [
-        each for each in statements(dev_template) if "application-autoscaling:RegisterScalableTarget" in each.actions
-    ]
-    assert sorted(re.sub(r"SmokeBenchmark|Role.*", "", each.role) for each in register) == ["IsComplete", "Runner"]
-    for each in register:
-        (resource,) = each.resources
-        assert ":application-autoscaling:us-east-1:" in resource
-        assert ":scalable-target/*" in resource
-        assert json.loads(each.conditions) == {
-            "StringEquals": {
-                "application-autoscaling:service-namespace": "sagemaker",
-                "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
-            }
+    assert register.resources == ("arn:aws:application-autoscaling:eu-west-1:123456789012:scalable-target/*",)
+    assert json.loads(register.conditions) == {
+        "StringEquals": {
+            "application-autoscaling:service-namespace": "sagemaker",
+            "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
         }
-
-
-def test_copies_are_scaled_by_hand_on_the_own_component_only(dev_template: Template) -> None:
-    (component,) = dev_template.find_resources("AWS::SageMaker::InferenceComponent")
-    scale = [
-        each for each in statements(dev_template) if "sagemaker:UpdateInferenceComponentRuntimeConfig" in each.actions
-    ]
-    assert [each.resources for each in scale] == [(json.dumps({"Ref": component}),)] * 2
-
-
-def test_only_those_who_answer_a_deletion_remove_results_and_only_in_their_folders(dev_template: Template) -> None:
-    remove = [
-        each for each in statements(dev_template) if "s3:DeleteObject" in each.actions and "SmokeBenchmark" in each.role
-    ]
-    assert sorted(re.sub(r"SmokeBenchmark|Role.*", "", each.role) for each in remove) == ["IsComplete", "OnEvent"]
-    folders = [["latest"], ["passed"], ["released"], ["runs"], ["trials"]]
-    for each in remove:
-        assert [re.findall(r"/(\w+)/\*", resource) for resource in each.resources] == folders
+    }
 
 
 @pytest.mark.parametrize(
-    ("function", "folders"),
+    ("action", "folders"),
     [
-        ("Runner", {"trials", "runs", "latest", "passed", "released"}),
-        ("OnEvent", {"runs", "released"}),
-        ("IsComplete", {"runs"}),
+        ("s3:GetObject", {"trials", "runs", "latest", "passed", "released"}),
+        ("s3:PutObject", {"trials", "runs", "latest", "passed", "released"}),
+        ("s3:DeleteObject", {"runs", "latest", "passed", "released"}),
     ],
 )
-def test_each_function_writes_its_own_folders_only(dev_template: Template, function: str, folders: set[str]) -> None:
-    (write,) = (
-        each
-        for each in statements(dev_template)
-        if "s3:PutObject" in each.actions and f"SmokeBenchmark{function}" in each.role
-    )
-    assert {folder for resource in write.resources for folder in re.findall(r"/(\w+)/\*", resource)} == folders
+def test_trials_keep_to_their_folders_and_never_remove_evidence(
+    prod_trials: Template, action: str, folders: set[str]
+) -> None:
+    (statement,) = (each for each in statements(prod_trials) if action in each.actions)
+    assert {folder for resource in statement.resources for folder in re.findall(r"/(\w+)/\*", resource)} == folders
 
 
-def test_the_runner_describes_the_deployments_own_model_only(dev_template: Template) -> None:
-    (describe,) = (each for each in statements(dev_template) if "sagemaker:DescribeModel" in each.actions)
-    (model,) = dev_template.find_resources("AWS::SageMaker::Model")
-    assert "RunnerRole" in describe.role
-    assert describe.resources == (json.dumps({"Ref": model}),)
-
-
-def test_the_runner_puts_our_one_kind_of_event_on_the_default_bus_only(prod_template: Template) -> None:
-    (put,) = (each for each in statements(prod_template) if "events:PutEvents" in each.actions)
-    assert "RunnerRole" in put.role
+def test_trials_put_our_one_kind_of_event_on_the_default_bus_only(prod_trials: Template) -> None:
+    (put,) = (each for each in statements(prod_trials) if "events:PutEvents" in each.actions)
     assert put.resources == ("arn:aws:events:eu-west-1:123456789012:event-bus/default",)
     assert json.loads(put.conditions) == {
         "StringEquals": {"events:source": "seatrial", "events:detail-type": "Sea trial finished"}
     }
 
 
-def test_those_who_start_runs_invoke_the_runner_only(dev_template: Template) -> None:
-    (runner,) = (
-        name for name in dev_template.find_resources("AWS::Lambda::Function") if "SmokeBenchmarkRunner" in name
+def test_the_function_starts_and_stops_its_own_workflow_only(prod_trials: Template) -> None:
+    states = "arn:aws:states:eu-west-1:123456789012"
+    granted = {
+        each.actions: each.resources for each in statements(prod_trials) if each.actions[0].startswith("states:")
+    }
+    assert granted == {
+        ("states:StartExecution",): (f"{states}:stateMachine:seatrial-prod-trials",),
+        ("states:StopExecution",): (f"{states}:execution:seatrial-prod-trials:*",),
+    }
+
+
+def test_the_workflow_calls_its_own_function_only(prod_trials: Template) -> None:
+    (function,) = prod_trials.find_resources("AWS::Lambda::Function")
+    (call,) = (each for each in statements(prod_trials) if "lambda:InvokeFunction" in each.actions)
+    assert "WorkflowRole" in call.role
+    assert call.resources == (json.dumps({"Fn::GetAtt": [function, "Arn"]}),)
+
+
+def test_the_function_joins_the_network_with_the_environments_subnets(
+    dev_trials: Template, prod_trials: Template
+) -> None:
+    assert [each for each in statements(dev_trials) if any(a.startswith("ec2:") for a in each.actions)] == []
+    (create,) = (each for each in statements(prod_trials) if "ec2:CreateNetworkInterface" in each.actions)
+    assert create.resources == (
+        "arn:aws:ec2:eu-west-1:123456789012:network-interface/*",
+        "arn:aws:ec2:eu-west-1:123456789012:security-group/sg-0a1b2c3d",
+        "arn:aws:ec2:eu-west-1:123456789012:subnet/subnet-0a1b2c3d",
     )
-    ours = [
-        each
-        for each in statements(dev_template)
-        if "lambda:InvokeFunction" in each.actions
-        and "framework" not in each.role
-        and "Waiter" not in each.role
-        and "Provider" not in each.role
-    ]
-    assert sorted(re.sub(r"SmokeBenchmark|Role.*", "", each.role) for each in ours) == ["IsComplete", "OnEvent"]
-    for each in ours:
-        assert all(runner in resource for resource in each.resources)
 
 
 def execution_trust(template: Template) -> object:

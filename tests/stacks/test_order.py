@@ -16,8 +16,6 @@ TEARDOWN = [
     ("AWS::ApplicationAutoScaling::ScalingPolicy", "AWS::ApplicationAutoScaling::ScalableTarget"),
     ("AWS::ApplicationAutoScaling::ScalableTarget", "AWS::SageMaker::InferenceComponent"),
     ("Custom::SmokeBenchmark", "AWS::SageMaker::InferenceComponent"),
-    ("Custom::SmokeBenchmark", "AWS::S3::BucketPolicy"),
-    ("Custom::SmokeBenchmark", "Custom::S3AutoDeleteObjects"),
     ("AWS::SageMaker::InferenceComponent", "AWS::SageMaker::Endpoint"),
     ("AWS::SageMaker::InferenceComponent", "AWS::SageMaker::Model"),
     ("AWS::SageMaker::Endpoint", "AWS::SageMaker::EndpointConfig"),

@@ -9,11 +9,14 @@ from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
 from seatrial.errors import RenderError, SpecError
+from stacks.app_stacks import add_stacks
 from stacks.endpoint_stack import EndpointStack
+from stacks.trials_stack import TrialsStack
 from tests.sample_plan import LMI_IMAGE as IMAGE
-from tests.stacks.conftest import request_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seatrial.deployment.document import Deployment
 
 
@@ -42,58 +45,116 @@ def test_the_trial_runs_again_when_the_plan_changes(dev_template: Template, dev_
     dev_template.has_output("PlanDigest", {"Value": digest})
 
 
-def test_no_wait_is_longer_than_cloudformations_hour(prod_template: Template) -> None:
-    runner = {"Handler": "seatrial_cdk.smoke_benchmark.runtime.runner.handler", "Timeout": 900, "MemorySize": 1769}
-    prod_template.has_resource_properties("AWS::Lambda::Function", runner)
+def test_the_trial_is_asked_of_the_environments_function_by_its_name(
+    dev_template: Template, prod_template: Template
+) -> None:
+    function = "arn:aws:lambda:eu-west-1:123456789012:function:seatrial-prod-trials"
+    prod_template.has_resource_properties("Custom::SmokeBenchmark", {"ServiceToken": function})
+    joined = ["arn:aws:lambda:us-east-1:", {"Ref": "AWS::AccountId"}, ":function:seatrial-dev-trials"]
+    dev_template.has_resource_properties("Custom::SmokeBenchmark", {"ServiceToken": {"Fn::Join": ["", joined]}})
+
+
+def test_no_stack_exports_anything_or_imports_it(dev_template: Template, dev_trials: Template) -> None:
+    for template in (dev_template, dev_trials):
+        text = json.dumps(template.to_json())
+        assert "Fn::ImportValue" not in text
+        assert '"Export"' not in text
+
+
+def test_the_resource_is_another_one_than_that_of_the_release_before(dev_template: Template) -> None:
+    """CloudFormation refuses another function for a resource that is there, so it is a new resource that it gets."""
+    (name,) = dev_template.find_resources("Custom::SmokeBenchmark")
+    assert name.startswith("Trial")
+
+
+def test_cloudformation_waits_ten_minutes_longer_than_the_budget(prod_template: Template) -> None:
     prod_template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "840", "ServiceTimeout": "1440"})
-    (waiter,) = prod_template.find_resources("AWS::StepFunctions::StateMachine").values()
-    definition = json.dumps(waiter["Properties"]["DefinitionString"])
-    # 840 s / 60 looks = 14 s; 82 x 14 s = 1148 s covers the budget + 300 s
-    assert r"\"IntervalSeconds\":14,\"MaxAttempts\":82" in definition.replace("\\\\", "\\")
 
 
 def test_the_longest_trial_stays_within_cloudformations_hour(dev_deployment: Deployment) -> None:
     template = Template.from_stack(EndpointStack(App(), "long", deployment=with_budget(dev_deployment, 50.0)))
     template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "3000", "ServiceTimeout": "3600"})
-    runner = {"Handler": "seatrial_cdk.smoke_benchmark.runtime.runner.handler", "Timeout": 900}
-    template.has_resource_properties("AWS::Lambda::Function", runner)
-    (waiter,) = template.find_resources("AWS::StepFunctions::StateMachine").values()
-    definition = json.dumps(waiter["Properties"]["DefinitionString"]).replace("\\\\", "\\")
-    # a look every 20 s at most, since a paused trial waits for one; 165 x 20 s = 3300 s
-    assert r"\"IntervalSeconds\":20,\"MaxAttempts\":165" in definition
 
 
-def test_who_starts_runs_knows_the_runner(dev_template: Template) -> None:
-    for module in ("on_event", "is_complete"):
-        (function,) = dev_template.find_resources(
-            "AWS::Lambda::Function",
-            {"Properties": {"Handler": f"seatrial_cdk.smoke_benchmark.runtime.{module}.handler"}},
-        ).values()
-        assert set(function["Properties"]["Environment"]["Variables"]) == {"RESULTS_BUCKET", "RUNNER_FUNCTION"}
-
-
-def test_a_trial_of_more_streams_than_one_function_has_sockets_for_gets_a_fleet(
-    dev_template: Template, dev_deployment: Deployment
+def test_the_stacks_hold_about_a_dozen_resources_each(
+    dev_template: Template, prod_template: Template, dev_trials: Template, prod_trials: Template
 ) -> None:
-    many = replace(dev_deployment, trial_request=request_text(16, 1024))
-    template = Template.from_stack(EndpointStack(App(), "many", deployment=many))
-    template.resource_count_is("AWS::StepFunctions::StateMachine", 2)
-    dev_template.resource_count_is("AWS::StepFunctions::StateMachine", 1)
-    starters = template.find_resources(
+    """Of an environment with `removal: destroy` two are CDK's own: they empty the bucket."""
+    counts = [len(each.to_json()["Resources"]) for each in (dev_template, prod_template, dev_trials, prod_trials)]
+    assert counts == [10, 10, 13, 9]
+
+
+def test_an_environment_has_one_service_however_many_endpoints(dev_deployment: Deployment, tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    second = dev_deployment.endpoint.model_copy(update={"name": "talk"})
+    add_stacks(app, (dev_deployment, replace(dev_deployment, endpoint=second)))
+    app.synth()
+    stacks = {path.name.partition(".")[0] for path in tmp_path.glob("*.template.json")}
+    assert stacks == {"seatrial-dev-chat", "seatrial-dev-talk", "seatrial-dev-trials"}
+
+
+def test_what_is_tried_is_deployed_after_its_service(assembly: Path) -> None:
+    manifest = json.loads((assembly / "manifest.json").read_text())["artifacts"]
+    for stack, depends in (("seatrial-dev-chat", True), ("seatrial-lab-chat", False)):
+        assert ("seatrial-dev-trials" in manifest[stack].get("dependencies", [])) is depends
+
+
+def test_the_service_is_one_function_of_a_known_name(dev_trials: Template) -> None:
+    dev_trials.has_resource_properties(
         "AWS::Lambda::Function",
-        {"Properties": {"Environment": {"Variables": Match.object_like({"TRIAL_FLEET": Match.any_value()})}}},
+        {
+            "FunctionName": "seatrial-dev-trials",
+            "Handler": "seatrial_cdk.trial_service.runtime.handler.handler",
+            "Runtime": "python3.13",
+            "Architectures": ["arm64"],
+            "Timeout": 900,
+            "MemorySize": 1769,
+            "VpcConfig": Match.absent(),
+        },
     )
-    handlers = {function["Properties"]["Handler"].split(".")[-2] for function in starters.values()}
-    assert handlers == {"on_event", "is_complete"}
+    function, autodelete = dev_trials.find_resources("AWS::Lambda::Function").values()
+    ours = function if "FunctionName" in function["Properties"] else autodelete
+    variables = ours["Properties"]["Environment"]["Variables"]
+    assert set(variables) == {"RESULTS_BUCKET", "STATE_MACHINE", "SOCKETS_PER_FUNCTION"}
 
 
-def test_a_runner_that_fails_is_not_started_twice(dev_template: Template) -> None:
-    dev_template.resource_count_is("AWS::Lambda::EventInvokeConfig", 1)
-    dev_template.has_resource_properties("AWS::Lambda::EventInvokeConfig", {"MaximumRetryAttempts": 0})
+def test_the_function_joins_the_network_of_the_environment(prod_trials: Template) -> None:
+    vpc = {"SubnetIds": ["subnet-0a1b2c3d"], "SecurityGroupIds": ["sg-0a1b2c3d"]}
+    prod_trials.has_resource_properties("AWS::Lambda::Function", {"VpcConfig": vpc})
 
 
-def test_a_runner_that_starts_late_is_not_started(dev_template: Template) -> None:
-    dev_template.has_resource_properties("AWS::Lambda::EventInvokeConfig", {"MaximumEventAgeInSeconds": 60})
+def test_the_workflow_has_a_known_name_and_the_services_function_alone(prod_trials: Template) -> None:
+    (function,) = prod_trials.find_resources("AWS::Lambda::Function")
+    prod_trials.has_resource_properties(
+        "AWS::StepFunctions::StateMachine",
+        {
+            "StateMachineName": "seatrial-prod-trials",
+            "StateMachineType": "STANDARD",
+            "DefinitionSubstitutions": {"Function": {"Fn::GetAtt": [function, "Arn"]}},
+        },
+    )
+
+
+def test_an_execution_that_died_is_told_to_the_function(prod_trials: Template) -> None:
+    (function,) = prod_trials.find_resources("AWS::Lambda::Function")
+    (machine,) = prod_trials.find_resources("AWS::StepFunctions::StateMachine")
+    (rule,) = prod_trials.find_resources("AWS::Events::Rule")
+    arn = {"Fn::GetAtt": [machine, "Arn"]}
+    prod_trials.has_resource_properties(
+        "AWS::Events::Rule",
+        {
+            "EventPattern": {
+                "source": ["aws.states"],
+                "detail-type": ["Step Functions Execution Status Change"],
+                "detail": {"stateMachineArn": [arn], "status": ["FAILED", "TIMED_OUT", "ABORTED"]},
+            },
+            "Targets": [{"Id": "Function", "Arn": {"Fn::GetAtt": [function, "Arn"]}}],
+        },
+    )
+    prod_trials.has_resource_properties(
+        "AWS::Lambda::Permission",
+        {"Principal": "events.amazonaws.com", "SourceArn": {"Fn::GetAtt": [rule, "Arn"]}},
+    )
 
 
 def test_a_budget_is_rounded_up_to_whole_seconds(dev_deployment: Deployment) -> None:
@@ -101,23 +162,20 @@ def test_a_budget_is_rounded_up_to_whole_seconds(dev_deployment: Deployment) -> 
     template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "61", "ServiceTimeout": "661"})
 
 
-def test_the_handlers_share_one_archive(dev_template: Template) -> None:
-    ours = dev_template.find_resources("AWS::Lambda::Function", {"Properties": {"Runtime": "python3.13"}})
-    assert len(ours) == 3
-    assert len({json.dumps(function["Properties"]["Code"]) for function in ours.values()}) == 1
+def test_the_log_of_trials_ends_after_a_month_and_is_kept_with_the_results(
+    dev_trials: Template, prod_trials: Template
+) -> None:
+    for template, policy in ((dev_trials, "Delete"), (prod_trials, "Retain")):
+        template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 30})
+        template.has_resource("AWS::Logs::LogGroup", {"DeletionPolicy": policy})
+        template.resource_count_is("AWS::Logs::LogGroup", 1)
 
 
-def test_every_log_of_the_trial_ends_after_a_month(dev_template: Template) -> None:
-    dev_template.resource_count_is("AWS::Logs::LogGroup", 4)
-    dev_template.all_resources_properties("AWS::Logs::LogGroup", {"RetentionInDays": 30})
-    dev_template.all_resources("AWS::Logs::LogGroup", {"DeletionPolicy": "Delete"})
-
-
-def test_results_are_private_encrypted_and_go_over_tls_only(dev_template: Template) -> None:
-    (key,) = dev_template.find_resources("AWS::KMS::Key")
+def test_results_are_private_encrypted_and_go_over_tls_only(dev_trials: Template) -> None:
+    (key,) = dev_trials.find_resources("AWS::KMS::Key")
     encryption = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": {"Fn::GetAtt": [key, "Arn"]}}
-    dev_template.has_resource_properties("AWS::KMS::Key", {"EnableKeyRotation": True})
-    dev_template.has_resource_properties(
+    dev_trials.has_resource_properties("AWS::KMS::Key", {"EnableKeyRotation": True})
+    dev_trials.has_resource_properties(
         "AWS::S3::Bucket",
         {
             "BucketEncryption": {
@@ -132,45 +190,36 @@ def test_results_are_private_encrypted_and_go_over_tls_only(dev_template: Templa
         },
     )
     tls = {"Effect": "Deny", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
-    dev_template.has_resource_properties(
+    dev_trials.has_resource_properties(
         "AWS::S3::BucketPolicy",
         {"PolicyDocument": Match.object_like({"Statement": Match.array_with([Match.object_like(tls)])})},
     )
 
 
-def test_only_the_history_of_trials_expires(dev_template: Template) -> None:
+def test_only_the_history_of_trials_expires(dev_trials: Template) -> None:
     rules = [{"Prefix": f"{name}/", "ExpirationInDays": 365, "Status": "Enabled"} for name in ("trials", "runs")]
-    dev_template.has_resource_properties("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": rules}})
+    dev_trials.has_resource_properties("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": rules}})
 
 
-def test_removal_destroy_empties_and_deletes_the_bucket(dev_template: Template) -> None:
-    dev_template.has_resource("AWS::S3::Bucket", {"DeletionPolicy": "Delete"})
-    dev_template.resource_count_is("Custom::S3AutoDeleteObjects", 1)
+def test_removal_destroy_empties_and_deletes_the_bucket(dev_trials: Template) -> None:
+    dev_trials.has_resource("AWS::S3::Bucket", {"DeletionPolicy": "Delete"})
+    dev_trials.resource_count_is("Custom::S3AutoDeleteObjects", 1)
 
 
-def test_removal_retain_keeps_the_bucket(prod_template: Template) -> None:
+def test_removal_retain_keeps_the_bucket(prod_trials: Template) -> None:
     kept = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
-    prod_template.has_resource("AWS::S3::Bucket", kept)
-    prod_template.resource_count_is("Custom::S3AutoDeleteObjects", 0)
+    prod_trials.has_resource("AWS::S3::Bucket", kept)
+    prod_trials.resource_count_is("Custom::S3AutoDeleteObjects", 0)
 
 
 def test_removal_retain_keeps_the_key_of_the_bucket(dev_deployment: Deployment) -> None:
     kept = dev_deployment.environment.model_copy(update={"removal": "retain"})
-    stack = EndpointStack(App(), "kept", deployment=replace(dev_deployment, environment=kept))
+    stack = TrialsStack(App(), environment=kept)
     Template.from_stack(stack).has_resource("AWS::KMS::Key", {"DeletionPolicy": "RetainExceptOnCreate"})
 
 
-def test_removal_retain_keeps_the_log_of_the_runner_alone(prod_template: Template) -> None:
-    groups = prod_template.find_resources("AWS::Logs::LogGroup")
-    kept = [name for name, group in groups.items() if group["DeletionPolicy"] == "Retain"]
-    (runner,) = prod_template.find_resources(
-        "AWS::Lambda::Function", {"Properties": {"Handler": "seatrial_cdk.smoke_benchmark.runtime.runner.handler"}}
-    ).values()
-    assert [{"Ref": name} for name in kept] == [runner["Properties"]["LoggingConfig"]["LogGroup"]]
-
-
-def test_the_environments_key_is_used_where_there_is_one(prod_template: Template) -> None:
-    prod_template.resource_count_is("AWS::KMS::Key", 0)
+def test_the_environments_key_is_used_where_there_is_one(prod_trials: Template) -> None:
+    prod_trials.resource_count_is("AWS::KMS::Key", 0)
 
 
 def test_mode_off_makes_no_trial_and_no_bucket(weights_template: Template) -> None:

@@ -1,0 +1,123 @@
+"""What the function of an environment's trials may do: with the endpoints of this environment, and nothing else.
+
+An endpoint, a component and a model belong to an environment by their tag (`llm_endpoint.ENVIRONMENT_TAG`); the first
+two by the beginning of their names too, which CloudFormation makes up for a model. That the actions below honour
+`aws:ResourceTag` is told by the Service Authorization Reference, "Amazon SageMaker": the resource types endpoint,
+inference-component and model have that key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import aws_iam as iam
+
+from seatrial_cdk.llm_endpoint import ENVIRONMENT_TAG
+from seatrial_cdk.trial_service.runtime.event import DETAIL_TYPE, SOURCE
+from seatrial_cdk.trial_service.runtime.store import LATEST, PASSED, RELEASED, RUNS, TRIALS
+from seatrial_cdk.unnamed_resources import allow_unnamed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aws_cdk import Stack
+
+    from seatrial.spec.environment import Network
+    from seatrial_cdk.trial_service.results import TrialResults
+
+FOLDERS = (TRIALS, LATEST, PASSED, RELEASED, RUNS)
+CLEARED = (LATEST, PASSED, RELEASED, RUNS)
+
+
+def statements(
+    stack: Stack, environment: str, results: TrialResults, network: Network, *, state_machine_name: str
+) -> Iterator[iam.PolicyStatement]:
+    """Return every right of the function but that to write its log."""
+    yield from _endpoints(stack, environment)
+    yield from _scaling(stack)
+    yield from _results(results)
+    yield from _workflow(stack, state_machine_name)
+    yield _allow(
+        ["cloudformation:DescribeStacks"],
+        [stack.format_arn(service="cloudformation", resource="stack", resource_name=f"seatrial-{environment}-*/*")],
+    )
+    yield _allow(
+        ["events:PutEvents"],
+        [stack.format_arn(service="events", resource="event-bus", resource_name="default")],
+        {"StringEquals": {"events:source": SOURCE, "events:detail-type": DETAIL_TYPE}},
+    )
+    yield allow_unnamed("application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData")
+    if network.subnet_ids:
+        yield from _network(stack, network)
+
+
+def _endpoints(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow loading the environment's endpoints, proving what is live there, and setting a component to one copy."""
+    ours = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
+    endpoints, components = (
+        stack.format_arn(service="sagemaker", resource=kind, resource_name=f"{environment}-*")
+        for kind in ("endpoint", "inference-component")
+    )
+    models = stack.format_arn(service="sagemaker", resource="model", resource_name="*")
+    loading = ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
+    yield _allow([*loading, "sagemaker:DescribeEndpoint"], [endpoints], ours)
+    scaling = ["sagemaker:DescribeInferenceComponent", "sagemaker:UpdateInferenceComponentRuntimeConfig"]
+    yield _allow([*loading, *scaling], [components], ours)
+    yield _allow(["sagemaker:DescribeModel"], [models], ours)
+
+
+def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
+    """Allow suspending and resuming the scaling of copies.
+
+    A target's ARN ends with an ID that nobody knows beforehand, so the conditions leave the targets of copies alone.
+    Registering a target of SageMaker asks for the right to scale by hand too (Application Auto Scaling user guide,
+    identity-based policy examples): `_endpoints` gives it for this environment's components only.
+    """
+    targets = f"arn:{stack.partition}:application-autoscaling:{stack.region}:{stack.account}:scalable-target/*"
+    copies = {
+        "application-autoscaling:service-namespace": "sagemaker",
+        "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
+    }
+    yield _allow(["application-autoscaling:RegisterScalableTarget"], [targets], {"StringEquals": copies})
+
+
+def _results(results: TrialResults) -> Iterator[iam.PolicyStatement]:
+    """Allow reading and writing results; listing too, without which a missing one would read as a forbidden one."""
+    bucket = results.bucket
+    yield _allow(["s3:GetObject", "s3:PutObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in FOLDERS])
+    yield _allow(["s3:DeleteObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in CLEARED])
+    yield _allow(["s3:ListBucket"], [bucket.bucket_arn])
+    yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], [results.key.key_arn])
+
+
+def _workflow(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:
+    """Allow starting and stopping executions of the environment's own workflow."""
+    machine, executions = (
+        f"arn:{stack.partition}:states:{stack.region}:{stack.account}:{what}"
+        for what in (f"stateMachine:{name}", f"execution:{name}:*")
+    )
+    yield _allow(["states:StartExecution"], [machine])
+    yield _allow(["states:StopExecution"], [executions])
+
+
+def _network(stack: Stack, network: Network) -> Iterator[iam.PolicyStatement]:
+    """Allow Lambda what it does with the function's role to join a network."""
+    prefix = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}"
+    interfaces = f"{prefix}:network-interface/*"
+    joined = [
+        *(f"{prefix}:subnet/{subnet}" for subnet in network.subnet_ids),
+        *(f"{prefix}:security-group/{group}" for group in network.security_group_ids),
+    ]
+    yield _allow(["ec2:CreateNetworkInterface"], [*joined, interfaces])
+    yield _allow(
+        ["ec2:AssignPrivateIpAddresses", "ec2:DeleteNetworkInterface", "ec2:UnassignPrivateIpAddresses"], [interfaces]
+    )
+    yield allow_unnamed(
+        "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs"
+    )
+
+
+def _allow(
+    actions: list[str], resources: list[str], conditions: dict[str, dict[str, str]] | None = None
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)

@@ -1,0 +1,79 @@
+"""The bucket that keeps what trials measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from seatrial_cdk.trial_service.runtime.store import RUNS, TRIALS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class TrialResults(Construct):
+    """An encrypted, private bucket of trial results; its layout is in `runtime.trial_store`.
+
+    Only the history of trials and of their runs expires. What later deployments are answered from (the latest and the
+    passing result of each plan) or compared with (what is released) stays.
+
+    Args:
+        kms_key_arn: Key to encrypt with; default: a key of its own that rotates every year.
+        removal: `destroy` empties and deletes the bucket with the stack; `retain` keeps it and its key, unless it is
+            their own creation that is rolled back.
+        expiry: How long the history is kept; default: one year.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        kms_key_arn: str | None,
+        removal: Literal["destroy", "retain"],
+        expiry: Duration | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.removal = removal
+        policy = RemovalPolicy.DESTROY if removal == "destroy" else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+        self.key: kms.IKey = (
+            kms.Key.from_key_arn(self, "Key", kms_key_arn)
+            if kms_key_arn
+            else kms.Key(self, "Key", description="Results of trials", enable_key_rotation=True, removal_policy=policy)
+        )
+        self.bucket = s3.Bucket(
+            self,
+            "Resource",
+            encryption=s3.BucketEncryption.KMS,
+            encryption_key=self.key,
+            bucket_key_enabled=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            removal_policy=policy,
+            auto_delete_objects=removal == "destroy",
+            lifecycle_rules=[
+                s3.LifecycleRule(prefix=f"{folder}/", expiration=expiry or Duration.days(365))
+                for folder in (TRIALS, RUNS)
+            ],
+        )
+
+    def grant_write(self, grantee: iam.IGrantable, folders: Iterable[str]) -> None:
+        """Allow writing folders."""
+        self._grant(grantee, ["s3:PutObject"], [self.bucket.arn_for_objects(f"{folder}/*") for folder in folders])
+        self.key.grant(grantee, "kms:Decrypt", "kms:GenerateDataKey")
+
+    @staticmethod
+    def _grant(grantee: iam.IGrantable, actions: list[str], resources: list[str]) -> None:
+        iam.Grant.add_to_principal(grantee=grantee, actions=actions, resource_arns=resources)
+
+
+def log_group_of(scope: Construct, *, keep: bool = False) -> logs.LogGroup:
+    """Define a log group whose events end after a month; it goes with its stack, unless it is to be kept."""
+    policy = RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY
+    return logs.LogGroup(scope, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=policy)

@@ -1,0 +1,151 @@
+"""The answer to CloudFormation: what a trial's document says of the deployment, and how it gets there.
+
+An answer is written down before it is given, so that the same request never gets two different ones.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+from seatrial.bench.result import TrialResult
+from seatrial.errors import BenchError
+from seatrial.printable import printable
+from seatrial.secrets import redacted
+from seatrial_cdk.trial_service.runtime.attributes import UNKNOWN, measured_attributes
+from seatrial_cdk.trial_service.runtime.custom_resource import Answer, not_made, physical_id
+from seatrial_cdk.trial_service.runtime.store import UnavailableError, run_key, trial_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent, Order, TrialProperties
+    from seatrial_cdk.trial_service.runtime.store import TrialStore
+
+MAX_REASON_CHARACTERS = 900  # consoles show 1 KB of a reason; the answer as a whole may have 4 KB
+PAUSES_S = (1.0, 2.0, 4.0, 8.0)
+TIMEOUT_S = 10.0
+
+
+class Respond(Protocol):
+    """Gives CloudFormation an answer."""
+
+    def __call__(self, url: str, body: bytes) -> None:
+        """Put the answer to a response URL.
+
+        Raises:
+            UnavailableError: It was not taken.
+        """
+
+
+def answer_of(order: Order, store: TrialStore) -> Answer:
+    """Return what a trial's document says of the deployment.
+
+    In mode `rollback` a deployment fails when its trial was not passed or not made; mode `report` only reports.
+    """
+    properties, key = order.properties, trial_key(order.properties, order.request_id)
+    text, uri = store.read(key), store.uri(key)
+    if text is None:
+        return not_made(properties, "it ended without a result", uri=UNKNOWN)
+    document = json.loads(text)
+    if "error" in document:
+        return not_made(properties, f"{document['error']}", uri=uri)
+    try:
+        result = TrialResult.from_json(text)
+    except BenchError as unreadable:
+        return not_made(properties, f"another release wrote its result: {unreadable}", uri=uri)
+    return _judged(properties, result, uri)
+
+
+def _judged(properties: TrialProperties, result: TrialResult, uri: str) -> Answer:
+    if properties.mode == "rollback" and not may_stay(result):
+        outcome = "failed" if result.verdict.status == "fail" else "was inconclusive"
+        why = f"The sea trial of {properties.endpoint_name} {outcome}: {result.verdict.because}"
+        return Answer(failed_because=f"{why} (result: {uri})")
+    return Answer(data=measured_attributes(result, uri))
+
+
+def may_stay(result: TrialResult) -> bool:
+    """Tell whether mode `rollback` lets this verdict stay: a pass, or one that proves nothing where that is allowed."""
+    status = result.verdict.status
+    return status == "pass" or (status == "inconclusive" and result.request.gate.on_inconclusive == "pass")
+
+
+def give_once(order: Order, answer: Answer, store: TrialStore, respond: Respond, *, bucket: str) -> None:
+    """Give a trial's answer, or the one that was written down already.
+
+    Raises:
+        UnavailableError: It can't be told whether one was given, or CloudFormation did not take it.
+    """
+    key = run_key(order.properties.endpoint_name, order.request_id, "answered")
+    text = json.dumps(asdict(answer))
+    if not store.create(key, text):
+        text = store.read(key) or text
+    give(order.event, Answer(**json.loads(text)), respond, bucket=bucket)
+
+
+def give(event: CustomResourceEvent, answer: Answer, respond: Respond, *, bucket: str) -> None:
+    """Give an answer.
+
+    Raises:
+        UnavailableError: CloudFormation did not take it.
+    """
+    body: dict[str, object] = {
+        "Status": "FAILED" if answer.failed_because else "SUCCESS",
+        "PhysicalResourceId": physical_id(event),
+        "StackId": event["StackId"],
+        "RequestId": event["RequestId"],
+        "LogicalResourceId": event["LogicalResourceId"],
+    }
+    if answer.failed_because:
+        body["Reason"] = shortened_reason(answer.failed_because)
+    if answer.data is not None:
+        body["Data"] = {**answer.data, "ResultsBucket": bucket}
+    respond(event["ResponseURL"], json.dumps(body).encode())
+
+
+def shortened_reason(reason: str) -> str:
+    """Return a reason that consoles show to its end: of a longer one the middle goes, not the result behind it."""
+    reason = printable(redacted(reason))
+    if len(reason) <= MAX_REASON_CHARACTERS:
+        return reason
+    why, _, where = reason.rpartition(" (")
+    return f"{why[: MAX_REASON_CHARACTERS - len(where) - 3]}… ({where}"
+
+
+def put_answer(url: str, body: bytes, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Put an answer to a presigned URL, again and again for a while when it is not taken.
+
+    Raises:
+        UnavailableError: It was not taken.
+    """
+    for pause_s in (*PAUSES_S, None):
+        try:
+            status = _put(url, body)
+        except (OSError, HTTPException) as failed:
+            why = f"{failed!r}"
+        else:
+            if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+                return
+            why = f"HTTP {status}"
+        if pause_s is None:
+            raise UnavailableError(f"answering CloudFormation: {why}")
+        sleep(pause_s)
+
+
+def _put(url: str, body: bytes) -> int:
+    """Put once; the URL's signature is of a request without a content type."""
+    parts = urlsplit(url)
+    connect = HTTPConnection if parts.scheme == "http" else HTTPSConnection  # http: the embedded AWS on the loopback
+    connection = connect(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+    try:
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        connection.request("PUT", target, body, {"Content-Type": "", "Content-Length": f"{len(body)}"})
+        return connection.getresponse().status
+    finally:
+        connection.close()

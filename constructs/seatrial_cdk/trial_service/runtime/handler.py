@@ -1,0 +1,87 @@
+"""The one function of an environment's trials: each of its tasks is told by the form of its event."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
+
+from seatrial_cdk.trial_service.runtime.answer import give
+from seatrial_cdk.trial_service.runtime.custom_resource import Answer, answered_at_once, read_order
+from seatrial_cdk.trial_service.runtime.load_share import ShareCall, work
+from seatrial_cdk.trial_service.runtime.log import log
+from seatrial_cdk.trial_service.runtime.steps import StepCall, Trial, abandon, answer, ownership_of, take_step
+from seatrial_cdk.trial_service.runtime.surroundings import aws_surroundings
+
+if TYPE_CHECKING:
+    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_cdk.trial_service.runtime.load_share import OrderRef, Share
+    from seatrial_cdk.trial_service.runtime.steps import Position
+    from seatrial_cdk.trial_service.runtime.surroundings import LambdaContext, Surroundings
+
+
+class Execution(TypedDict):
+    """An execution of the workflow that ended without an answer, as its event tells it."""
+
+    status: str
+    input: str
+    cause: str | None
+
+
+class ExecutionEvent(TypedDict):
+    """The event of AWS Step Functions on EventBridge."""
+
+    detail: Execution
+
+
+Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent"
+
+
+def handler(event: Event, context: LambdaContext) -> Position | Share | None:
+    """Do one task in this function's region."""
+    return dispatch(event, aws_surroundings(context))
+
+
+def dispatch(event: Event, around: Surroundings) -> Position | Share | None:
+    """Do the task of an event: a request of CloudFormation, a step, a share of the load, or a dead execution."""
+    if "Step" in event:
+        return take_step(cast("StepCall", event), around)
+    if "Share" in event:
+        return work(cast("ShareCall", event), around)
+    if "detail" in event:
+        bury(cast("ExecutionEvent", event)["detail"], around)
+    else:
+        receive(event, around)
+    return None
+
+
+def receive(event: CustomResourceEvent, around: Surroundings) -> None:
+    """Answer a request of CloudFormation, or start the workflow that does.
+
+    Raises:
+        UnavailableError: CloudFormation did not take the answer; Lambda then calls again.
+    """
+    log(f"{event['RequestType']} of {event['ResourceProperties'].get('EndpointName', 'unknown')}")
+    try:
+        given = answered_at_once(event, around)
+    except Exception as error:  # noqa: BLE001 (the Lambda's boundary: CloudFormation must learn of any failure)
+        log(f"{error!r}")
+        words = f"{error}" if f"{error}" and not isinstance(error, KeyError) else repr(error)
+        given = Answer(failed_because=f"The sea trial's request failed: {words}")
+    if given is not None:
+        give(event, given, around.respond, bucket=around.bucket)
+
+
+def bury(execution: Execution, around: Surroundings) -> None:
+    """End a trial whose execution failed, was stopped or ran out of time: restore scaling, say why, answer.
+
+    Raises:
+        UnavailableError: CloudFormation did not take the answer; EventBridge and Lambda then call again.
+    """
+    ref: OrderRef = json.loads(execution["input"])
+    order = read_order(around.store, ref["EndpointName"], ref["RequestId"])
+    if order is None:
+        return
+    trial = Trial(order, around, ownership_of(ref, around))
+    why = execution.get("cause") or "no reason is told"
+    abandon(trial, f"its workflow ended as {execution['status']}: {why}")
+    answer(trial, whatever_happens=True)

@@ -1,0 +1,184 @@
+"""One share of a level: a whole level loaded by one function, or the part of one of several functions.
+
+Whatever becomes of it is a document: the step that merges the shares must learn of any failure. A function that dies
+leaves none.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypedDict
+
+from seatrial.bench import course, share
+from seatrial.bench.document import write_document
+from seatrial.bench.search.forecast import forecast
+from seatrial.bench.tools import Tools
+from seatrial.bench.trial import DECODE_S_PER_TOKEN
+from seatrial_cdk.trial_service.runtime.custom_resource import read_order
+from seatrial_cdk.trial_service.runtime.ownership import Ownership
+from seatrial_cdk.trial_service.runtime.rounds import CutLevel, Round, error_document
+from seatrial_cdk.trial_service.runtime.store import UnavailableError, run_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial.bench.course import LoadedLevel, NextLevel
+    from seatrial.bench.progress import TrialProgress
+    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.share import ShareOrder
+    from seatrial.bench.tally import LevelTally
+    from seatrial_cdk.trial_service.runtime.custom_resource import Order
+    from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
+
+PAUSE_MARGIN_S = 15.0  # of the function's time, for the tally and for the last requests of a level to end
+
+
+class OrderRef(TypedDict):
+    """Which trial: the whole of it lies in the bucket, so that no history of an execution holds it."""
+
+    EndpointName: str
+    RequestId: str
+
+
+class Share(TypedDict):
+    """Which share one worker loads."""
+
+    Round: int
+    Worker: int
+
+
+class ShareCall(TypedDict):
+    """One call of the function as a worker."""
+
+    Order: OrderRef
+    Share: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What one function is to load.
+
+    Attributes:
+        request: The trial.
+        progress: Where it stands.
+        level: The level.
+        share: This function's share of it.
+        now_s: The time, in seconds since the epoch.
+        left_s: How long the function may load.
+        should_stop: Says why the trial is to stop; asked now and then.
+    """
+
+    request: TrialRequest
+    progress: TrialProgress
+    level: NextLevel
+    share: ShareOrder
+    now_s: float
+    left_s: float
+    should_stop: Callable[[], str]
+
+
+class LoadShare(Protocol):
+    """Loads a share."""
+
+    def __call__(self, load: Load) -> LevelTally | CutLevel:
+        """Wait for the common start where there are others, load, and sum up."""
+
+
+def load_share(load: Load) -> LevelTally | CutLevel:
+    """Load a share by `seatrial.bench`: a whole level ends when enough is known, a part sends all its requests."""
+    if load.share.workers > 1:
+        return share.load_share(load.request, load.progress, load.share, should_stop=load.should_stop)
+    return _load_alone(load, Tools())
+
+
+def _load_alone(load: Load, tools: Tools) -> LevelTally | CutLevel:
+    request, progress = load.request, load.progress
+    until_s = min(load.share.deadline_epoch_s - load.now_s, load.left_s * _loading_share(load))
+    loaded = course.load_level(
+        request,
+        progress,
+        load.level,
+        deadline_s=tools.clock() + until_s,
+        should_stop=load.should_stop,
+        tools=tools,
+    )
+    if not loaded.stopped_because:
+        return course.tallied(request, load.level, loaded)
+    return cut_level(load, loaded)
+
+
+def cut_level(load: Load, loaded: LoadedLevel) -> CutLevel:
+    """Sum up what was seen of a level that was cut: the trial was stopped, its time or the function's was over."""
+    because = loaded.stopped_because
+    trial_left_s = load.share.deadline_epoch_s - load.now_s
+    if not loaded.crew.stopped_because and not loaded.crew.lost_because and trial_left_s > load.left_s:
+        over = f"{len(loaded.crew.over)} of {loaded.sent} requests were over"
+        where = f"concurrency {load.level.concurrency} per copy"
+        because = f"a function's {load.left_s:.0f} s are too short for {where} ({over})"
+    seen = None
+    if not loaded.crew.stopped_because:
+        seen = course.cut_level(load.request, load.progress, load.level, loaded, because)
+    return CutLevel(sent=loaded.sent, because=because, seen=seen)
+
+
+def _loading_share(load: Load) -> float:
+    """Return the share of the function's time that may go to loading; what arrives is decoded in the rest."""
+    tok_s = forecast(load.request, load.progress.levels).tok_s
+    return 1 / (1 + DECODE_S_PER_TOKEN * (0.0 if tok_s is None else tok_s(load.level.concurrency)))
+
+
+def work(call: ShareCall, around: Surroundings) -> Share:
+    """Load one share and write its tally, or why there is none; a share that was loaded already is not loaded again.
+
+    Where the endpoint's documents were removed, it writes nothing more.
+    """
+    part, ref = call["Share"], call["Order"]
+    order = read_order(around.store, ref["EndpointName"], ref["RequestId"])
+    this = Round(
+        store=around.store, endpoint_name=ref["EndpointName"], request_id=ref["RequestId"], number=part["Round"]
+    )
+    key = this.tally_key(part["Worker"])
+    if order is None or around.store.read(key) is not None:
+        return part
+    ownership = Ownership(
+        store=around.store, endpoint_name=ref["EndpointName"], request_id=ref["RequestId"], now_s=around.now_s
+    )
+    text = _loaded(order, this, part, ownership, around)
+    ownership.check()
+    if not ownership.forgotten:
+        around.store.write(key, text)
+    return part
+
+
+def _loaded(order: Order, this: Round, part: Share, ownership: Ownership, around: Surroundings) -> str:
+    late = False
+    try:
+        if why := ownership.check():
+            return error_document(RuntimeError(why), late=False)
+        asked, progress = this.share(part["Worker"]), this.progress()
+        late = asked.workers > 1 and around.now_s() > asked.start_at_epoch_s
+        load = Load(
+            request=order.trial_request(around.region),
+            progress=progress,
+            level=this.level(),
+            share=asked,
+            now_s=around.now_s(),
+            left_s=around.ends_s - around.now_s() - PAUSE_MARGIN_S,
+            should_stop=lambda: ownership.stopped_because,
+        )
+        with around.beside(ownership.why_stop):
+            return write_document(around.load(load))
+    except Exception as error:  # noqa: BLE001 (the Lambda's boundary: the step that merges must learn of any failure)
+        return error_document(error, late=late or isinstance(error, share.LateStartError))
+
+
+def tell_level(this: Round, level: NextLevel, *, requests: int, now_s: float) -> None:
+    """Write which level is loaded at the moment, for whoever watches; one that can't be written is missed by nobody."""
+    text = json.dumps(
+        {"concurrency": level.concurrency, "because": level.because, "requests": requests, "began_at_s": now_s}
+    )
+    try:
+        this.store.write(run_key(this.endpoint_name, this.request_id, "level"), text)
+    except UnavailableError:
+        return

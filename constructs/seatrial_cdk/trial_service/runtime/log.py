@@ -1,0 +1,13 @@
+"""The function's log: standard output, credentials masked."""
+
+from __future__ import annotations
+
+import sys
+
+from seatrial.printable import printable
+from seatrial.secrets import redacted
+
+
+def log(*lines: str) -> None:
+    """Write lines into the function's log group."""
+    sys.stdout.write("".join(f"{printable(redacted(line))}\n" for line in lines))

@@ -1,0 +1,104 @@
+"""What a trial's end leaves behind: its document, its short report, what is deployed since, metrics and an event."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.bench.result import TrialResult
+from seatrial.errors import BenchError
+from seatrial.secrets import redacted
+from seatrial_cdk.trial_service.runtime.event import announce, error_detail, result_detail
+from seatrial_cdk.trial_service.runtime.metrics import metrics_line
+from seatrial_cdk.trial_service.runtime.report import evidence, short_report
+from seatrial_cdk.trial_service.runtime.store import (
+    UnavailableError,
+    configuration_key,
+    latest_key,
+    passed_key,
+    released_key,
+    report_key,
+    trial_key,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_cdk.trial_service.runtime.custom_resource import TrialProperties
+    from seatrial_cdk.trial_service.runtime.event import Bus
+    from seatrial_cdk.trial_service.runtime.store import TrialStore
+
+
+def keep_result(
+    store: TrialStore, properties: TrialProperties, request_id: str, result: TrialResult, *, bus: Bus, now_s: float
+) -> list[str]:
+    """Keep what was measured and announce it, credentials masked; return the log's lines.
+
+    The trial's own document, which lets the deployment go on, is written after all that later deployments read.
+    """
+    key = trial_key(properties, request_id)
+    document, report = redacted(result.to_json()), redacted(short_report(result, store.uri(key)))
+    for kept in (*_keys_of_the_deployed(properties, result), key):
+        store.write(report_key(kept), report)
+        store.write(kept, document)
+    detail = result_detail(
+        result,
+        endpoint_name=properties.endpoint_name,
+        result_uri=store.uri(key),
+        report_uri=store.uri(report_key(key)),
+    )
+    lines = [*evidence(result), metrics_line(result, now_s=now_s), announce(bus, detail)]
+    return [line for line in lines if line]
+
+
+def keep_error(
+    store: TrialStore, properties: TrialProperties, request_id: str, message: str, *, bus: Bus | None
+) -> str:
+    """Keep why there is no result, and announce it where there is a bus; return the log's line, empty without one."""
+    key, message = trial_key(properties, request_id), redacted(message)
+    store.write(key, json.dumps({"error": message}))
+    if bus is None:
+        return ""
+    detail = error_detail(
+        message,
+        request=properties.request,
+        endpoint_name=properties.endpoint_name,
+        plan_digest=properties.plan_digest,
+        result_uri=store.uri(key),
+    )
+    return announce(bus, detail)
+
+
+def _keys_of_the_deployed(properties: TrialProperties, result: TrialResult) -> Iterator[str]:
+    yield latest_key(properties)
+    if result.verdict.status == "pass":
+        yield passed_key(properties)
+        yield released_key(properties.endpoint_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A released result and the URI under which it stays; None and empty when there is none."""
+
+    result: TrialResult | None
+    uri: str
+
+
+def baseline_of(store: TrialStore, endpoint_name: str) -> Baseline:
+    """Return what is released; what can't be read, or is of another version's schema, is no baseline."""
+    try:
+        text = store.read(released_key(endpoint_name))
+        result = None if text is None else TrialResult.from_json(text)
+    except (BenchError, UnavailableError):
+        return Baseline(None, "")
+    return Baseline(result, "" if result is None else _uri(store, endpoint_name, result))
+
+
+def _uri(store: TrialStore, endpoint_name: str, result: TrialResult) -> str:
+    """Return where the passing result of that configuration lies: what is released changes, this stays."""
+    expected = result.request.expected
+    if expected is None:
+        return store.uri(released_key(endpoint_name))
+    names = (endpoint_name, result.request.plan_digest, expected.endpoint_config_name, expected.model_name)
+    return store.uri(configuration_key(*names))

@@ -1,0 +1,131 @@
+"""What people read of a trial: the short report beside its result in Markdown, and the lines of the function's log.
+
+The function has neither Jinja nor a plotting library; `seatrial report URI` makes the whole report of the same result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.units import exported, tenths, whole_or_tenths
+from seatrial_cdk.trial_service.runtime.attributes import headline, trial_usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.measure.distribution import Distribution
+
+MISSING = "-"
+
+
+def short_report(result: TrialResult, uri: str) -> str:
+    """Write the short report of a result that lies at a URI."""
+    return "\n".join(_lines(result, uri)) + "\n"
+
+
+def _lines(result: TrialResult, uri: str) -> Iterator[str]:
+    request = result.request
+    yield f"# Sea trial of {request.endpoint} in {request.environment}: {result.verdict.status}"
+    yield ""
+    yield f"{result.verdict.because}."
+    if result.engine_note:
+        yield ""
+        yield f"**Measured on {result.engine_note}.**"
+    yield ""
+    yield from (f"- {check.sentence}" for check in result.verdict.checks)
+    yield from _levels(result)
+    target = exported(result.target_concurrency_per_copy)
+    yield f"Scale at {target} requests in flight per copy: {result.target_because}."
+    yield ""
+    yield from (f"- knee by `{knee.detector}`: {_load(knee.concurrency)}: {knee.because}" for knee in result.knees)
+    yield from _facts(result)
+    yield f"The short report of <{uri}>, plan {request.plan_digest}, begun at {result.started_at}."
+    yield f"The whole one: `seatrial report {uri}`."
+
+
+def _levels(result: TrialResult) -> Iterator[str]:
+    yield ""
+    yield "| concurrency per copy | requests | failed | tok/s | TTFT p95 ms | TPOT p95 ms | end to end p95 ms | SLO |"
+    yield "|---:|---:|---:|---:|---:|---:|---:|---|"
+    knee = headline(result).knee
+    yield from (_row(level, at_knee=level.concurrency == knee) for level in result.levels)
+    yield ""
+
+
+def _row(level: LevelResult, *, at_knee: bool) -> str:
+    cells = (
+        f"{level.concurrency}{' (knee)' if at_knee else ''}",
+        f"{level.requests}",
+        f"{level.requests - level.succeeded}",
+        MISSING if level.output_tok_s is None else tenths(level.output_tok_s),
+        _p95(level.ttft_ms),
+        _p95(level.tpot_ms),
+        _p95(level.e2e_latency_ms),
+        "void" if level.void_because else "met" if level.meets_slo else "not met",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _facts(result: TrialResult) -> Iterator[str]:
+    yield ""
+    yield from (f"- not measured: {seen.place}: {seen.sentence}" for seen in result.unmeasured if seen.errors)
+    yield f"- stopped: {result.stopped_because}"
+    yield f"- live: {result.live.because}"
+    yield f"- {cost_sentence(result)}"
+    if result.usd_per_million_output_tokens is not None:
+        yield f"- USD per million output tokens: {result.usd_per_million_output_tokens:.4g}"
+    if result.blended_usd_per_million_tokens is not None:
+        yield f"- USD per million tokens, input and output blended 3:1: {result.blended_usd_per_million_tokens:.4g}"
+    if result.comparison is not None:
+        yield f"- compared with the last release: {result.comparison.status}: {result.comparison.because}"
+    yield ""
+
+
+def _load(value: float | None) -> str:
+    return MISSING if value is None else whole_or_tenths(value)
+
+
+def _p95(measured: Distribution | None) -> str:
+    return MISSING if measured is None else tenths(measured.p95)
+
+
+def evidence(result: TrialResult) -> Iterator[str]:
+    """Write the verdict, each objective, each level, the comparison and the cost, one line each."""
+    yield f"verdict {result.verdict.status}: {result.verdict.because}"
+    yield from (f"objective: {check.sentence}" for check in result.verdict.checks)
+    yield from (level_sentence(level) for level in result.levels)
+    yield from (f"not measured: {seen.place}: {seen.sentence}" for seen in result.unmeasured if seen.errors)
+    if result.comparison is not None:
+        yield f"compared with the last release: {result.comparison.status}: {result.comparison.because}"
+    yield cost_sentence(result)
+    yield f"stopped: {result.stopped_because}; live: {result.live.because}"
+
+
+def cost_sentence(result: TrialResult) -> str:
+    """Say what the trial's copies cost while it ran."""
+    usd, request = trial_usd(result), result.request
+    if result.engine_note:
+        return (
+            f"cost of the trial: not measured: local engine ({request.copy_count} copies for {result.duration_s:.0f} s)"
+        )
+    if usd is None:
+        return f"cost of the trial: unknown ({request.copy_count} copies for {result.duration_s:.0f} s)"
+    return (
+        f"cost of the trial: {usd:.4f} USD ({request.copy_count} copies x {request.usd_per_hour_per_copy:g} USD/h "
+        f"x {result.duration_s:.0f} s)"
+    )
+
+
+def level_sentence(level: LevelResult) -> str:
+    """Say what was measured at a level."""
+    speed = "unknown" if level.output_tok_s is None else tenths(level.output_tok_s)
+    void = f"; void: {level.void_because}" if level.void_because else ""
+    return (
+        f"level {level.concurrency} per copy: {level.succeeded} of {level.requests} requests succeeded, "
+        f"{speed} tok/s, TTFT p95 {_p95_ms(level.ttft_ms)}, TPOT p95 {_p95_ms(level.tpot_ms)}{void}"
+    )
+
+
+def _p95_ms(measured: Distribution | None) -> str:
+    return "unknown" if measured is None else f"{tenths(measured.p95)} ms"

@@ -1,0 +1,168 @@
+"""What the steps and the load of one level tell each other: a round's documents.
+
+runs/{endpoint}/{request id}/{round}/progress.json     the trial before this round's level
+runs/{endpoint}/{request id}/{round}/level.json        which level it loads
+runs/{endpoint}/{request id}/{round}/share-{w}.json    what one worker is to load
+runs/{endpoint}/{request id}/{round}/tally-{w}.json    what it measured, what was seen of a level that was cut, or why
+                                                       there is nothing
+
+A step reads one round and writes what comes after: repeated, it writes the same again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from seatrial.bench.course import NextLevel
+from seatrial.bench.document import read_document, write_document
+from seatrial.bench.progress import TrialProgress
+from seatrial.bench.share import ShareOrder
+from seatrial.bench.tally import LevelTally, merge
+from seatrial.bench.unmeasured import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
+from seatrial_cdk.trial_service.runtime.store import run_key
+
+if TYPE_CHECKING:
+    from seatrial_cdk.trial_service.runtime.store import TrialStore
+
+
+class MissingDocumentError(Exception):
+    """A document that an earlier step must have written isn't there; the message says which."""
+
+
+class ShareLostError(Exception):
+    """Workers have not loaded their shares; the message says which and why."""
+
+
+class LateStartError(ShareLostError):
+    """Workers were not ready at the common start: all that is wrong is that they had too little time."""
+
+
+class ShareDiedError(ShareLostError):
+    """Functions ended without a word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutLevel:
+    """What was seen of a level that one function loaded, and that was cut.
+
+    Attributes:
+        sent: Requests that the level had numbers for: nobody sends them again to a cache that knows them.
+        because: Why it was cut, and the trial ends.
+        seen: What was seen of it; None when the trial was stopped.
+    """
+
+    sent: int
+    because: str
+    seen: Unmeasured | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One level of a trial, from its choice to its result.
+
+    Attributes:
+        store: Where documents lie.
+        endpoint_name: The endpoint.
+        request_id: The request that the trial serves.
+        number: The round's number, from 0.
+    """
+
+    store: TrialStore
+    endpoint_name: str
+    request_id: str
+    number: int
+
+    @property
+    def next(self) -> Self:
+        """The round after this one."""
+        return replace(self, number=self.number + 1)
+
+    def progress(self) -> TrialProgress:
+        """Return where the trial stood before this round's level.
+
+        Raises:
+            MissingDocumentError: No step wrote it.
+            BenchError: SEA501 when it can't be read.
+        """
+        return TrialProgress.from_json(self.read(self._key("progress")))
+
+    def has_progress(self) -> bool:
+        """Tell whether a step wrote where the trial stood before this round's level."""
+        return self.store.read(self._key("progress")) is not None
+
+    def write_progress(self, progress: TrialProgress) -> None:
+        """Write where the trial stands before this round's level."""
+        self.store.write(self._key("progress"), progress.to_json())
+
+    def level(self) -> NextLevel:
+        """Return which level this round loads.
+
+        Raises:
+            MissingDocumentError: No step wrote it.
+            BenchError: SEA501 when it can't be read.
+        """
+        return read_document(NextLevel, self.read(self._key("level")), where="level")
+
+    def write_level(self, level: NextLevel) -> None:
+        """Write which level this round loads."""
+        self.store.write(self._key("level"), write_document(level))
+
+    def share(self, worker: int) -> ShareOrder:
+        """Return what a worker is to load.
+
+        Raises:
+            MissingDocumentError: No step wrote it.
+            BenchError: SEA501 when it can't be read.
+        """
+        return read_document(ShareOrder, self.read(self._key(f"share-{worker}")), where="share")
+
+    def write_share(self, share: ShareOrder) -> None:
+        """Write what a worker is to load."""
+        self.store.write(self._key(f"share-{share.worker}"), write_document(share))
+
+    def tally_key(self, worker: int) -> str:
+        """Return the key of what a worker measured."""
+        return self._key(f"tally-{worker}")
+
+    def read(self, key: str) -> str:
+        """Return a document that an earlier step must have written.
+
+        Raises:
+            MissingDocumentError: It is not there.
+        """
+        text = self.store.read(key)
+        if text is None:
+            raise MissingDocumentError(f"{self.store.uri(key)} is missing")
+        return text
+
+    def _key(self, name: str) -> str:
+        return run_key(self.endpoint_name, self.request_id, f"{self.number}/{name}")
+
+
+def merged_tally(this: Round, workers: int) -> LevelTally | CutLevel:
+    """Return the level that a round's workers loaded together, or what one worker saw of a level that was cut.
+
+    Raises:
+        ShareDiedError: A worker ended without a word.
+        LateStartError: Every worker that did not load its share came too late for the common start.
+        ShareLostError: Not every worker loaded its share.
+        BenchError: SEA501 when a tally can't be read.
+    """
+    texts = {worker: this.store.read(this.tally_key(worker)) for worker in range(workers)}
+    if silent := [f"{worker}" for worker, text in texts.items() if text is None]:
+        raise ShareDiedError(f"worker {', '.join(silent)} of {workers} ended without a word")
+    told = {worker: json.loads(text or "") for worker, text in texts.items()}
+    if lost := {worker: each for worker, each in told.items() if "error" in each}:
+        why = "; ".join(f"worker {worker}: {each['error']}" for worker, each in lost.items())
+        kind = LateStartError if all(each["late"] for each in lost.values()) else ShareLostError
+        raise kind(f"{len(lost)} of {workers} workers could not load their share: {why}")
+    if "because" in told[0]:
+        return read_document(CutLevel, texts[0] or "", where="level that was cut")
+    return merge([LevelTally.from_json(text or "") for text in texts.values()])
+
+
+def error_document(error: Exception, *, late: bool) -> str:
+    """Return the document of a share that could not be loaded; `late` when its worker missed the common start."""
+    return json.dumps({"error": str(error) or repr(error), "late": late})

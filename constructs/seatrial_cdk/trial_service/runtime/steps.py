@@ -1,0 +1,456 @@
+"""The steps of a trial, all but the load: one call of the function is one step.
+
+The state machine (`trial_service.workflow`) says which; what a step leaves for the next lies in the results bucket.
+Each step may be repeated: it reads what the one before wrote, and writes the same again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict
+
+from seatrial.bench.course import Stop
+from seatrial.bench.share import BARRIER_S, plan_shares
+from seatrial.bench.tools import Tools
+from seatrial.errors import BenchError
+from seatrial_cdk.trial_service.runtime.answer import answer_of, give_once
+from seatrial_cdk.trial_service.runtime.custom_resource import read_order
+from seatrial_cdk.trial_service.runtime.load_share import OrderRef, Share, tell_level
+from seatrial_cdk.trial_service.runtime.log import log
+from seatrial_cdk.trial_service.runtime.outcome import baseline_of, keep_error, keep_result
+from seatrial_cdk.trial_service.runtime.ownership import STOPPED, Ownership
+from seatrial_cdk.trial_service.runtime.rounds import (
+    CutLevel,
+    LateStartError,
+    Round,
+    ShareDiedError,
+    ShareLostError,
+    merged_tally,
+)
+from seatrial_cdk.trial_service.runtime.scaling import rest, resume
+from seatrial_cdk.trial_service.runtime.share_count import workers_at
+from seatrial_cdk.trial_service.runtime.store import UnavailableError, run_key, trial_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.bench.progress import TrialProgress
+    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.share import ShareOrder
+    from seatrial_cdk.trial_service.runtime.custom_resource import Order, TrialProperties
+    from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
+
+START_S = 60.0  # an order that is carried out within this has the whole budget
+OVERDUE_MARGIN_S = 240.0  # proof, what passes between steps, and a function that died
+LONGEST_BARRIER_S = 4 * BARRIER_S
+LONGEST_LOAD_S = 840.0  # a function may run for 15 minutes; the last one is for the tally
+FORMER_WAIT_S = 60.0  # for the trial of the request before to end
+FORMER_LOOK_S = 5
+MOST_RELOADS = 2
+
+Following: TypeAlias = Literal["wait", "choose", "load", "conclude", "answer"]
+
+
+class AsleepError(Exception):
+    """No copy serves yet: the workflow waits, and begins again."""
+
+
+class OverdueError(Exception):
+    """The trial has taken longer than its budget and margin."""
+
+
+class Failure(TypedDict):
+    """What AWS Step Functions says of a state that failed; a function's `Cause` is its error as JSON."""
+
+    Error: str
+    Cause: NotRequired[str]
+
+
+class Loaded(TypedDict):
+    """How one share of the load ended."""
+
+    Failure: NotRequired[Failure]
+
+
+class Position(TypedDict):
+    """Where the trial is, and what comes next: a step's answer, and what the next step is told.
+
+    Attributes:
+        Next: The state machine's next state.
+        Round: The round's number.
+        Because: Why this is next, for whoever reads the execution's history.
+        Seconds: How long to wait.
+        Woken: After a wait: the component was asleep.
+        Shares: Before a load, one for each worker.
+        Loaded: After a load, one for each worker.
+        BarrierSeconds: How long the workers have until they begin together; absent it is the usual time.
+        Reloads: How often the level was loaded again because functions died.
+        Failure: Before `abandon`: what failed.
+    """
+
+    Next: Following
+    Round: int
+    Because: str
+    Seconds: NotRequired[int]
+    Woken: NotRequired[bool]
+    Shares: NotRequired[list[Share]]
+    Loaded: NotRequired[list[Loaded]]
+    BarrierSeconds: NotRequired[float]
+    Reloads: NotRequired[int]
+    Failure: NotRequired[Failure]
+
+
+class StepCall(TypedDict):
+    """One call of a step: which, the trial, and where it is."""
+
+    Step: Literal["begin", "choose", "absorb", "conclude", "abandon", "answer"]
+    Order: OrderRef
+    Position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One trial as a step works on it."""
+
+    order: Order
+    around: Surroundings
+    ownership: Ownership
+
+    @property
+    def properties(self) -> TrialProperties:
+        """The custom resource's properties."""
+        return self.order.properties
+
+    @property
+    def request(self) -> TrialRequest:
+        """The trial's request."""
+        return self.order.trial_request(self.around.region)
+
+    @property
+    def late_s(self) -> float:
+        """Seconds since the trial was ordered."""
+        return max(0.0, self.around.now_s() - self.order.started_at_s)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the trial's document is there."""
+        return self.around.store.read(trial_key(self.properties, self.order.request_id)) is not None
+
+    def timed(self, progress: TrialProgress) -> TrialProgress:
+        """Return the progress with the time since the order: what passes between functions is waited for too."""
+        return replace(progress, elapsed_s=max(progress.elapsed_s, self.late_s))
+
+    def round(self, number: int) -> Round:
+        """Return a round."""
+        return Round(
+            store=self.around.store,
+            endpoint_name=self.properties.endpoint_name,
+            request_id=self.order.request_id,
+            number=number,
+        )
+
+    def keep_progress(self, this: Round, progress: TrialProgress) -> None:
+        """Write where the trial stands, for the next step and for whoever watches."""
+        this.write_progress(progress)
+        key = run_key(self.properties.endpoint_name, self.order.request_id, "progress")
+        self.around.store.write(key, progress.to_json())
+
+
+def take_step(call: StepCall, around: Surroundings) -> Position:
+    """Do one step; what it raises is tried again where AWS was unavailable, and leads to `abandon` else."""
+    ref, at = call["Order"], call["Position"]
+    order = read_order(around.store, ref["EndpointName"], ref["RequestId"])
+    if order is None:
+        return position("answer", 0, "the endpoint's documents were removed")
+    trial = Trial(order, around, ownership_of(ref, around))
+    reached = _taken(call["Step"], trial, at)
+    log(f"{call['Step']}: next is {reached['Next']}: {reached['Because']}")
+    return reached
+
+
+def ownership_of(ref: OrderRef, around: Surroundings) -> Ownership:
+    """Return whether a trial's request still owns its endpoint."""
+    return Ownership(
+        store=around.store, endpoint_name=ref["EndpointName"], request_id=ref["RequestId"], now_s=around.now_s
+    )
+
+
+def _taken(step: str, trial: Trial, at: Position) -> Position:
+    match step:
+        case "begin":
+            return begin(trial, at)
+        case "choose":
+            return choose(trial, at)
+        case "absorb":
+            return absorb(trial, at)
+        case "conclude":
+            return conclude(trial, at)
+        case "abandon":
+            return abandon(trial, words_of(at["Failure"]))
+    return answer(trial)
+
+
+def position(following: Following, number: int, because: str) -> Position:
+    """Return where the trial is when nothing is to be loaded."""
+    return {"Next": following, "Round": number, "Because": because}
+
+
+def begin(trial: Trial, at: Position) -> Position:
+    """Let scaling rest, prove what is live and warm up; where a component is asleep, wake it and come again."""
+    if trial.ownership.check() or trial.is_made:
+        return _stopped(trial) if trial.ownership.stopped_because else position("answer", 0, "it was made already")
+    if _former_runs(trial):
+        waiting = position("wait", 0, "the trial of the request before is still ending")
+        return {**waiting, "Seconds": FORMER_LOOK_S}
+    rest(trial.around.scaling, trial.around.store, trial.properties, trial.ownership)
+    try:
+        progress = _begun(trial, waited_s=trial.late_s if at.get("Woken") else 0.0)
+    except AsleepError as asleep:
+        return {**position("wait", 0, "no copy serves yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
+    if trial.ownership.check():
+        return _stopped(trial)
+    trial.keep_progress(trial.round(0), progress)
+    return position("choose", 0, progress.live.because)
+
+
+def _begun(trial: Trial, *, waited_s: float) -> TrialProgress:
+    if trial.round(0).has_progress():
+        return trial.round(0).progress()
+
+    def wait(seconds: float) -> None:
+        raise AsleepError(f"{seconds}")
+
+    with trial.around.beside(trial.ownership.why_stop):
+        return trial.around.course.begin(
+            shortened(trial.request, trial.late_s),
+            Tools(may_scale=True, sleep=wait),
+            should_stop=lambda: trial.ownership.stopped_because,
+            waited_s=waited_s,
+        )
+
+
+def _former_runs(trial: Trial) -> bool:
+    """Tell whether the trial that this one's request stopped still loads: two loads would spoil each other."""
+    owner = trial.ownership.owner
+    if owner is None or not owner.former or trial.around.store.read(owner.former) is not None:
+        return False
+    if trial.late_s < FORMER_WAIT_S:
+        return True
+    trial.around.workflow.stop(owner.former_request, STOPPED)
+    return False
+
+
+def choose(trial: Trial, at: Position) -> Position:
+    """Choose the next level and write each worker's share of it; or find that there is none.
+
+    Raises:
+        OverdueError: The trial has taken longer than its budget and margin.
+    """
+    if trial.ownership.check():
+        return _stopped(trial)
+    if trial.late_s > trial.properties.budget_s + OVERDUE_MARGIN_S:
+        raise OverdueError(f"no end after {trial.late_s:.0f} s, the budget was {trial.properties.budget_s:.0f} s")
+    number, request = at["Round"], trial.request
+    this = trial.round(number)
+    progress = trial.timed(this.progress())
+    step = trial.around.course.next_step(request, progress)
+    if isinstance(step, Stop):
+        trial.keep_progress(this.next, replace(progress, stopped_because=step.because))
+        return position("conclude", number + 1, step.because)
+    workers = workers_at(request, step.concurrency, sockets_per_function=trial.around.sockets_per_function)
+    now_s, barrier_s = trial.around.now_s(), at.get("BarrierSeconds", BARRIER_S) if workers > 1 else 0.0
+    shares = plan_shares(request, progress, step.concurrency, workers, now_s, barrier_s=barrier_s)
+    this.write_level(step)
+    for share in shares:
+        this.write_share(_bounded(share, now_s))
+    tell_level(this, step, requests=sum(share.requests for share in shares), now_s=now_s)
+    loads: list[Share] = [{"Round": number, "Worker": share.worker} for share in shares]
+    told: Position = {**position("load", number, step.because), "Shares": loads, "BarrierSeconds": barrier_s}
+    if "Reloads" in at:
+        told["Reloads"] = at["Reloads"]
+    return told
+
+
+def _bounded(share: ShareOrder, now_s: float) -> ShareOrder:
+    """Return a part of a level that ends before its function does; a whole level sees to that itself."""
+    if share.workers == 1:
+        return share
+    return replace(share, deadline_epoch_s=min(share.deadline_epoch_s, now_s + LONGEST_LOAD_S))
+
+
+def absorb(trial: Trial, at: Position) -> Position:
+    """Merge what the workers measured, and take the level into the trial.
+
+    A level that some workers were too late for is loaded again, and they get twice the time to start; one whose
+    functions died is loaded again twice. One that was cut is not reported: the trial ends with the levels before it.
+
+    Raises:
+        ShareLostError: A worker has not loaded its share; the others' load was then less than the level's.
+    """
+    if trial.ownership.check():
+        return _stopped(trial)
+    number, workers = at["Round"], len(at["Shares"])
+    this = trial.round(number)
+    if this.next.has_progress():
+        return position("choose", number + 1, "the level was taken in already")
+    shares = [this.share(worker) for worker in range(workers)]
+    progress = trial.timed(this.progress())
+    sent = progress.sent + sum(share.requests for share in shares)
+    try:
+        tally = merged_tally(this, workers)
+    except ShareLostError as lost:
+        return _lost(trial, at, replace(progress, sent=sent), shares, lost)
+    if isinstance(tally, CutLevel):
+        return _cut(trial, this, progress, tally)
+    taken = trial.around.course.absorb(trial.request, progress, this.level(), tally)
+    taken = _dated(taken, shares[0].start_at_epoch_s, trial)
+    trial.keep_progress(this.next, taken)
+    return position("choose", number + 1, f"{tally.counts.requests} requests of {workers} workers are merged")
+
+
+def _cut(trial: Trial, this: Round, progress: TrialProgress, cut: CutLevel) -> Position:
+    unmeasured = progress.unmeasured if cut.seen is None else (*progress.unmeasured, cut.seen)
+    ended = replace(progress, sent=progress.sent + cut.sent, unmeasured=unmeasured, stopped_because=cut.because)
+    trial.keep_progress(this.next, ended)
+    return position("choose", this.number + 1, cut.because)
+
+
+def _lost(
+    trial: Trial, at: Position, progress: TrialProgress, shares: Sequence[ShareOrder], lost: ShareLostError
+) -> Position:
+    """Load a level again whose workers came too late or died; or end the measurement where the time is over.
+
+    Raises:
+        ShareLostError: Neither helps.
+    """
+    following, level = trial.round(at["Round"]).next, f"concurrency {shares[0].concurrency} per copy"
+    barrier_s, reloads = at.get("BarrierSeconds", BARRIER_S), at.get("Reloads", 0)
+    again = position("choose", following.number, f"{lost}")
+    if isinstance(lost, LateStartError) and barrier_s < LONGEST_BARRIER_S:
+        again["BarrierSeconds"] = 2 * barrier_s
+    elif isinstance(lost, ShareDiedError) and reloads < MOST_RELOADS:
+        again["Reloads"] = reloads + 1
+    elif isinstance(lost, ShareDiedError):
+        raise ShareDiedError(f"{level} was loaded {reloads + 1} times: {lost}{_last_words(at)}") from lost
+    elif trial.around.now_s() < shares[0].deadline_epoch_s:
+        raise lost
+    else:
+        progress = replace(progress, stopped_because=f"the time for {level} was over: {lost}")
+        again["Because"] = progress.stopped_because
+    trial.keep_progress(following, progress)
+    return again
+
+
+def _last_words(at: Position) -> str:
+    """Return what AWS Step Functions says of the functions that died."""
+    told = {words_of(each["Failure"]) for each in at.get("Loaded", []) if "Failure" in each}
+    return "".join(f"; {words}" for words in sorted(told))
+
+
+def _dated(progress: TrialProgress, from_s: float, trial: Trial) -> TrialProgress:
+    """Return the progress with the time over which levels were measured, for what CloudWatch is asked."""
+    began_s = from_s if progress.measured_from_s is None else progress.measured_from_s
+    return replace(progress, measured_from_s=began_s, measured_to_s=trial.around.now_s())
+
+
+def conclude(trial: Trial, at: Position) -> Position:
+    """End the trial: prove again what is live, let scaling go on, and write the document."""
+    if trial.ownership.check():
+        return _stopped(trial)
+    if trial.is_made:
+        return position("answer", at["Round"], "it was made already")
+    store, properties = trial.around.store, trial.properties
+    before = baseline_of(store, properties.endpoint_name)
+    result = trial.around.course.conclude(
+        trial.request,
+        trial.round(at["Round"]).progress(),
+        Tools(may_scale=True),
+        baseline=before.result,
+        baseline_uri=before.uri,
+    )
+    _let_scale(trial)
+    if trial.ownership.check():
+        return _stopped(trial)
+    bus, now_s = trial.around.bus, trial.around.now_s()
+    log(*keep_result(store, properties, trial.order.request_id, result, bus=bus, now_s=now_s))
+    return position("answer", at["Round"], result.verdict.because)
+
+
+def abandon(trial: Trial, message: str) -> Position:
+    """End a trial that could not be made: its document says why, so that nobody waits for it."""
+    if trial.ownership.check():
+        return _stopped(trial)
+    _let_scale(trial)
+    if not trial.is_made:
+        store, request_id = trial.around.store, trial.order.request_id
+        log(*filter(None, [keep_error(store, trial.properties, request_id, message, bus=trial.around.bus)]))
+    return position("answer", 0, message)
+
+
+def _stopped(trial: Trial) -> Position:
+    """End a trial that nobody asks for any more; where the endpoint's documents were removed, nothing is written."""
+    _let_scale(trial)
+    because = trial.ownership.stopped_because
+    if not trial.ownership.forgotten and not trial.is_made:
+        keep_error(trial.around.store, trial.properties, trial.order.request_id, because, bus=None)
+    return position("answer", 0, because)
+
+
+def _let_scale(trial: Trial) -> None:
+    """Let scaling go on as it was; where that can't be done, the answer waits for it."""
+    try:
+        resume(trial.around.scaling, trial.around.store, trial.properties, trial.order.request_id)
+    except UnavailableError as unavailable:
+        log(f"scaling is left to the answer: {unavailable}")
+
+
+def answer(trial: Trial, *, whatever_happens: bool = False) -> Position:
+    """Answer CloudFormation; scaling is then as it was before the trial.
+
+    Args:
+        trial: The trial.
+        whatever_happens: CloudFormation is answered even when scaling can't be restored.
+
+    Raises:
+        UnavailableError: Scaling can't be restored, or CloudFormation did not take the answer.
+    """
+    around = trial.around
+    if whatever_happens:
+        _let_scale(trial)
+    else:
+        resume(around.scaling, around.store, trial.properties, trial.order.request_id)
+    given = answer_of(trial.order, around.store)
+    if trial.ownership.check() and trial.ownership.forgotten:
+        return position("answer", 0, "the endpoint's documents were removed")
+    try:
+        give_once(trial.order, given, around.store, around.respond, bucket=around.bucket)
+    except UnavailableError as unavailable:
+        if not trial.ownership.stopped_because:
+            raise
+        return position("answer", 0, f"CloudFormation waits no more: {unavailable}")
+    return position("answer", 0, given.failed_because or "CloudFormation goes on")
+
+
+def shortened(request: TrialRequest, late_s: float) -> TrialRequest:
+    """Return the request with what is left of its budget: a trial that begins late has less.
+
+    Raises:
+        BenchError: SEA507 when nothing is left.
+    """
+    if late_s <= START_S:
+        return request
+    left_s = request.load.budget_s - late_s
+    if left_s <= 0:
+        raise BenchError.of("SEA507", f"the budget of {request.load.budget_s:g} s ended before the trial began")
+    return replace(request, load=replace(request.load, budget_s=left_s))
+
+
+def words_of(failure: Failure) -> str:
+    """Return what a function said when it failed; of any other failure, AWS Step Functions' own words."""
+    cause = failure.get("Cause", "")
+    try:
+        told = json.loads(cause)["errorMessage"]
+    except (ValueError, KeyError, TypeError):
+        return f"{failure['Error']}: {cause}" if cause else failure["Error"]
+    return f"{told}"

@@ -1,0 +1,205 @@
+"""Everything around one call of the function: documents, the services of AWS, the bench, and time."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from seatrial.bench import course
+from seatrial_cdk.trial_service.runtime.answer import put_answer
+from seatrial_cdk.trial_service.runtime.event import AwsBus
+from seatrial_cdk.trial_service.runtime.load_share import load_share
+from seatrial_cdk.trial_service.runtime.ownership import LOOK_S, beside
+from seatrial_cdk.trial_service.runtime.scaling import AwsCopyScaling
+from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
+from seatrial_cdk.trial_service.runtime.store import S3TrialStore, calling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_stepfunctions import SFNClient
+
+    from seatrial.bench.course import NextLevel, Step
+    from seatrial.bench.progress import TrialProgress
+    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.result import TrialResult
+    from seatrial.bench.tally import LevelTally
+    from seatrial.bench.tools import Tools
+    from seatrial_cdk.trial_service.runtime.answer import Respond
+    from seatrial_cdk.trial_service.runtime.event import Bus
+    from seatrial_cdk.trial_service.runtime.load_share import LoadShare
+    from seatrial_cdk.trial_service.runtime.scaling import CopyScaling
+    from seatrial_cdk.trial_service.runtime.store import TrialStore
+
+MS_PER_S = 1000.0
+ALREADY_STARTED, UNKNOWN_EXECUTION = "ExecutionAlreadyExists", "ExecutionDoesNotExist"
+
+
+class LambdaContext(Protocol):
+    """What Lambda tells a function about its own call."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return how long this call may go on."""
+
+
+class Course(Protocol):
+    """A trial, level by level: `seatrial.bench.course`."""
+
+    def begin(
+        self, request: TrialRequest, tools: Tools = ..., *, should_stop: Callable[[], str] = ..., waited_s: float = ...
+    ) -> TrialProgress:
+        """Prove what is live, and warm up."""
+
+    def next_step(self, request: TrialRequest, progress: TrialProgress) -> Step:
+        """Return which level is measured next, or why none is."""
+
+    def absorb(
+        self, request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally
+    ) -> TrialProgress:
+        """Take a level that was measured into the trial."""
+
+    def conclude(
+        self,
+        request: TrialRequest,
+        progress: TrialProgress,
+        tools: Tools = ...,
+        *,
+        baseline: TrialResult | None = ...,
+        baseline_uri: str = ...,
+    ) -> TrialResult:
+        """Prove again what is live, and say what the levels mean."""
+
+
+class Workflow(Protocol):
+    """The executions of trials."""
+
+    def start(self, endpoint_name: str, request_id: str) -> None:
+        """Start the trial of a request; one that was started before is the one."""
+
+    def stop(self, request_id: str, because: str) -> None:
+        """Stop the trial of a request, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwsWorkflow:
+    """The state machine of trials; an execution is named after its request."""
+
+    client: SFNClient
+    arn: str
+
+    def start(self, endpoint_name: str, request_id: str) -> None:
+        """Start the trial of a request; one that was started before is the one.
+
+        Raises:
+            UnavailableError: It may not have been started.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        told = json.dumps({"EndpointName": endpoint_name, "RequestId": request_id})
+        with calling("starting the trial's workflow"):
+            try:
+                self.client.start_execution(stateMachineArn=self.arn, name=request_id, input=told)
+            except ClientError as refused:
+                if refused.response["Error"]["Code"] != ALREADY_STARTED:
+                    raise
+
+    def stop(self, request_id: str, because: str) -> None:
+        """Stop the trial of a request, if there is one.
+
+        Raises:
+            UnavailableError: It may not have been stopped.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        execution = f"{self.arn.replace(':stateMachine:', ':execution:')}:{request_id}"
+        with calling("stopping the trial's workflow"):
+            try:
+                self.client.stop_execution(executionArn=execution, error="Stopped", cause=because)
+            except ClientError as refused:
+                if refused.response["Error"]["Code"] != UNKNOWN_EXECUTION:
+                    raise
+
+
+@dataclass(frozen=True, slots=True)
+class StackStatus:
+    """What CloudFormation does with a stack."""
+
+    client: CloudFormationClient
+
+    def __call__(self, stack_id: str) -> str:
+        """Return what the stack is doing (`UPDATE_IN_PROGRESS`).
+
+        Raises:
+            UnavailableError: CloudFormation did not answer.
+        """
+        with calling("reading the stack's status"):
+            return self.client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What one call of the function works with.
+
+    Attributes:
+        store: Where documents lie.
+        bucket: The name of the bucket of results.
+        scaling: The scaling of copies.
+        bus: Where the end of a trial is announced.
+        workflow: Starts and stops trials.
+        stack_status: Says what a stack is doing.
+        respond: Gives CloudFormation an answer.
+        course: The trial, level by level.
+        load: Loads one share of a level.
+        region: Of the endpoint.
+        sockets_per_function: Requests that one function keeps in flight.
+        ends_s: When this call must have ended, in seconds since the epoch.
+        now_s: The time, in seconds since the epoch.
+        sleep: Waits.
+        beside: Does something again and again while a block runs.
+    """
+
+    store: TrialStore
+    bucket: str
+    scaling: CopyScaling
+    bus: Bus
+    workflow: Workflow
+    stack_status: Callable[[str], str]
+    respond: Respond
+    course: Course
+    load: LoadShare
+    region: str
+    sockets_per_function: int
+    ends_s: float
+    now_s: Callable[[], float]
+    sleep: Callable[[float], None]
+    beside: Callable[[Callable[[], object]], AbstractContextManager[None]]
+
+
+def aws_surroundings(context: LambdaContext) -> Surroundings:
+    """Return what is around this function on AWS (variables `RESULTS_BUCKET`, `STATE_MACHINE`)."""
+    import boto3  # noqa: PLC0415 (a second of start that tests and synth need not wait for)
+
+    bucket = os.environ["RESULTS_BUCKET"]
+    return Surroundings(
+        store=S3TrialStore(boto3.client("s3"), bucket),
+        bucket=bucket,
+        scaling=AwsCopyScaling(boto3.client("application-autoscaling")),
+        bus=AwsBus(boto3.client("events")),
+        workflow=AwsWorkflow(boto3.client("stepfunctions"), os.environ["STATE_MACHINE"]),
+        stack_status=StackStatus(boto3.client("cloudformation")),
+        respond=put_answer,
+        course=course,
+        load=load_share,
+        region=os.environ["AWS_REGION"],
+        sockets_per_function=int(os.environ.get("SOCKETS_PER_FUNCTION", f"{SOCKETS_PER_FUNCTION}")),
+        ends_s=time.time() + context.get_remaining_time_in_millis() / MS_PER_S,
+        now_s=time.time,
+        sleep=time.sleep,
+        beside=partial(beside, LOOK_S),
+    )

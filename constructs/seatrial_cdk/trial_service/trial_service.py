@@ -1,0 +1,174 @@
+"""The service that puts an environment's endpoints through their sea trials: one function, one workflow, one bucket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from seatrial_cdk.archive_file import archive_file
+from seatrial_cdk.trial_service.permissions import statements
+from seatrial_cdk.trial_service.results import TrialResults, log_group_of
+from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
+from seatrial_cdk.trial_service.runtime_code import runtime_archive
+from seatrial_cdk.trial_service.workflow import definition
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from seatrial.spec.environment import Network
+
+HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
+ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
+LONGEST_FUNCTION_MINUTES = 15
+
+
+def service_name(environment: str) -> str:
+    """Return the name of the function, of the workflow and of the stack that make an environment's trials."""
+    return f"seatrial-{environment}-trials"
+
+
+def function_arn(stack: Stack, environment: str) -> str:
+    """Return the ARN of the function that an endpoint's stack asks for a trial; no stack exports it.
+
+    Args:
+        stack: The endpoint's stack, in the account and region of the environment.
+        environment: The environment's name.
+    """
+    return f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:{service_name(environment)}"
+
+
+class TrialService(Construct):
+    """The trials of an environment's endpoints; there is one in an account and region for each environment.
+
+    The function answers CloudFormation's requests for `SmokeBenchmark` resources, and does the work of the workflow:
+    each step, and each share of a level's load. While a trial measures, nothing scales the copies. The history of an
+    execution is AWS Step Functions' own, kept for 90 days; the function's log is in a group of its own. The metrics of
+    each trial are in namespace `Seatrial`, its end is an event of source `seatrial` on the default bus.
+
+    Args:
+        environment: The environment's name; what is tried has it at the beginning of its name and as its tag.
+        network: The VPC of the function; with no subnets it runs in Lambda's own network.
+        kms_key_arn: Key of the results; default: a key of its own.
+        removal: What becomes of results and log on deletion.
+        sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        network: Network,
+        kms_key_arn: str | None,
+        removal: Literal["destroy", "retain"],
+        sockets_per_function: int = SOCKETS_PER_FUNCTION,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.name = service_name(environment)
+        self.results = TrialResults(self, "Results", kms_key_arn=kms_key_arn, removal=removal)
+        self.function = _function(self, environment, network, removal, sockets_per_function)
+        self.state_machine = _state_machine(self)
+        _rule_of_the_dead(self)
+
+
+def _function(
+    scope: TrialService,
+    environment: str,
+    network: Network,
+    removal: Literal["destroy", "retain"],
+    sockets_per_function: int,
+) -> lambda_.CfnFunction:
+    stack, logs = Stack.of(scope), log_group_of(scope, keep=removal == "retain")
+    writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
+    rights = statements(stack, environment, scope.results, network, state_machine_name=scope.name)
+    role = iam.Role(
+        scope,
+        "Role",
+        description=f"Trials of the endpoints of {environment}",
+        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        inline_policies={"Try": iam.PolicyDocument(statements=[writing, *rights])},
+    )
+    with archive_file("runtime.zip", runtime_archive()) as path:
+        code = lambda_.Code.from_asset(path).bind(scope).s3_location
+    if code is None:
+        raise TypeError("an archive is an asset in S3")
+    return lambda_.CfnFunction(
+        scope,
+        "Function",
+        function_name=scope.name,
+        description=f"Trials of the endpoints of {environment}",
+        runtime=lambda_.Runtime.PYTHON_3_13.name,
+        architectures=[lambda_.Architecture.ARM_64.name],
+        handler=HANDLER,
+        code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.bucket_name, s3_key=code.object_key),
+        role=role.role_arn,
+        timeout=LONGEST_FUNCTION_MINUTES * 60,
+        memory_size=ONE_VCPU_MEMORY_MB,
+        environment=lambda_.CfnFunction.EnvironmentProperty(
+            variables={
+                "RESULTS_BUCKET": scope.results.bucket.bucket_name,
+                "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:"
+                f"stateMachine:{scope.name}",
+                "SOCKETS_PER_FUNCTION": f"{sockets_per_function}",
+            }
+        ),
+        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=logs.log_group_name),
+        vpc_config=lambda_.CfnFunction.VpcConfigProperty(
+            subnet_ids=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
+        )
+        if network.subnet_ids
+        else None,
+    )
+
+
+def _state_machine(scope: TrialService) -> sfn.CfnStateMachine:
+    calling = iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[scope.function.attr_arn])
+    role = iam.Role(
+        scope,
+        "WorkflowRole",
+        description=f"Workflow of {scope.name}",
+        assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
+        inline_policies={"Call": iam.PolicyDocument(statements=[calling])},
+    )
+    return sfn.CfnStateMachine(
+        scope,
+        "Workflow",
+        state_machine_name=scope.name,
+        state_machine_type="STANDARD",
+        definition=definition("${Function}"),
+        definition_substitutions={"Function": scope.function.attr_arn},
+        role_arn=role.role_arn,
+    )
+
+
+def _rule_of_the_dead(scope: TrialService) -> None:
+    """Call the function for an execution that ended without an answer, so that CloudFormation gets one all the same."""
+    rule = events.CfnRule(
+        scope,
+        "DeadWorkflows",
+        description=f"Executions of {scope.name} that ended without an answer",
+        event_pattern={
+            "source": ["aws.states"],
+            "detail-type": ["Step Functions Execution Status Change"],
+            "detail": {
+                "stateMachineArn": [scope.state_machine.attr_arn],
+                "status": ["FAILED", "TIMED_OUT", "ABORTED"],
+            },
+        },
+        targets=[events.CfnRule.TargetProperty(id="Function", arn=scope.function.attr_arn)],
+    )
+    lambda_.CfnPermission(
+        scope,
+        "DeadWorkflowsCall",
+        action="lambda:InvokeFunction",
+        function_name=scope.function.ref,
+        principal="events.amazonaws.com",
+        source_arn=rule.attr_arn,
+    )

@@ -1,0 +1,111 @@
+"""The course of a trial as a state machine: begin, then level by level, then conclude, then answer CloudFormation.
+
+    Begin ─▶ Choose ─▶ Load ─▶ Absorb ─▶ Choose ─▶ … ─▶ Conclude ─▶ Answer
+
+What the steps tell each other lies in the results bucket; the states carry keys and numbers, never a result and never
+CloudFormation's response URL.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+STEPS: Final = ("Begin", "Choose", "Absorb", "Conclude", "Abandon", "Answer")
+
+NOT_STARTED: Final = ("Lambda.TooManyRequestsException",)
+"""Refusals after which nothing has run: the only ones after which a share of the load is asked for again."""
+
+DEAD: Final = (
+    *NOT_STARTED,
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.Unknown",
+    "Runtime.ExitError",
+    "Sandbox.Timedout",
+    "States.Timeout",
+    "UnavailableError",
+)
+"""After which a step is done again: its function died, or a call of AWS inside it failed."""
+
+MOST_SHARES: Final = 40
+"""Iterations of an inline map at a time (AWS Step Functions developer guide, inline mode)."""
+
+LONGEST_WORKFLOW_S: Final = 3480
+"""The longest budget is 50 minutes, and CloudFormation waits an hour: two minutes are for who ends a hung workflow."""
+
+
+def definition(function_arn: str) -> dict[str, object]:
+    """Return the state machine in the Amazon States Language.
+
+    A share whose function dies fails alone: the map waits for the others, so that no load goes on when the level is
+    loaded again. Whatever else fails leads to `Abandon`, which writes why; when even the answer fails, the execution
+    does, and an EventBridge rule calls the function for it.
+
+    Args:
+        function_arn: The function of every state.
+    """
+    states: dict[str, object] = {name: _step(name, function_arn, following) for name, following in _FOLLOWING.items()}
+    states["Next"] = {
+        "Type": "Choice",
+        "Choices": [
+            {"Variable": "$.Next", "StringEquals": told, "Next": state}
+            for told, state in (
+                ("wait", "Wait"),
+                ("choose", "Choose"),
+                ("load", "Load"),
+                ("conclude", "Conclude"),
+            )
+        ],
+        "Default": "Answer",
+    }
+    states["Wait"] = {"Type": "Wait", "SecondsPath": "$.Seconds", "Next": "Begin"}
+    states["Load"] = _load(function_arn)
+    return {"StartAt": "Begin", "TimeoutSeconds": LONGEST_WORKFLOW_S, "States": states}
+
+
+_FOLLOWING: Final = {
+    "Begin": "Next",
+    "Choose": "Next",
+    "Absorb": "Next",
+    "Conclude": "Next",
+    "Abandon": "Answer",
+    "Answer": None,
+}
+
+
+def _step(name: str, function_arn: str, following: str | None) -> dict[str, object]:
+    step: dict[str, object] = {
+        "Type": "Task",
+        "Resource": function_arn,
+        "Parameters": {"Step": name.lower(), "Order.$": "$$.Execution.Input", "Position.$": "$"},
+        "Retry": [{"ErrorEquals": list(DEAD), "IntervalSeconds": 2, "MaxAttempts": 3, "BackoffRate": 2}],
+    }
+    if name not in {"Abandon", "Answer"}:
+        step["Catch"] = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Abandon"}]
+    return {**step, "End": True} if following is None else {**step, "Next": following}
+
+
+def _load(function_arn: str) -> dict[str, object]:
+    """Return the load: every share at once; what becomes of each is told to `Absorb`."""
+    share = {
+        "Type": "Task",
+        "Resource": function_arn,
+        "Retry": [{"ErrorEquals": list(NOT_STARTED), "IntervalSeconds": 1, "MaxAttempts": 2, "BackoffRate": 1}],
+        "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Died"}],
+        "End": True,
+    }
+    return {
+        "Type": "Map",
+        "ItemsPath": "$.Shares",
+        "ItemSelector": {"Order.$": "$$.Execution.Input", "Share.$": "$$.Map.Item.Value"},
+        "MaxConcurrency": MOST_SHARES,
+        "ItemProcessor": {
+            "ProcessorConfig": {"Mode": "INLINE"},
+            "StartAt": "Share",
+            "States": {"Share": share, "Died": {"Type": "Pass", "End": True}},
+        },
+        "ResultPath": "$.Loaded",
+        "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Abandon"}],
+        "Next": "Absorb",
+    }

@@ -1,0 +1,121 @@
+"""`seatrial trial`: the trials that deployments make on AWS."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, environments_folder
+
+if TYPE_CHECKING:
+    from seatrial.deployment.live_trial import Bucket, LiveTrial
+
+FAILED = 1
+
+trial = typer.Typer(help="The trials that deployments make on AWS.", no_args_is_help=True)
+
+Endpoint = Annotated[
+    str, typer.Argument(metavar="ENDPOINT", help="The endpoint's YAML file, or its name.", show_default=False)
+]
+
+
+@trial.callback()
+def group() -> None:
+    """Follow the trials that deployments make on AWS."""
+
+
+@trial.command()
+def watch(endpoint: Endpoint, environment: EnvironmentName, environments: EnvironmentsFolder = None) -> None:
+    """Follow the trial of a deployment, level by level, to its verdict.
+
+    It exits with 0 when the trial is passed, else with 1. Ctrl-C leaves the trial alone.
+    """
+    from seatrial.cli.interrupt import end_when_interrupted
+    from seatrial.deployment.live_trial import follow
+
+    end_when_interrupted()
+    bucket, endpoint_name = _place(endpoint, environment, environments)
+    told = _Told()
+    try:
+        for seen in follow(bucket, endpoint_name, now_s=time.time, sleep=time.sleep):
+            told.tell(seen, endpoint_name)
+    except KeyboardInterrupt:
+        typer.echo("the trial goes on: only watching it was ended")
+        raise
+    told.conclude(seen, endpoint_name)
+
+
+def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[Bucket, str]:
+    import boto3
+
+    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.deployment.live_stack import describe_stack
+    from seatrial.deployment.live_trial import Bucket, service_stack
+    from seatrial.spec.load import load_environment, load_spec
+
+    spec = Path(endpoint)
+    folder = environments_folder(environments, spec if spec.suffix == ".yaml" else Path("endpoints/x.yaml"))
+    name = load_spec(spec, environment, environments=folder).endpoint.name if spec.suffix == ".yaml" else endpoint
+    region = load_environment(folder, environment).region
+    stack = service_stack(environment)
+    with aws_failures(stack):
+        cloudformation, s3 = (
+            boto3.client("cloudformation", region_name=region),
+            boto3.client("s3", region_name=region),
+        )
+    return Bucket(s3, describe_stack(stack, cloudformation).output("ResultsBucket")), f"{environment}-{name}"
+
+
+class _Told:
+    """What was told of a trial already."""
+
+    def __init__(self) -> None:
+        self._request_id: str | None = None
+        self._levels = 0
+        self._loading: int | None = None
+
+    def tell(self, seen: LiveTrial, endpoint_name: str) -> None:
+        """Tell what is new."""
+        from seatrial.report.terminal.progress import level_line, minutes
+
+        if seen.request_id != self._request_id:
+            self._request_id, self._levels, self._loading = seen.request_id, 0, None
+            typer.echo(_beginning(seen, endpoint_name))
+        for level in seen.levels[self._levels :]:
+            typer.echo(f"{level_line(level)} ({minutes(seen.left_s)} left)")
+        self._levels = len(seen.levels)
+        if seen.loading not in {None, self._loading} and not seen.has_ended:
+            typer.echo(f"loading concurrency {seen.loading} per copy ({minutes(seen.left_s)} left)")
+        self._loading = seen.loading
+
+    @staticmethod
+    def conclude(seen: LiveTrial, endpoint_name: str) -> None:
+        """Tell the verdict.
+
+        Raises:
+            BenchError: SEA507, the trial ended with an error; SEA521, there is none.
+            Exit: With 1, it was not passed.
+        """
+        from seatrial.errors import BenchError
+
+        if seen.error:
+            hint = "mend the cause and deploy again"
+            raise BenchError.of("SEA507", seen.error, where=endpoint_name, hint=hint)
+        if seen.result is None:
+            message = "the last deployment changed nothing that is tried"
+            hint = "its outputs hold the last result: TrialResultUri"
+            raise BenchError.of("SEA521", message, where=endpoint_name, hint=hint)
+        for knee in seen.result.knees:
+            typer.echo(f"knee ({knee.detector}): {knee.because}")
+        typer.echo(f"verdict: {seen.result.verdict.status}: {seen.result.verdict.because}")
+        if seen.result.verdict.status != "pass":
+            raise typer.Exit(FAILED)
+
+
+def _beginning(seen: LiveTrial, endpoint_name: str) -> str:
+    if not seen.request_id:
+        return f"no trial of {endpoint_name} was ordered yet: waiting for its deployment"
+    return f"the trial of {endpoint_name}" if seen.is_due else f"{endpoint_name} was deployed without a trial"

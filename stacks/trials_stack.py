@@ -1,0 +1,44 @@
+"""What an environment's endpoints share: the service that puts them through their sea trials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import CfnOutput, Environment, Stack, Tags
+
+from seatrial_cdk.trial_service.trial_service import TrialService, service_name
+
+if TYPE_CHECKING:
+    from constructs import Construct
+
+    from seatrial.spec.environment import EnvironmentSpec
+
+
+class TrialsStack(Stack):
+    """The trial service of one environment; the stacks of its endpoints depend on it.
+
+    Args:
+        environment: Where its endpoints are.
+    """
+
+    def __init__(self, scope: Construct, *, environment: EnvironmentSpec) -> None:
+        name = service_name(environment.name)
+        super().__init__(
+            scope,
+            name,
+            stack_name=name,
+            description=f"Trials of the endpoints of {environment.name}",
+            env=Environment(account=environment.account, region=environment.region),
+        )
+        self.service = TrialService(
+            self,
+            "Service",
+            environment=environment.name,
+            network=environment.network,
+            kms_key_arn=environment.kms_key_arn,
+            removal=environment.removal,
+        )
+        CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
+        CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
+        for key, value in environment.tags.items():
+            Tags.of(self).add(key, value)
