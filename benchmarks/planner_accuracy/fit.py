@@ -24,16 +24,15 @@ from typing import TYPE_CHECKING
 from scipy.optimize import least_squares
 
 from seatrial.catalog import engines, instances, models
+from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.memory import fit_memory
-from seatrial.predict.outcome import outcome
-from seatrial.predict.place import hardware_of, place
-from seatrial.predict.protocol import PUBLISHED
+from seatrial.predict.simulation import PUBLISHED, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.catalog.engines import Performance
-    from seatrial.predict.copy import Copy
+    from seatrial.predict.copy_model import Copy
 
 HERE = Path(__file__).parent
 ROWS = HERE.parents[1] / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"

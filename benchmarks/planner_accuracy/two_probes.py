@@ -14,9 +14,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.fit import ENGINE, Row, copy_of, fit, read_rows
-from seatrial.predict.calibration import MeasuredPoint
-from seatrial.predict.probe import Compared, compare, fit_calibration
-from seatrial.predict.protocol import PUBLISHED
+from seatrial.predict.calibration import Compared, MeasuredPoint, compare, fit_calibration
+from seatrial.predict.simulation import PUBLISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,26 +8,23 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.bench.metrics import is_met
-from seatrial.bench.prior import PredictedLevel, Prior
-from seatrial.bench.result import LevelResult
+from seatrial.bench.metrics.request_metrics import is_met
+from seatrial.bench.model.request import PredictedLevel, Prior
+from seatrial.bench.model.result import LevelResult
 from seatrial.catalog import engines, instances, models
 from seatrial.measure.distribution import Distribution, percentile
+from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.memory import fit_memory
-from seatrial.predict.outcome import outcome
-from seatrial.predict.place import hardware_of, place
-from seatrial.predict.protocol import TRIAL
-from seatrial.predict.simulation import simulate
+from seatrial.predict.simulation import TRIAL, outcome, simulate
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from seatrial.bench.request import Objective
-    from seatrial.predict.copy import Calibration, Copy
-    from seatrial.predict.outcome import Outcome
-    from seatrial.predict.simulation import Request
+    from seatrial.bench.model.request import Objective
+    from seatrial.predict.copy_model import Calibration, Copy
+    from seatrial.predict.simulation import Outcome, Request
 
 MOST = 512
 FINE_STEP = 1.03

@@ -21,18 +21,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from benchmarks.search.local_endpoint import COMPONENT, ENDPOINT, LocalEndpoint, local_endpoint
-from seatrial.bench.credentials import Credentials
-from seatrial.bench.knee import saturation_knee, slo_knee
-from seatrial.bench.load import Load
-from seatrial.bench.request import Objective, Target, TrialRequest, Workload
-from seatrial.bench.result import TrialResult
-from seatrial.bench.tools import Tools
-from seatrial.bench.trial import run_trial
+from seatrial.bench.aws.credentials import Credentials
+from seatrial.bench.knee.detectors import saturation_knee, slo_knee
+from seatrial.bench.model.request import Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.result import TrialResult
+from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.run import run_trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.result import Knee, LevelResult
+    from seatrial.bench.model.result import Knee, LevelResult
 
 DOUBLING = tuple(2**power for power in range(10))
 CROSSED_BETWEEN = (16, 32)

@@ -28,19 +28,17 @@ from benchmarks.search.endpoints import (
     level_of,
     prior_of,
 )
-from seatrial.bench.knee import saturation_knee, slo_knee
-from seatrial.bench.load import Load
-from seatrial.bench.prior import Prior
-from seatrial.bench.request import Objective, Target, TrialRequest, Workload
+from seatrial.bench.knee.detectors import saturation_knee, slo_knee
+from seatrial.bench.model.request import Load, Objective, Prior, Target, TrialRequest, Workload
 from seatrial.bench.search import NextLevel, next_level
 from seatrial.bench.search.bend import NEARLY_ALL, SIDE, doublings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.load import Goal
-    from seatrial.bench.result import LevelResult
-    from seatrial.predict.copy import Copy
+    from seatrial.bench.model.request import Goal
+    from seatrial.bench.model.result import LevelResult
+    from seatrial.predict.copy_model import Copy
 
 NOISE = 0.02
 SEED = 20261121

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.search.cases import TUNED, Case, cases
 from benchmarks.search.simulated import NOISE, request_of, search
-from seatrial.bench.conclusion import scaling_target
-from seatrial.bench.knee import knees_of
-from seatrial.bench.prior import Prior
+from seatrial.bench.knee.detectors import knees_of
+from seatrial.bench.knee.scaling_target import scaling_target
+from seatrial.bench.model.request import Prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from aws_cdk import CustomResource, Duration, Stack
 from constructs import Construct
 
 from seatrial.errors import SpecError
-from seatrial.spec.trial import LONGEST_BUDGET_MINUTES
+from seatrial.spec.endpoint import LONGEST_BUDGET_MINUTES
 from seatrial.units import S_PER_MINUTE, exported
 from seatrial_cdk.trial_service.trial_service import function_arn
 

@@ -13,7 +13,7 @@ Family = Literal["lmi", "tgi", "vllm", "sglang"]
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """The constants of the performance model (`seatrial.predict.costs`).
+    """The constants of the performance model (`seatrial.predict.iteration_cost`).
 
     Attributes:
         id: Engine and version that the constants belong to.

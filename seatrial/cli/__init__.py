@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
-INTERRUPTED = 130  # as in seatrial.cli.interrupt
+INTERRUPTED = 130  # as in seatrial.cli.terminal
 SIGNALLED = {128 + number: f"ended by {number.name}" for number in (signal.SIGTERM, signal.SIGHUP)}
 UNREAD = 141  # 128 + SIGPIPE, likewise
 TRACEBACK_VARIABLE = "SEATRIAL_TRACEBACK"

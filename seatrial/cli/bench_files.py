@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from seatrial.cli.interrupt import scratch_folder
+from seatrial.cli.terminal import scratch_folder
 from seatrial.errors import BenchError, Problem
 from seatrial.files import check_regular, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.record import RequestRecord
-    from seatrial.bench.request import TrialRequest
-    from seatrial.bench.tools import Keep
+    from seatrial.bench.decode.response import RequestRecord
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.trial.dependencies import Keep
 
 MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
 
@@ -88,7 +88,7 @@ def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
 
 
 def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
-    from seatrial.bench.level_size import level_size
+    from seatrial.bench.metrics.level import level_size
     from seatrial.workload.tokenizer import token_count
     from seatrial.workload.write import write_prompts
 
@@ -175,7 +175,7 @@ class _Records:
 
     def keep(self, records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
         """Write the requests of a level, unless an earlier level could not be written."""
-        from seatrial.bench.raw import write_records
+        from seatrial.bench.decode.records_file import write_records
 
         if not self._is_whole:
             return

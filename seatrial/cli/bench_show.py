@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seatrial.bench.events import TrialEvent, Watch
-    from seatrial.bench.request import TrialRequest
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.model.result import TrialResult
+    from seatrial.bench.trial.events import TrialEvent, Watch
     from seatrial.cli.bench_files import Unwritten
     from seatrial.plan.document import Plan
 
@@ -52,7 +52,7 @@ class _Measured:
 
     def watch(self, event: TrialEvent) -> None:
         """Take note of a level that ended."""
-        from seatrial.bench.events import LevelEnded
+        from seatrial.bench.trial.events import LevelEnded
 
         if isinstance(event, LevelEnded):
             self._levels.append(f"{event.level.concurrency}")
@@ -75,7 +75,7 @@ def _both(first: Watch, second: Watch) -> Watch:
 
 
 def _teller(request: TrialRequest) -> Watch:
-    from seatrial.bench.events import LevelEnded, Told
+    from seatrial.bench.trial.events import LevelEnded, Told
     from seatrial.report.terminal.progress import level_line
 
     def tell(event: TrialEvent) -> None:

@@ -37,11 +37,10 @@ def calibrate(
 
     Levels that are not among the probes show how well the calibration predicts them.
     """
-    from seatrial.plan.calibrate import calibrate as fit
-    from seatrial.plan.calibrate import measured_copy, write_calibration
+    from seatrial.plan.calibration import calibrate as fit
+    from seatrial.plan.calibration import chosen, measured_copy, write_calibration
     from seatrial.plan.levels import trial_protocol
     from seatrial.plan.lock import read_locked_plan
-    from seatrial.plan.points import chosen
     from seatrial.report.terminal.calibration import calibration_view
     from seatrial.spec.calibration import calibration_path
     from seatrial.spec.load import load_spec
@@ -80,7 +79,7 @@ def _levels(text: str | None) -> frozenset[int] | None:
 def _measured(result: Path | None, points: Path | None, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], Source]:
     """Return the measured points of one copy, and where they were read."""
     from seatrial.model import digest
-    from seatrial.plan.points import read_points
+    from seatrial.plan.calibration import read_points
     from seatrial.predict.calibration import Source
 
     if (result is None) == (points is None):
@@ -104,8 +103,8 @@ def _text(file: Path) -> str:
 
 
 def _of_result(text: str, file: Path, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], str]:
-    from seatrial.bench.result import TrialResult
-    from seatrial.plan.points import check_trial, usable
+    from seatrial.bench.model.result import TrialResult
+    from seatrial.plan.calibration import check_trial, usable
     from seatrial.report.outlook import points_of
 
     trial = TrialResult.from_json(text)

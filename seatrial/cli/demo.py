@@ -13,6 +13,6 @@ def demo(
 ) -> None:
     """Plan, deploy, try, update, roll back and destroy an endpoint on this machine, with no AWS account."""
     from seatrial.cli.terminal import console
-    from seatrial.demo.tell import tell
+    from seatrial.demo.runner import tell
 
     tell(Path.cwd(), console(markup=True), verbose=verbose)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import images
-from seatrial.plan.engine_choice import status_of
-from seatrial.plan.pinned_image import digest_of
+from seatrial.plan.engine import digest_of, status_of
 from seatrial.plan.words import counted
 
 if TYPE_CHECKING:

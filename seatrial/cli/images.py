@@ -65,8 +65,8 @@ def lock(
     ] = False,
 ) -> None:
     """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
+    from seatrial.plan.engine import digest_of, pin
     from seatrial.plan.lock import read_locked_plan, write_lock
-    from seatrial.plan.pinned_image import digest_of, pin
     from seatrial.spec.load import load_spec
 
     folder = environments_folder(environments, spec)

@@ -218,8 +218,8 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
 def _locked(made: _Made, before: dict[str, object] | None) -> tuple[Path, tuple[str, ...]]:
     """Write one lock, and return its path with what changed in it."""
     from seatrial.plan.changes import changes
+    from seatrial.plan.engine import keep_digest
     from seatrial.plan.lock import write_lock
-    from seatrial.plan.pinned_image import keep_digest
 
     kept = keep_digest(before, made.plan)
     file = write_lock(kept, made.loaded.path)

@@ -29,8 +29,8 @@ def predict(
 
     The load is that of the published articles: a closed loop, three requests for each in flight, no warm-up.
     """
-    from seatrial.predict.rows import read_rows
-    from seatrial.predict.table import answered, as_csv, as_json, read_engine
+    from seatrial.predict.csv_predictions import answered, as_csv, as_json, read_engine
+    from seatrial.predict.csv_rows import read_rows
 
     facts, version = read_engine(engine)
     content, where = _read(rows)

@@ -13,7 +13,7 @@ from seatrial.cli.outputs import check_outputs, local_file, report_outputs, spec
 from seatrial.cli.results import read_result
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
     from seatrial.report.outlook import Outlook
 
@@ -63,7 +63,7 @@ def report(
 
 
 def _compared(now: TrialResult, against: str) -> TrialResult:
-    from seatrial.bench.baseline import compare
+    from seatrial.bench.slo.baseline import compare
 
     return replace(now, comparison=compare(now, read_result(against), baseline_uri=against))
 

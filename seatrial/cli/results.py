@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
 
 
 def read_result(where: str) -> TrialResult:
@@ -19,7 +19,7 @@ def read_result(where: str) -> TrialResult:
         BenchError: SEA501 when it can't be read or is no result of this release's; as `aws_failures` when AWS
             can't be asked.
     """
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.deployment.aws_failures import aws_failures
     from seatrial.deployment.live_stack import fetch_result
     from seatrial.files import read_text

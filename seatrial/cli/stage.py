@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.interrupt import end_when_interrupted, scratch_folder
-from seatrial.cli.terminal import console
+from seatrial.cli.terminal import console, end_when_interrupted, scratch_folder
 from seatrial.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.stage.destination import Destination
-    from seatrial.stage.manifest import Manifest
+    from seatrial.stage.destination import Destination, Manifest
     from seatrial.stage.source import Source
     from seatrial.stage.survey import Survey
 
@@ -80,8 +78,7 @@ def _destination(to: str, kms_key: str | None) -> Destination:
 
 
 def _source(model: str, revision: str | None, scratch: Path) -> Source:
-    from seatrial.stage.folder import read_folder
-    from seatrial.stage.hub import is_commit, read_hub
+    from seatrial.stage.source import is_commit, read_folder, read_hub
 
     if Path(model).is_dir():
         if revision is not None:
@@ -128,7 +125,7 @@ def _tell_survey(found: Survey) -> None:
 
 
 def _tell(model: str, source: Source, found: Survey, manifest: Manifest, destination: Destination) -> None:
-    from seatrial.stage.manifest import MANIFEST
+    from seatrial.stage.destination import MANIFEST
     from seatrial.units import gib
 
     copied = len(found.missing)

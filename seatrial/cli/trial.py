@@ -33,7 +33,7 @@ def watch(endpoint: Endpoint, environment: EnvironmentName, environments: Enviro
 
     It exits with 0 when the trial is passed, else with 1. Ctrl-C leaves the trial alone.
     """
-    from seatrial.cli.interrupt import end_when_interrupted
+    from seatrial.cli.terminal import end_when_interrupted
     from seatrial.deployment.live_trial import follow
 
     end_when_interrupted()

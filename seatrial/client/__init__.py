@@ -7,15 +7,20 @@ completion = generate(client, target, "Where does the boat go?", Options(max_tok
 
 from __future__ import annotations
 
-from seatrial.bench.failure import Failure
-from seatrial.client.confidence import Confidence, confidence
-from seatrial.client.config import client_config
-from seatrial.client.continuation import continue_until_stop, generate_rounds
-from seatrial.client.error import InvocationError
-from seatrial.client.events import stream_lines, stream_parts
-from seatrial.client.generation import GenerationStream, generate, generate_stream
+from seatrial.bench.decode.failure import Failure
+from seatrial.client.generation import (
+    Confidence,
+    GenerationStream,
+    confidence,
+    continue_until_stop,
+    generate,
+    generate_rounds,
+    generate_stream,
+    stream_lines,
+    stream_parts,
+)
 from seatrial.client.many import Outcome, invoke_many
-from seatrial.client.target import Target
+from seatrial.client.transport import InvocationError, Target, client_config
 from seatrial.payload.answer import Completion, FinishReason, Piece, Token, Usage
 from seatrial.payload.error import AnswerError, RequestError
 from seatrial.payload.options import Options

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from seatrial.bench.failure import Failure, shorten
-from seatrial.client.error import InvocationError, check_size, checked
-from seatrial.client.events import stream_parts
-from seatrial.client.target import invocation_arguments
-from seatrial.client.transport import failures_of
-from seatrial.payload.error import AnswerError
+from seatrial.bench.decode.failure import Failure, shorten
+from seatrial.client.transport import (
+    UNKNOWN_END_RULE,
+    InvocationError,
+    check_size,
+    checked,
+    failure_of_event,
+    failures_of,
+    invocation_arguments,
+)
+from seatrial.payload.answer import Completion, Usage
+from seatrial.payload.cut import output_tokens, was_cut
+from seatrial.payload.error import REQUEST_RULE, AnswerError, RequestError
+from seatrial.payload.lines import DONE, LineReader
+from seatrial.payload.options import WHERE
 from seatrial.payload.reader import AnswerReader, read_answer
-from seatrial.payload.request import DEFAULTS, request_body
+from seatrial.payload.request import DEFAULTS, message, request_body
+from seatrial.payload.schema import FACTS, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from botocore.eventstream import EventStream
@@ -23,10 +35,64 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
     from mypy_boto3_sagemaker_runtime.type_defs import ResponseStreamTypeDef
 
-    from seatrial.client.target import Target
-    from seatrial.payload.answer import Completion, Piece
+    from seatrial.client.transport import Target
+    from seatrial.payload.answer import Piece, Token
     from seatrial.payload.options import Options
     from seatrial.payload.request import Prompt
+
+
+_EXCEPTIONS = ("ModelStreamError", "InternalStreamFailure")
+
+
+def stream_parts(events: Iterable[Mapping[str, object]], *, where: str = "stream") -> Iterator[bytes]:
+    """Yield the bytes of each `PayloadPart`, as they come; a part's borders mean nothing.
+
+    Args:
+        events: The answer's `Body`.
+        where: What is being read, for the errors.
+
+    Raises:
+        InvocationError: SEA372, the stream carried `ModelStreamError` or `InternalStreamFailure`, it broke, or it
+            carried more than 32 MiB.
+    """
+    received_bytes = 0
+    with failures_of(where):
+        for event in events:
+            for name in _EXCEPTIONS:
+                if name in event:
+                    raise InvocationError.because(_failure(name, event[name]), where=where)
+            part = event.get("PayloadPart")
+            data = part.get("Bytes") if isinstance(part, dict) else None
+            if isinstance(data, bytes):
+                received_bytes += len(data)
+                check_size(received_bytes, where)
+                yield data
+
+
+def stream_lines(events: Iterable[Mapping[str, object]], *, where: str = "stream") -> Iterator[bytes]:
+    """Yield the JSON text of each line, whether the container writes JSON lines or server-sent events.
+
+    A line is put together across the borders of parts; `data:`, comments, empty lines and `[DONE]` are left out.
+
+    Args:
+        events: The answer's `Body`.
+        where: What is being read, for the errors.
+
+    Raises:
+        InvocationError: SEA372, as of `stream_parts`.
+        AnswerError: SEA371, a line has more than 1 MiB.
+    """
+    reader = LineReader()
+    for data in stream_parts(events, where=where):
+        yield from (line for line in reader.feed(data) if line != DONE)
+    yield from (line for line in reader.finish() if line != DONE)
+
+
+def _failure(name: str, told: object) -> Failure:
+    said = told if isinstance(told, dict) else {}
+    error = {"Code": name, "Message": said.get("Message")}
+    return failure_of_event({"Error": error, "ErrorCode": said.get("ErrorCode")})
+
 
 _PIECE_BYTES = 1_048_576
 
@@ -137,3 +203,156 @@ class GenerationStream:
     def close(self) -> None:
         """Give up the connection."""
         self._events.close()
+
+
+MAX_ROUNDS = 8
+_OPEN_LAST_MESSAGE = {"continue_final_message": True, "add_generation_prompt": False}
+
+
+def continue_until_stop(
+    client: SageMakerRuntimeClient,
+    target: Target,
+    prompt: Prompt,
+    options: Options = DEFAULTS,
+    *,
+    max_rounds: int = MAX_ROUNDS,
+) -> Completion:
+    """Ask again, with what was written so far, until the text ends by itself; return the whole as one completion.
+
+    Each round may write `options.max_tokens`. The finish reason stays `LENGTH` when the rounds are used up, or when the
+    container refuses the longer prompt (the context is full). A text that was cut inside a word may be split into
+    other tokens than one that was never cut, and a stop sequence that spans two rounds isn't seen.
+
+    Args:
+        client: As of `generate`.
+        target: As of `generate`. Chat is continued by vLLM's and SGLang's `continue_final_message`; TGI's messages
+            can't be continued, its own schema can.
+        prompt: As of `generate`.
+        options: As of `generate`.
+        max_rounds: The most requests to send.
+
+    Raises:
+        RequestError: SEA370, the schema can't say it, or the limit of a request isn't known.
+        AnswerError: SEA371, an answer has no known shape; SEA373, one doesn't tell whether it was cut.
+        InvocationError: SEA372, the endpoint did not answer the first round, or failed in a later one.
+    """
+    rounds: list[Completion] = []
+    try:
+        rounds.extend(generate_rounds(client, target, prompt, options, max_rounds=max_rounds))
+    except InvocationError as refused:
+        if not rounds or refused.failure.error != "validation":
+            raise
+    return _joined(rounds)
+
+
+def generate_rounds(
+    client: SageMakerRuntimeClient,
+    target: Target,
+    prompt: Prompt,
+    options: Options = DEFAULTS,
+    *,
+    max_rounds: int = MAX_ROUNDS,
+) -> Iterator[Completion]:
+    """Yield the completion of each round of `continue_until_stop`, so that nothing is lost when a later one fails.
+
+    Raises:
+        RequestError: SEA370, as of `continue_until_stop`.
+        AnswerError: SEA371 or SEA373, likewise.
+        InvocationError: SEA372, the endpoint did not answer, or answered with an error.
+    """
+    limit = options.max_tokens or FACTS[target.schema].default_output_tokens
+    if limit is None:
+        raise RequestError.of(REQUEST_RULE, "needed to know a cut answer", where=WHERE, field="max_tokens")
+    written = ""
+    for _ in range(max_rounds):
+        asked, how = _continued(target.schema, prompt, options, written)
+        completion = generate(client, target, asked, how)
+        yield completion
+        written += completion.text
+        if not completion.text or not _is_cut(completion, limit, target.where):
+            return
+
+
+def _is_cut(completion: Completion, limit: int, where: str) -> bool:
+    cut = was_cut(completion, limit)
+    if cut is None:
+        raise AnswerError.of(UNKNOWN_END_RULE, "neither a finish reason nor a count of tokens is told", where=where)
+    return cut
+
+
+def _continued(schema: Schema, prompt: Prompt, options: Options, written: str) -> tuple[Prompt, Options]:
+    if not written:
+        return prompt, options
+    if schema is not Schema.OPENAI_CHAT:
+        return f"{prompt}{written}", options
+    messages = [message("user", prompt)] if isinstance(prompt, str) else [*prompt]
+    return [*messages, message("assistant", written)], replace(options, extra={**options.extra, **_OPEN_LAST_MESSAGE})
+
+
+def _joined(rounds: Sequence[Completion]) -> Completion:
+    first, last = rounds[0], rounds[-1]
+    counts = [output_tokens(completion) for completion in rounds]
+    known = [count for count in counts if count is not None]
+    return replace(
+        last,
+        text="".join(completion.text for completion in rounds),
+        reasoning="".join(completion.reasoning or "" for completion in rounds) or None,
+        tokens=_all_tokens(rounds),
+        usage=Usage(first.usage.input_tokens, sum(known) if len(known) == len(counts) else None),
+    )
+
+
+def _all_tokens(rounds: Sequence[Completion]) -> tuple[Token, ...] | None:
+    told = [completion.tokens for completion in rounds if completion.tokens is not None]
+    return tuple(token for tokens in told for token in tokens) if len(told) == len(rounds) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confidence:
+    """The probability that the model itself gave to its answer; it says nothing of the answer being true.
+
+    Attributes:
+        tokens: Tokens counted, N.
+        log_probability: Σ ln pᵢ over the tokens: the logarithm of the probability of the whole answer.
+        per_token: exp(Σ ln pᵢ / N), the geometric mean of the tokens' probabilities, 0 to 1. It doesn't fall with
+            length, so answers of different lengths compare.
+        perplexity: exp(-Σ ln pᵢ / N), its inverse, from 1; infinite when it exceeds what a float can say.
+        lowest: The probability of the least probable token.
+    """
+
+    tokens: int
+    log_probability: float
+    per_token: float
+    perplexity: float
+    lowest: float
+
+
+def confidence(completion: Completion) -> Confidence | None:
+    """Return the confidence; None when the answer has no tokens or one has no log-probability.
+
+    Ask OpenAI's schemas for them with `Options(log_probabilities=True)`; LMI's and TGI's tell them anyway. With
+    sampling, engines differ in whether temperature and penalties are in the numbers.
+
+    Source of the formulas: Jurafsky and Martin, Speech and Language Processing, chapter on n-gram language models
+    (perplexity is the inverse probability, normalized by length).
+    """
+    told = [token.log_probability for token in completion.tokens or ()]
+    known = [value for value in told if value is not None]
+    if not known or len(known) < len(told):
+        return None
+    total = math.fsum(known)
+    mean = total / len(known)
+    return Confidence(
+        tokens=len(known),
+        log_probability=total,
+        per_token=_exp(mean),
+        perplexity=_exp(-mean),
+        lowest=_exp(min(known)),
+    )
+
+
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

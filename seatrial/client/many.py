@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.client.error import InvocationError
 from seatrial.client.generation import invoke
+from seatrial.client.transport import InvocationError
 from seatrial.payload.error import REQUEST_RULE, RequestError
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
-    from seatrial.bench.failure import Failure
-    from seatrial.client.target import Target
+    from seatrial.bench.decode.failure import Failure
+    from seatrial.client.transport import Target
 
 
 @dataclass(frozen=True, slots=True)

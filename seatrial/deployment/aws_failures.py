@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from seatrial.bench.aws_failure import aws_problem
+from seatrial.bench.aws.errors import aws_problem
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:

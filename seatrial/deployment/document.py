@@ -22,7 +22,7 @@ class Deployment:
         plan: The locked plan.
         serving: The rendered serving configuration.
         trial_request: The trial's request document as JSON, without `target` and `expected`, which only the stack
-            knows; `seatrial.bench.request.TrialRequest` reads it once they are filled in.
+            knows; `seatrial.bench.model.request.TrialRequest` reads it once they are filled in.
         has_local_nvme: The instance type has local NVMe, so the service refuses a volume size and a volume key for it.
     """
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.result import TrialResult
+from seatrial.bench.model.result import TrialResult
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.errors import BenchError
 from seatrial.files import MOST_BYTES

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.bench.progress import TrialProgress
-from seatrial.bench.result import TrialResult
+from seatrial.bench.model.progress import TrialProgress
+from seatrial.bench.model.result import TrialResult
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.errors import BenchError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.result import LevelResult
 
 LOOK_S = 2.0
 

@@ -6,22 +6,29 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from seatrial.bench.load import Load
-from seatrial.bench.prior import PredictedLevel, Prior
-from seatrial.bench.request import Expected, Gate, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.request import (
+    Expected,
+    Gate,
+    Load,
+    Objective,
+    PredictedLevel,
+    Prior,
+    Target,
+    TrialRequest,
+    Workload,
+)
 from seatrial.units import S_PER_MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.request import Metric, Statistic
+    from seatrial.bench.model.request import Metric, Statistic
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.live_stack import LiveStack
     from seatrial.plan.document import Plan
     from seatrial.serving.rendered import RenderedConfig
-    from seatrial.spec.endpoint import Percentiles, Slo
+    from seatrial.spec.endpoint import Percentiles, Slo, TrialSpec
     from seatrial.spec.load import LoadedSpec
-    from seatrial.spec.trial import TrialSpec
 
 ONLY_THE_STACK_KNOWS = ("target", "expected")
 

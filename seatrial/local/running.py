@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
-from seatrial.bench.credentials import Credentials
-from seatrial.bench.sigv4 import Signer
+from seatrial.bench.aws.credentials import Credentials
+from seatrial.bench.aws.sigv4 import Signer
 from seatrial.local.environment import REGION
 from seatrial.local.loopback import HOST
 

@@ -16,13 +16,13 @@ from seatrial.plan.candidate import Candidate, Offer
 from seatrial.plan.changes import text_of
 from seatrial.plan.copies import capacity, spread
 from seatrial.plan.document import Adopted, Decision, Plan
+from seatrial.plan.engine import digest_of, place_of
 from seatrial.plan.finding import resolve
 from seatrial.plan.fitting import candidates
 from seatrial.plan.judge import misses_alone
 from seatrial.plan.limits import limit_problems
 from seatrial.plan.lock import read_edited_plan
 from seatrial.plan.lock_path import lock_path
-from seatrial.plan.pinned_image import digest_of, place_of
 from seatrial.plan.planner import make_plan, plan_of
 from seatrial.plan.search import Found
 from seatrial.plan.sizing import instances_for, merit_of

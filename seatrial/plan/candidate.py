@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from seatrial.plan.copies import Load
     from seatrial.plan.demand import Objective
     from seatrial.plan.levels import Levels
-    from seatrial.predict.copy import Copy
+    from seatrial.predict.copy_model import Copy
     from seatrial.predict.memory import MemoryFit
-    from seatrial.predict.outcome import Outcome
+    from seatrial.predict.simulation import Outcome
 
 Stage = Literal["specifications", "degree", "memory", "slo", "copies", "price", "budget"]
 

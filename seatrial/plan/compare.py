@@ -17,7 +17,7 @@ from seatrial.plan.finding import resolve
 from seatrial.plan.fitting import candidates
 from seatrial.plan.levels import MOST_IN_FLIGHT
 from seatrial.plan.words import counted
-from seatrial.predict.closed import predict
+from seatrial.predict.closed_form import predict
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.plan.levels import MOST_IN_FLIGHT
-from seatrial.predict.closed import predict
-from seatrial.predict.protocol import TRIAL
+from seatrial.predict.closed_form import predict
+from seatrial.predict.simulation import TRIAL
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from seatrial.plan.demand import Objective
     from seatrial.plan.levels import Levels
-    from seatrial.predict.closed import Point
-    from seatrial.predict.copy import Copy
+    from seatrial.predict.closed_form import Point
+    from seatrial.predict.copy_model import Copy
     from seatrial.spec.endpoint import WorkloadSpec
 
 # The service takes batches of 5 to 50 % of a component's copies (RollingUpdatePolicy.MaximumBatchSize).

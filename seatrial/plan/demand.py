@@ -10,11 +10,10 @@ from seatrial.units import MS_PER_S
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.engines import Engine
-    from seatrial.plan.calibrated import Calibrated
-    from seatrial.predict.closed import Point
-    from seatrial.predict.copy import Calibration, Speculation
-    from seatrial.predict.outcome import Outcome
-    from seatrial.predict.protocol import Protocol
+    from seatrial.plan.calibration import Calibrated
+    from seatrial.predict.closed_form import Point
+    from seatrial.predict.copy_model import Calibration, Speculation
+    from seatrial.predict.simulation import Outcome, Protocol
     from seatrial.spec.endpoint import EndpointSpec, ServingOverrides
     from seatrial.spec.environment import GuardRails
 

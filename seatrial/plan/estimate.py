@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.plan.candidate import Estimate
 from seatrial.plan.copies import estimated_capacity
 from seatrial.plan.sizing import UNKNOWN, bounds_money, excesses, merit_of, size
-from seatrial.predict.closed import predict
+from seatrial.predict.closed_form import predict
 
 if TYPE_CHECKING:
     from seatrial.plan.candidate import Candidate, Merit

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.plan.batching import choose_batched_tokens, choose_max_model_len
-from seatrial.plan.calibrated import read_calibrated
+from seatrial.plan.calibration import read_calibrated
 from seatrial.plan.cost import hourly_words
 from seatrial.plan.demand import Demand, read_objectives
 from seatrial.plan.document import Decision
 from seatrial.plan.engine import choose_engine
 from seatrial.plan.failure import no_deployment
 from seatrial.plan.levels import trial_protocol
-from seatrial.plan.pareto import known
+from seatrial.plan.ranking import known
 from seatrial.plan.reading import allowed_instances, check_model_fields, read_architecture
 from seatrial.plan.search import search
-from seatrial.predict.copy import Speculation
+from seatrial.predict.copy_model import Speculation
 from seatrial.units import usd
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from seatrial.plan.candidate import Candidate, Loss
 from seatrial.plan.levels import Levels
 from seatrial.plan.parallelism import possible_degrees
 from seatrial.plan.words import counted
+from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.memory import fit_memory, missing_bytes
-from seatrial.predict.place import hardware_of, place
 from seatrial.units import MS_PER_S, gib
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
     from seatrial.plan.candidate import Stage
     from seatrial.plan.demand import Demand
-    from seatrial.predict.copy import Hardware
+    from seatrial.predict.copy_model import Hardware
     from seatrial.predict.memory import MemoryFit
 
 

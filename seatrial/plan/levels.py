@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.predict.outcome import Outcome, outcome
-from seatrial.predict.protocol import TRIAL, Protocol
+from seatrial.predict.simulation import TRIAL, Outcome, Protocol, outcome
 
 if TYPE_CHECKING:
-    from seatrial.predict.copy import Copy
-    from seatrial.spec.trial import TrialSpec
+    from seatrial.predict.copy_model import Copy
+    from seatrial.spec.endpoint import TrialSpec
 
 MOST_IN_FLIGHT = 512  # per copy: two of the largest batches; past them only the queue grows
 _MOST_REQUESTS_PER_CONCURRENCY = 10  # more of them change a percentile less than the prediction is worth

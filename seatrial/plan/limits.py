@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import images
 from seatrial.errors import Problem
+from seatrial.plan.engine import place_of
 from seatrial.plan.lock_path import lock_path
-from seatrial.plan.pinned_image import place_of
 from seatrial.units import usd
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from seatrial.plan.document import Plan
     from seatrial.spec.load import LoadedSpec
-    from seatrial.spec.source import FieldPath
+    from seatrial.spec.yaml_source import FieldPath
 
 _PRICE_STEP = 1e-4  # a locked price is rounded to it
 _RAIL, _LIMIT, _IMAGE = "SEA413", "SEA414", "SEA415"

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from seatrial.errors import Problem, SpecError
-from seatrial.files import read_text
+from seatrial.files import read_text, write_whole
+from seatrial.model import FrozenModel, digest
 from seatrial.plan.changes import text_of
 from seatrial.plan.document import PLAN_SCHEMA, Plan
 from seatrial.plan.limits import limit_problems, rail_problems
 from seatrial.plan.lock_path import lock_path
-from seatrial.plan.replace_file import replace_file
-from seatrial.plan.seal import Seal, changed_fields, seal_of
 from seatrial.secrets import holds_credential
 
 if TYPE_CHECKING:
@@ -23,6 +22,60 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.spec.load import LoadedSpec
+
+
+def replace_file(path: Path, text: str, rule: str) -> None:
+    """Write a file so that a reader sees the old one or the new one, whole; what fails leaves nothing behind.
+
+    Args:
+        path: The file.
+        text: What it shall hold.
+        rule: The rule that a failure breaks.
+
+    Raises:
+        SpecError: The rule, when the folder is not writable or full.
+    """
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        hint = "the folder of the spec must be writable"
+        message = f"it can't be written: {error.strerror}"
+        raise SpecError.of(rule, message, hint=hint, where=path.as_posix()) from error
+
+
+class Seal(FrozenModel):
+    """What a plan was when it was written into its lock.
+
+    Attributes:
+        plan: Digest of the whole plan, the one that the stack and the report show.
+        fields: Digest of each of its fields.
+    """
+
+    plan: str
+    fields: dict[str, str]
+
+
+def seal_of(document: Mapping[str, object]) -> Seal:
+    """Return the digests of a plan as it is written in JSON."""
+    return Seal(plan=_digest(document), fields={name: _digest(value) for name, value in document.items()})
+
+
+def changed_fields(document: Mapping[str, object], seal: Seal) -> tuple[str, ...]:
+    """Return the fields that were changed, added or removed since a plan was written, sorted; empty for none.
+
+    Where the digests themselves were changed, these are among them, as `digests`.
+    """
+    now = seal_of(document)
+    names = {*now.fields, *seal.fields}
+    changed = {name for name in names if now.fields.get(name) != seal.fields.get(name)}
+    if not changed and now.plan != seal.plan:
+        return ("digests",)
+    return tuple(sorted(changed))
+
+
+def _digest(value: object) -> str:
+    return digest(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
 
 LOCK_SCHEMA = "1"
 _LONGEST_SHOWN = 120

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial.plan.copies import copies_replaced_at_once
 from seatrial.plan.cost import cost_of, hourly_words, usd_per_hour
 from seatrial.plan.document import Cost, Decision
-from seatrial.plan.pareto import known
+from seatrial.plan.ranking import known
 from seatrial.plan.sizing import instances_for
 from seatrial.plan.words import counted
 from seatrial.units import gib

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.plan.calibrated import model_name
+from seatrial.plan.calibration import model_name
 from seatrial.plan.document import Decision, Plan
 from seatrial.plan.failure import no_deployment
 from seatrial.plan.finding import search_for
-from seatrial.plan.pareto import alternatives
 from seatrial.plan.placement import lay_out
-from seatrial.plan.ranking import rejections, why_best
+from seatrial.plan.ranking import alternatives, rejections, why_best
 from seatrial.plan.settled import Chosen, derive_limits, predict_copy
 
 if TYPE_CHECKING:

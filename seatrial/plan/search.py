@@ -14,8 +14,7 @@ from seatrial.plan.candidate import Candidate, Loss, Offer
 from seatrial.plan.estimate import estimate
 from seatrial.plan.fitting import candidates
 from seatrial.plan.judge import judge, misses_alone
-from seatrial.plan.pareto import beats, front
-from seatrial.plan.ranking import order
+from seatrial.plan.ranking import beats, front, order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from seatrial.plan.batching import (
     choose_max_queued,
     settle_max_model_len,
 )
-from seatrial.plan.calibrated import calibration_warnings
+from seatrial.plan.calibration import calibration_warnings
 from seatrial.plan.cautions import assumption_warnings, checkpoint_warnings, price_warnings, surge_warnings
 from seatrial.plan.copies import answered_in_time
 from seatrial.plan.document import CurvePoint, Decision
@@ -20,7 +20,7 @@ from seatrial.plan.placement import decide_gate, decide_surge, decide_target, ta
 from seatrial.plan.sizing import instances_for
 from seatrial.plan.timeouts import download_timeout, startup_timeout, timeout_warnings
 from seatrial.predict.band import Band, band_of
-from seatrial.predict.closed import predict
+from seatrial.predict.closed_form import predict
 from seatrial.predict.memory import weights_bytes
 from seatrial.predict.regime import Regime, regime_of
 

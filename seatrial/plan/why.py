@@ -14,8 +14,7 @@ from seatrial.plan.estimate import estimate
 from seatrial.plan.finding import search_for
 from seatrial.plan.fitting import candidates
 from seatrial.plan.judge import judge, misses_alone
-from seatrial.plan.pareto import known
-from seatrial.plan.ranking import order, why_best, why_outdone
+from seatrial.plan.ranking import known, order, why_best, why_outdone
 from seatrial.units import tenths
 
 if TYPE_CHECKING:

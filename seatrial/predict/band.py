@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.engines import Engine
     from seatrial.catalog.instances import Instance
-    from seatrial.predict.copy import Speculation
+    from seatrial.predict.copy_model import Speculation
 
 FITTED_MODEL = "meta-llama/Llama-2-7b-hf"
 FITTED_PROMPTS = (256, 3_840)  # tokens

@@ -12,18 +12,25 @@ millisecond. Engines differ in when a prompt gets in (`Engine.scheduler`):
 
 from __future__ import annotations
 
+import heapq
 import math
 from bisect import bisect_right
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from seatrial.predict.costs import costs_of
+from seatrial.measure.distribution import Distribution, percentile
+from seatrial.measure.window import MeasuredTime, share_inside, steady_window
+from seatrial.predict.iteration_cost import costs_of
+from seatrial.predict.memory import kv_bytes_per_token
+from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
-    from seatrial.predict.copy import Copy
-    from seatrial.predict.costs import Costs
-    from seatrial.predict.protocol import Protocol
+    from collections.abc import Iterable, Sequence
+
+    from seatrial.predict.copy_model import Copy
+    from seatrial.predict.iteration_cost import Costs
 
 
 class Request(NamedTuple):
@@ -253,3 +260,180 @@ def _end(server: _Server, group: _Group) -> None:
     arrival = answered + half
     at = bisect_right(server.arrivals, arrival, lo=server.admitted)
     server.arrivals[at:at] = [arrival] * following
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """How dynamic batches are made.
+
+    Attributes:
+        size: Requests of a batch at most.
+        delay_s: How long the first request of a batch waits for others.
+    """
+
+    size: int
+    delay_s: float
+
+    def most(self, copy: Copy) -> int:
+        """Return the requests of a batch at most: no more than the KV room holds."""
+        return max(1, min(self.size, copy.most_running))
+
+
+def simulate_static(copy: Copy, concurrency: int, protocol: Protocol, batches: Batches) -> list[Request]:
+    """Run a closed loop to its end and return its requests in the order in which they end.
+
+    Args:
+        copy: The copy; its degree is the number of accelerators that hold the layers.
+        concurrency: Clients.
+        protocol: How they send.
+        batches: How batches are made.
+    """
+    half, most = protocol.round_trip_s / 2, batches.most(copy)
+    arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
+    unsent = concurrency * (protocol.requests_per_concurrency - 1)
+    times = {size: batch_time_s(copy, size) for size in range(1, min(most, concurrency) + 1)}
+    now, done = 0.0, list[Request]()
+    while arrivals:
+        batch = _next_batch(arrivals, now, most, batches.delay_s)
+        closes = batch[-1] if len(batch) == most else batch[0] + batches.delay_s
+        now = max(now, closes) + times[len(batch)]
+        done += [Request(arrival - half, now + half, now + half) for arrival in batch]
+        following = min(len(batch), unsent)
+        unsent -= following
+        for _ in range(following):
+            heapq.heappush(arrivals, now + 2 * half)
+    return done
+
+
+def closed_static(copy: Copy, concurrency: int, batches: Batches) -> tuple[float, float]:
+    """Return output tokens per second, and the latency in seconds, of the steady state: all that wait come in turn."""
+    size = min(concurrency, batches.most(copy))
+    turn_s = batch_time_s(copy, size) + (batches.delay_s if concurrency < batches.most(copy) else 0.0)
+    return size * copy.output_tokens / turn_s, concurrency / size * turn_s
+
+
+def _next_batch(arrivals: list[float], now: float, most: int, delay_s: float) -> list[float]:
+    """Take the arrivals of the next batch off the heap: those up to when it is full or its delay is over."""
+    batch = [heapq.heappop(arrivals)]
+    closes = max(now, batch[0] + delay_s)
+    while arrivals and len(batch) < most and arrivals[0] <= closes:
+        batch.append(heapq.heappop(arrivals))
+    return batch
+
+
+def batch_time_s(copy: Copy, batch: int) -> float:
+    """Return how long a batch runs: its prefill, then a decode step for each further token."""
+    whole = kv_bytes_per_token(copy.architecture, 1)
+    pipeline = replace(copy, degree=1, kv_bytes_per_token=whole)  # one accelerator works at a time
+    costs, steps = costs_of(pipeline), pipeline.decode_steps
+    context = batch * copy.architecture.cached_tokens(copy.input_tokens + (copy.output_tokens + 1) / 2)
+    return costs.prefill(batch, copy.input_tokens) + steps * (costs.step(batch) + context * costs.attention(batch))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one copy is predicted to do at one concurrency; simulated, not measured.
+
+    Attributes:
+        concurrency: Requests in flight on the copy.
+        output_tok_s: Output tokens over the steady window, or over the whole level where there is none.
+        ttft_ms: Time to first token, queueing included.
+        tpot_ms: Time per output token after the first.
+        e2e_latency_ms: Request sent to last token.
+        ms_per_token: End-to-end latency over output tokens.
+        late: Share of the requests that take longer than the given time.
+    """
+
+    concurrency: int
+    output_tok_s: float
+    ttft_ms: Distribution
+    tpot_ms: Distribution
+    e2e_latency_ms: Distribution
+    ms_per_token: Distribution
+    late: float
+
+
+def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float = math.inf) -> Outcome:
+    """Simulate one level.
+
+    Args:
+        copy: The copy.
+        concurrency: Clients of the closed loop.
+        protocol: How they send.
+        timeout_s: Time after which a request counts as late: 60 s is SageMaker's bound of an invocation.
+    """
+    requests = simulate(copy, concurrency, protocol)
+    ramp = protocol.ramp(concurrency)
+    measured = sorted(requests, key=attrgetter("sent_s"))[ramp:] if ramp else requests
+    output, later = copy.output_tokens, copy.output_tokens - 1 or 1
+    e2e = [request.last_token_s - request.sent_s for request in measured]
+    return Outcome(
+        concurrency=concurrency,
+        output_tok_s=_tok_s(requests, measured, output),
+        ttft_ms=_distribution(_ttft(request) for request in measured),
+        tpot_ms=_distribution((request.last_token_s - request.first_token_s) / later for request in measured),
+        e2e_latency_ms=_distribution(e2e),
+        ms_per_token=_distribution(seconds / output for seconds in e2e),
+        late=sum(seconds > timeout_s for seconds in e2e) / len(e2e),
+    )
+
+
+def _tok_s(requests: Sequence[Request], measured: Sequence[Request], output: int) -> float:
+    time = _measured_time(requests, measured)
+    inside = math.fsum(share_inside(request.sent_s, request.last_token_s, time) for request in requests)
+    return inside * output / time.length_s
+
+
+def _measured_time(requests: Sequence[Request], measured: Sequence[Request]) -> MeasuredTime:
+    """Return the steady window; the whole level without a ramp, or where the window is shorter than a request."""
+    if len(measured) < len(requests):
+        seconds = sorted(request.last_token_s - request.sent_s for request in measured)
+        if window := steady_window([request.sent_s for request in measured], seconds):
+            return window
+    opened_s = min(request.sent_s for request in requests)
+    return MeasuredTime(kind="whole", opened_s=opened_s, closed_s=max(request.last_token_s for request in requests))
+
+
+def _ttft(request: Request) -> float:
+    return request.first_token_s - request.sent_s
+
+
+def _distribution(seconds: Iterable[float]) -> Distribution:
+    values = sorted(second * MS_PER_S for second in seconds)
+    p50, p90, p95, p99 = (percentile(values, percent) for percent in (50, 90, 95, 99))
+    mean = math.fsum(values) / len(values)
+    return Distribution(count=len(values), mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=values[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """A closed loop: each client sends its next request when the last one is answered.
+
+    Attributes:
+        requests_per_concurrency: Measured requests of a level, times its concurrency.
+        stagger_s: Time between the first requests of two clients.
+        round_trip_s: Time of a request outside the engine: network, the service's front end, tokenising.
+        ramp_per_concurrency: First requests of a level, times its concurrency, which fill the batch and aren't
+            measured. With them, throughput is that of the steady window; without, that of the whole level.
+    """
+
+    requests_per_concurrency: int
+    stagger_s: float
+    round_trip_s: float
+    ramp_per_concurrency: int = 0
+
+    def ramp(self, concurrency: int) -> int:
+        """Return the requests of a level that aren't measured."""
+        return self.ramp_per_concurrency * concurrency
+
+    def measured(self, concurrency: int) -> int:
+        """Return the requests of a level that are measured."""
+        return self.requests_per_concurrency * concurrency
+
+
+# Three requests a client, no warm-up: the articles' public harness. It starts its clients one by one: 30 ms each fits
+# the published latencies best; 20 ms a round trip is an assumption, on which the predictions hardly depend.
+PUBLISHED = Protocol(requests_per_concurrency=3, stagger_s=0.030, round_trip_s=0.020)
+
+# The trial's client opens every connection beforehand and sends the first requests of a level at once.
+TRIAL = Protocol(requests_per_concurrency=3, stagger_s=0.0, round_trip_s=0.020, ramp_per_concurrency=1)

@@ -10,7 +10,7 @@ from seatrial.units import fine_percent, tenths
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.bench.request import Metric, Objective
+    from seatrial.bench.model.request import Metric, Objective
 
 METRICS: Mapping[Metric, str] = {
     "ttft_ms": "TTFT",

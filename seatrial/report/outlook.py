@@ -7,21 +7,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.errors import PlanError, SpecError
-from seatrial.plan.calibrate import calibrate, measured_copy
+from seatrial.plan.calibration import calibrate, chosen, measured_copy, usable
 from seatrial.plan.levels import trial_protocol
-from seatrial.plan.points import chosen, usable
-from seatrial.predict.calibration import MeasuredPoint, Source
-from seatrial.predict.probe import compare
+from seatrial.predict.calibration import MeasuredPoint, Source, compare
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import count, digits, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
-    from seatrial.predict.calibration import EndpointCalibration
-    from seatrial.predict.probe import Compared
+    from seatrial.predict.calibration import Compared, EndpointCalibration
     from seatrial.report.values import Cell
     from seatrial.spec.load import LoadedSpec
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from seatrial.bench.prior import PredictedLevel
-    from seatrial.bench.request import Metric
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.request import Metric, PredictedLevel
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import CurvePoint, Plan
 
 Statistic: TypeAlias = Literal["mean", "p50", "p95"]

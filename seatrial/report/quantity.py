@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.statistic import latency_of, statistic_of
+from seatrial.bench.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
-    from seatrial.bench.request import Metric, Statistic
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.request import Metric, Statistic
+    from seatrial.bench.model.result import LevelResult
     from seatrial.plan.document import CurvePoint, Plan
 
 

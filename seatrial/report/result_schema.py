@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from seatrial.bench.result import SCHEMA_VERSION, TrialResult
+from seatrial.bench.model.result import SCHEMA_VERSION, TrialResult
 
 Schema: TypeAlias = dict[str, object]
 

@@ -14,7 +14,7 @@ from seatrial.units import exported, usd, whole_or_tenths
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.result import LevelResult
     from seatrial.measure.distribution import Interval
 
 DASH = "–"

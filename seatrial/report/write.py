@@ -15,7 +15,7 @@ from seatrial.secrets import redacted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
     from seatrial.report.outlook import Outlook
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from seatrial.catalog.regions import INFERENCE_COMPONENT, availability
+from seatrial.errors import Problem
 from seatrial.model import FrozenModel
 from seatrial.spec import shapes
 from seatrial.spec.endpoint import Copies, InstanceTypes, Usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.spec.endpoint import EndpointSpec
+    from seatrial.spec.yaml_source import Document, FieldPath
+
 
 EMBEDDED_ACCOUNT = "000000000000"
 """The account of the embedded AWS; it is nobody's on the real one."""
@@ -58,3 +67,61 @@ class EnvironmentSpec(FrozenModel):
     def is_embedded(self) -> bool:
         """Whether this is the embedded AWS of the laptop."""
         return self.account == EMBEDDED_ACCOUNT
+
+
+def guard_rail_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:
+    """Yield every guard rail that the spec breaks by itself; the planner keeps those on cost."""
+    rails = environment.guard_rails
+    if rails.max_copies is not None and endpoint.scaling.max_copies > rails.max_copies:
+        message = f"max_copies {endpoint.scaling.max_copies} exceeds {environment.name}'s guard rail {rails.max_copies}"
+        yield _problem(document, ("scaling", "max_copies"), message, f"at most {rails.max_copies}")
+    asked = endpoint.serving.instance_types or ()
+    if rails.instance_types is not None and asked and not set(asked) & set(rails.instance_types):
+        message = f"none of {', '.join(asked)} is allowed in {environment.name}"
+        hint = f"allowed: {', '.join(rails.instance_types)}"
+        yield _problem(document, ("serving", "instance_types"), message, hint)
+    if environment.network.isolated and endpoint.model.hub_id is not None:
+        message = f"{environment.name} is isolated, so the weights can't come from a hub"
+        yield _problem(document, ("model",), message, "stage the weights to S3 and give model.s3_uri")
+
+
+def _problem(document: Document, path: FieldPath, message: str, hint: str) -> Problem:
+    return Problem(document.where(path), document.field(path), "SEA111", message, hint)
+
+
+_PAIR = ("subnet_ids", "security_group_ids")
+
+
+def network_problems(document: Document) -> Iterator[Problem]:
+    """Yield the half of a VPC that is missing: the service takes subnets and security groups together."""
+    network = document.data.get("network")
+    if not isinstance(network, dict):
+        return
+    given = [name for name in _PAIR if network.get(name)]
+    if len(given) == 1:
+        (missing,) = set(_PAIR) - set(given)
+        path = ("network", given[0])
+        message = f"{given[0]} are given, and {missing} are not"
+        yield Problem(
+            document.where(path), document.field(path), "SEA108", message, "give both, or none for no VPC of your own"
+        )
+
+
+def tag_problems(document: Document) -> Iterator[Problem]:
+    """Yield the tags that AWS keeps for itself."""
+    tags = document.data.get("tags")
+    for key in tags if isinstance(tags, dict) else ():
+        if key.lower().startswith("aws:"):
+            path = ("tags", key)
+            message = f"the key {key} begins with aws:, which AWS keeps for itself"
+            yield Problem(document.where(path), document.field(path), "SEA107", message, "name it otherwise")
+
+
+def region_problems(environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:
+    """Yield a region where inference components can't be deployed."""
+    known = availability()
+    if environment.region in known.regions:
+        return
+    message = f"{environment.region} has no {INFERENCE_COMPONENT} ({known.source.partition(',')[0]}, {known.date})"
+    hint = f"known to have it: {', '.join(known.regions)}"
+    yield Problem(document.where(("region",)), "region", "SEA107", message, hint)

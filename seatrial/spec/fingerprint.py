@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.files import read_text
 from seatrial.model import digest
-from seatrial.spec.trial import TrialSpec
+from seatrial.spec.endpoint import TrialSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

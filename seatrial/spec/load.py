@@ -11,17 +11,18 @@ from pydantic import ValidationError
 from seatrial.errors import Problem, SpecError
 from seatrial.model import FrozenModel
 from seatrial.spec.calibration import calibration_document
-from seatrial.spec.characters import character_problems
-from seatrial.spec.contradictions import contradictions
+from seatrial.spec.cross_field_rules import contradictions
 from seatrial.spec.endpoint import EndpointSpec
-from seatrial.spec.environment import EnvironmentSpec
-from seatrial.spec.environment_rules import network_problems, region_problems, tag_problems
+from seatrial.spec.environment import (
+    EnvironmentSpec,
+    guard_rail_problems,
+    network_problems,
+    region_problems,
+    tag_problems,
+)
 from seatrial.spec.fingerprint import config_file_content, fingerprint
-from seatrial.spec.guard_rails import guard_rail_problems
-from seatrial.spec.merge import OVERRIDES, Document, merge_environment
-from seatrial.spec.plain_secrets import secret_problems, secret_values, without_secrets
-from seatrial.spec.problems import validation_problems
-from seatrial.spec.source import Source, read_source
+from seatrial.spec.text_rules import character_problems, secret_problems, secret_values, without_secrets
+from seatrial.spec.yaml_source import OVERRIDES, Document, Source, merge_environment, read_source, validation_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,7 +6,7 @@ import json
 
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
-from seatrial.spec.merge import OVERRIDES
+from seatrial.spec.yaml_source import OVERRIDES
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

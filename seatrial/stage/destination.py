@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.errors import SpecError, StageError
+from seatrial.model import FrozenModel
 from seatrial.spec.shapes import HINTS, S3_PREFIX
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
+
 
 _REASONS = {
     "404": "there is no such bucket",
@@ -111,3 +113,50 @@ def reason(error: ClientError) -> str:
     found = error.response.get("Error", {})
     code = found.get("Code", "")
     return _REASONS.get(code) or f"S3 refused: {code} {found.get('Message', '')}".rstrip()
+
+
+MANIFEST = "seatrial-manifest.json"
+MANIFEST_SCHEMA = "1"
+
+
+class ManifestFile(FrozenModel):
+    """One staged file.
+
+    Attributes:
+        name: Its path below the prefix.
+        size_bytes: Its size.
+        sha256: SHA-256 of its content, in hexadecimal digits.
+        checksum_sha256: The object's ChecksumSHA256 as S3 tells it.
+    """
+
+    name: str
+    size_bytes: int
+    sha256: str
+    checksum_sha256: str
+
+
+class Manifest(FrozenModel):
+    """What lies under a prefix. The same model gives the same bytes.
+
+    Attributes:
+        schema_version: Version of this document.
+        model: Hub id, or the name of the folder that it was copied from.
+        revision: Commit of the hub repository; `None` for a folder.
+        size_bytes: Size of all files together.
+        files: Sorted by name.
+    """
+
+    schema_version: str = MANIFEST_SCHEMA
+    model: str
+    revision: str | None
+    size_bytes: int
+    files: tuple[ManifestFile, ...]
+
+    def same_content(self, other: Manifest) -> bool:
+        """Return whether another manifest lists the same files with the same content."""
+        return {(file.name, file.sha256) for file in self.files} == {(file.name, file.sha256) for file in other.files}
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """Write a manifest as JSON for people and machines."""
+    return f"{manifest.model_dump_json(indent=2)}\n"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.errors import StageError
-from seatrial.stage.checksum import checksums_of
-from seatrial.stage.destination import s3_failures
-from seatrial.stage.manifest import MANIFEST, Manifest, ManifestFile, manifest_text
+from seatrial.stage.destination import MANIFEST, Manifest, ManifestFile, manifest_text, s3_failures
 from seatrial.stage.parallel import for_each
+from seatrial.stage.source import checksums_of
 from seatrial.stage.survey import entry_of
 from seatrial.stage.upload import Upload, encryption
 
@@ -17,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seatrial.stage.checksum import Checksums
     from seatrial.stage.destination import Destination
-    from seatrial.stage.source import Source, SourceFile
+    from seatrial.stage.source import Checksums, Source, SourceFile
     from seatrial.stage.survey import Look, Survey
 
 

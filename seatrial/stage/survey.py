@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from seatrial.stage.checksum import base64_of, checksums_of, hex_of
-from seatrial.stage.destination import s3_failures
-from seatrial.stage.manifest import MANIFEST, Manifest, ManifestFile
+from seatrial.stage.destination import MANIFEST, Manifest, ManifestFile, s3_failures
 from seatrial.stage.parallel import for_each
+from seatrial.stage.source import base64_of, checksums_of, hex_of
 from seatrial.stage.upload import TOLD
 
 if TYPE_CHECKING:
@@ -18,9 +17,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
 
-    from seatrial.stage.checksum import Checksums
     from seatrial.stage.destination import Destination
-    from seatrial.stage.source import Source, SourceFile
+    from seatrial.stage.source import Checksums, Source, SourceFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from seatrial.stage.checksum import StoppedError, part_bytes
+from seatrial.stage.source import StoppedError, part_bytes
 
 if TYPE_CHECKING:
     import threading
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3.type_defs import CompletedPartTypeDef
 
-    from seatrial.stage.checksum import Checksums
     from seatrial.stage.destination import Destination
-    from seatrial.stage.source import SourceFile
+    from seatrial.stage.source import Checksums, SourceFile
 
 TOLD = "seatrial-digest"
 """Metadata key of the digest that the source told. An object with it was copied from a file of that digest."""

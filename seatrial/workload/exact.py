@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seatrial.bench.prompts.synthetic import words
-from seatrial.bench.words import WORDS
+from seatrial.bench.prompts.synthetic import WORDS, words
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.load import Load
-from seatrial.bench.record import RequestRecord
-from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
-from seatrial.bench.result import LevelResult
-from seatrial.bench.wire.event_stream import encode_frame
+from seatrial.bench.decode.event_stream import encode_frame
+from seatrial.bench.decode.response import RequestRecord
+from seatrial.bench.model.request import Expected, Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.result import LevelResult
 from seatrial.measure.distribution import Distribution
 
 if TYPE_CHECKING:

@@ -8,11 +8,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from seatrial.bench.address import Address, socket_addresses
-from seatrial.bench.connection import dialer
-from seatrial.bench.crew import CrewOrder, load
-from seatrial.bench.holding import Limits
-from seatrial.bench.wave import Wave
+from seatrial.bench.client.connection import Address, dialer, socket_addresses
+from seatrial.bench.client.event_loop import Limits, Wave
+from seatrial.bench.client.worker_pool import CrewOrder, load
 
 REQUEST = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
 

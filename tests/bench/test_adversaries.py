@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.decode import NO_MODEL_HEADER
-from seatrial.bench.load import Load
-from seatrial.bench.request import Objective, Target, Workload
-from seatrial.bench.result import TrialResult
-from seatrial.bench.tools import Tools
-from seatrial.bench.trial import run_trial
+from seatrial.bench.decode.response import NO_MODEL_HEADER
+from seatrial.bench.model.request import Load, Objective, Target, Workload
+from seatrial.bench.model.result import TrialResult
+from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.run import run_trial
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seatrial.bench.load import Arrival
-    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.model.request import Arrival, TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
 

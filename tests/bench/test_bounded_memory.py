@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.exchange import FOLD_BYTES, Inbox
-from seatrial.bench.holding import Holding, Limits, limits_of
-from seatrial.bench.request import Workload
-from seatrial.bench.wire.event_stream import encode_frame
-from seatrial.bench.wire.protocol_error import TooLargeError
-from seatrial.bench.wire.tokens import TokenReader
+from seatrial.bench.client.event_loop import FOLD_BYTES, Holding, Inbox, Limits, limits_of
+from seatrial.bench.decode.event_stream import encode_frame
+from seatrial.bench.decode.http1 import TooLargeError
+from seatrial.bench.decode.tokens import TokenReader
+from seatrial.bench.model.request import Workload
 from seatrial.payload.lines import LineReader
 from tests.bench.flooded_client import Flooded
 

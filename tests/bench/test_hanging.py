@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.load import Load
-from seatrial.bench.request import Gate, Target, Workload
-from seatrial.bench.result import TrialResult
-from seatrial.bench.tools import Tools
-from seatrial.bench.trial import run_trial
+from seatrial.bench.model.request import Gate, Load, Target, Workload
+from seatrial.bench.model.result import TrialResult
+from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.run import run_trial
 from seatrial.report import render_html, render_markdown
 from seatrial_cdk.trial_service.runtime.report import evidence, short_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.model.request import TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
     Manner = Callable[[socket.socket, threading.Event], None]

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.address import socket_addresses
-from seatrial.bench.client import Wave, run_wave
-from seatrial.bench.connection import dialer
-from seatrial.bench.decode import record_of
+from seatrial.bench.client.connection import dialer, socket_addresses
+from seatrial.bench.client.event_loop import Wave, run_wave
+from seatrial.bench.client.request_writer import request_writer
+from seatrial.bench.decode.response import record_of
+from seatrial.bench.model.request import Target, Workload
 from seatrial.bench.prompts.synthetic import SyntheticPrompts
-from seatrial.bench.request import Target, Workload
-from seatrial.bench.writer import request_writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.record import RequestRecord
-    from seatrial.bench.request import PayloadSchema
+    from seatrial.bench.decode.response import RequestRecord
+    from seatrial.bench.model.request import PayloadSchema
 
 KEY = "sk-right"
 PROMPTS = SyntheticPrompts(seed="seed", tokens_in=8, tokens_out=3)

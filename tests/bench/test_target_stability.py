@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.conclusion import scaling_target
-from seatrial.bench.knee import knees_of
-from seatrial.bench.prior import Prior
-from seatrial.bench.request import Objective
+from seatrial.bench.knee.detectors import knees_of
+from seatrial.bench.knee.scaling_target import scaling_target
+from seatrial.bench.model.request import Objective, Prior
 from tests.bench.conftest import make_level
 from tests.bench.search.conftest import Line, adaptive, searched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.model.request import TrialRequest
 
 __all__ = ["adaptive"]
 

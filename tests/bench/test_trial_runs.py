@@ -7,23 +7,22 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.credentials import Credentials
-from seatrial.bench.events import LevelEnded
-from seatrial.bench.load import Load
-from seatrial.bench.progress import TrialProgress
-from seatrial.bench.request import Target, Workload
-from seatrial.bench.result import TrialResult
-from seatrial.bench.tools import Tools
-from seatrial.bench.trial import run_trial
+from seatrial.bench.aws.credentials import Credentials
+from seatrial.bench.model.progress import TrialProgress
+from seatrial.bench.model.request import Load, Target, Workload
+from seatrial.bench.model.result import TrialResult
+from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.events import LevelEnded
+from seatrial.bench.trial.run import run_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from seatrial.bench.events import TrialEvent
-    from seatrial.bench.overhead import MetricData
-    from seatrial.bench.record import RequestRecord
-    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.aws.service_overhead import MetricData
+    from seatrial.bench.decode.response import RequestRecord
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.trial.events import TrialEvent
 
     MakeRequest = Callable[..., TrialRequest]
 

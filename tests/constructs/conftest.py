@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.bench.judgement import Check, Verdict
-from seatrial.bench.load import Load
-from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
-from seatrial.bench.result import Knee, LevelResult, LiveProof, TrialResult
+from seatrial.bench.model.request import Expected, Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.result import Check, Knee, LevelResult, LiveProof, TrialResult, Verdict
 from seatrial.measure.distribution import Distribution
 from seatrial_cdk.trial_service.runtime.store import Versioned
 

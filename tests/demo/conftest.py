@@ -13,7 +13,7 @@ from tests.sample_plan import sample_plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.demo.workspace import Workspace
     from seatrial.plan.document import Plan
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 WAIT = """
 import signal, time
-from seatrial.demo.signals import end_on_signals, ignore_signals
+from seatrial.demo.runner import end_on_signals, ignore_signals
 end_on_signals()
 try:
     print("ready", flush=True)
@@ -29,7 +29,7 @@ finally:
 RUN = """
 import os, sys
 from pathlib import Path
-from seatrial.demo.signals import end_on_signals
+from seatrial.demo.runner import end_on_signals
 from seatrial.demo.tools import Tools
 end_on_signals()
 folder = Path(sys.argv[1])
@@ -52,7 +52,7 @@ def test_the_end_is_reached_whatever_comes_meanwhile(number: signal.Signals) -> 
 def test_a_closed_terminal_does_not_end_a_demo_under_nohup() -> None:
     code = (
         "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "from seatrial.demo.signals import end_on_signals\nend_on_signals()\n"
+        "from seatrial.demo.runner import end_on_signals\nend_on_signals()\n"
         "signal.raise_signal(signal.SIGHUP)\nprint('goes on')"
     )
     assert (

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.conclusion import scaling_target
-from seatrial.bench.judgement import Verdict
-from seatrial.bench.result import Knee
-from seatrial.demo.cloud import Live
-from seatrial.demo.story import Deployed, check_deployment, check_refused, check_update
+from seatrial.bench.knee.scaling_target import scaling_target
+from seatrial.bench.model.result import Knee, Verdict
+from seatrial.demo.embedded_aws import Live
+from seatrial.demo.scenario import Deployed, check_deployment, check_refused, check_update
 from seatrial.demo.tools import Outcome, Tools
 from seatrial.deployment.live_stack import LiveStack
 from seatrial.errors import LocalError
@@ -20,7 +19,7 @@ from seatrial_cdk.trial_service.runtime.attributes import measured_attributes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
 
 HINT = "\n  hint: run it again with --verbose; the logs are in .seatrial/demo"

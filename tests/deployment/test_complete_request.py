@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.bench.request import Expected, Target
+from seatrial.bench.model.request import Expected, Target
 from seatrial.deployment.live_stack import LiveStack
 from seatrial.deployment.trial import complete_request
 from tests.sample_plan import LMI_IMAGE

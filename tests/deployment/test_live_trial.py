@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.course import NextLevel
+from seatrial.bench.search import NextLevel
 from seatrial.deployment.live_trial import LiveTrial, follow, look, service_stack
 from seatrial_cdk.trial_service.runtime.ownership import take_ownership
 from seatrial_cdk.trial_service.trial_service import service_name

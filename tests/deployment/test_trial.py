@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.prior import PredictedLevel
-from seatrial.bench.request import Target, TrialRequest
+from seatrial.bench.model.request import PredictedLevel, Target, TrialRequest
 from seatrial.deployment.trial import request_template, trial_request
 from seatrial.errors import BenchError
 from seatrial.plan.planner import make_plan

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import engines, instances, models
+from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.memory import fit_memory
-from seatrial.predict.outcome import outcome
-from seatrial.predict.place import hardware_of, place
-from seatrial.predict.protocol import PUBLISHED
+from seatrial.predict.simulation import PUBLISHED, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 import yaml
 
-from seatrial.demo.cloud import Cloud
+from seatrial.demo.embedded_aws import Cloud
 from seatrial.local import lifecycle
 from seatrial.plan.lock import write_lock
 from seatrial.plan.planner import make_plan

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import boto3
 
-from seatrial.bench.progress import TrialProgress
+from seatrial.bench.model.progress import TrialProgress
 from seatrial.local import lifecycle
 from seatrial_cdk.trial_service.runtime.ownership import read_owner
 from seatrial_cdk.trial_service.runtime.store import S3TrialStore, run_key
@@ -24,8 +24,8 @@ from seatrial_cdk.trial_service.runtime.store import S3TrialStore, run_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from seatrial.bench.result import TrialResult
-    from seatrial.demo.cloud import Cloud
+    from seatrial.bench.model.result import TrialResult
+    from seatrial.demo.embedded_aws import Cloud
     from tests.e2e.conftest import Processes, Workspace
 
 APP = f"{sys.executable} {Path(__file__).with_name('gate_app.py')}"

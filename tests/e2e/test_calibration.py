@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial.demo.cloud import Cloud
+    from seatrial.demo.embedded_aws import Cloud
     from tests.e2e.conftest import Outcome, RunCdk, RunTool, Workspace
 
 pytestmark = pytest.mark.e2e

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seatrial.demo.cloud import Cloud
+    from seatrial.demo.embedded_aws import Cloud
     from tests.e2e.conftest import Outcome, RunCdk, Workspace
 
     Deploy = Callable[[str, Path], Outcome]

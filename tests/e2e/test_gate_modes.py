@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial.demo.cloud import Cloud
+    from seatrial.demo.embedded_aws import Cloud
     from seatrial.plan.document import Plan
     from tests.e2e.conftest import RunCdk, Workspace
 

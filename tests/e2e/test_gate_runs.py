@@ -28,7 +28,7 @@ from tests.e2e.paced_runtime import paced_runtime
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.demo.cloud import Cloud
+    from seatrial.demo.embedded_aws import Cloud
     from tests.e2e.conftest import Processes, RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e

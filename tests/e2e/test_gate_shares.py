@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.result import TrialResult
-from seatrial.bench.trial import run_trial
+from seatrial.bench.model.result import TrialResult
+from seatrial.bench.trial.run import run_trial
 from seatrial_cdk.trial_service.runtime.custom_resource import Order
 from tests.e2e.gate import Gate, deploy_arguments
 from tests.e2e.paced_runtime import TOKEN_S, paced_runtime
@@ -19,8 +19,8 @@ from tests.e2e.paced_runtime import TOKEN_S, paced_runtime
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import LevelResult
-    from seatrial.demo.cloud import Cloud
+    from seatrial.bench.model.result import LevelResult
+    from seatrial.demo.embedded_aws import Cloud
     from tests.e2e.conftest import RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from seatrial.bench.credentials import Credentials
-from seatrial.bench.sigv4 import Signer
+from seatrial.bench.aws.credentials import Credentials
+from seatrial.bench.aws.sigv4 import Signer
 from seatrial.local.loopback import HOST, exchange
 
 if TYPE_CHECKING:

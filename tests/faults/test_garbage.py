@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.address import address_of, socket_addresses
-from seatrial.bench.client import Wave, run_wave
-from seatrial.bench.connection import dialer
-from seatrial.bench.decode import record_of
-from seatrial.bench.wire.event_stream import FrameDecoder
-from seatrial.bench.wire.tokens import TokenReader
+from seatrial.bench.client.connection import address_of, dialer, socket_addresses
+from seatrial.bench.client.event_loop import Wave, run_wave
+from seatrial.bench.decode.event_stream import FrameDecoder
+from seatrial.bench.decode.response import record_of
+from seatrial.bench.decode.tokens import TokenReader
 from tests.faults.cloud import COMPONENT, ENDPOINT
 from tests.faults.order import Order, five_percent
 from tests.faults.trials import LOAD, miss_of, verdict_of

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.result import TrialResult
-from seatrial.bench.tools import Tools
-from seatrial.bench.trial import run_trial
+from seatrial.bench.model.result import TrialResult
+from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.run import run_trial
 from seatrial.errors import BenchError
 from seatrial.report import render_html, render_markdown
 from tests.faults.order import Order
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from seatrial.bench.overhead import MetricData
+    from seatrial.bench.aws.service_overhead import MetricData
     from tests.faults.trials import Trials
 
 MEASURED = (

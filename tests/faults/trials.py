@@ -5,22 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.credentials import Credentials
-from seatrial.bench.events import LevelEnded, unwatched
-from seatrial.bench.load import Load
-from seatrial.bench.request import Objective, Target, TrialRequest, Workload
-from seatrial.bench.result import TrialResult
-from seatrial.bench.slo import verdict_at
-from seatrial.bench.tools import Tools
-from seatrial.bench.trial import run_trial
+from seatrial.bench.aws.credentials import Credentials
+from seatrial.bench.model.request import Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.result import TrialResult
+from seatrial.bench.slo.verdict import verdict_at
+from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.events import LevelEnded, unwatched
+from seatrial.bench.trial.run import run_trial
 from tests.faults.cloud import COMPONENT, ENDPOINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.credentials import CredentialSource
-    from seatrial.bench.events import TrialEvent, Watch
-    from seatrial.bench.judgement import Verdict
+    from seatrial.bench.aws.credentials import CredentialSource
+    from seatrial.bench.model.result import Verdict
+    from seatrial.bench.trial.events import TrialEvent, Watch
     from tests.faults.cloud import Cloud
     from tests.faults.order import Order, Tally
     from tests.faults.proxy import Proxy

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from seatrial.bench.load import Load
-from seatrial.bench.request import Objective, Target, TrialRequest, Workload
-from seatrial.bench.result import TrialResult
-from seatrial.bench.tools import Tools
-from seatrial.bench.trial import run_trial
+from seatrial.bench.model.request import Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.result import TrialResult
+from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.run import run_trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.errors import SpecError
-from seatrial.plan.calibrate import calibrate, measured_copy, write_calibration
+from seatrial.plan.calibration import calibrate, measured_copy, write_calibration
 from seatrial.plan.levels import trial_protocol
 from seatrial.plan.planner import make_plan
 from seatrial.predict.band import ASSUMED
-from seatrial.predict.calibration import MeasuredPoint, Source
-from seatrial.predict.outcome import outcome
-from seatrial.predict.probe import BETWEEN_PROBES_LATENCY, BETWEEN_PROBES_THROUGHPUT
+from seatrial.predict.calibration import BETWEEN_PROBES_LATENCY, BETWEEN_PROBES_THROUGHPUT, MeasuredPoint, Source
+from seatrial.predict.simulation import outcome
 from seatrial.spec.calibration import calibration_path
 from seatrial.spec.load import load_spec
 

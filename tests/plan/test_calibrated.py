@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.errors import SpecError
-from seatrial.plan.calibrated import Calibrated, calibration_warnings
+from seatrial.plan.calibration import Calibrated, calibration_warnings
 from seatrial.plan.finding import resolve
 from seatrial.plan.planner import make_plan
 from seatrial.plan.search import search
 from seatrial.plan.settled import band_for
 from seatrial.predict.band import Band
-from seatrial.predict.copy import Calibration
+from seatrial.predict.copy_model import Calibration
 
 if TYPE_CHECKING:
     from tests.plan.conftest import Ask

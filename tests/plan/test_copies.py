@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from seatrial.plan.copies import answered_in_time, capacity, copies_needed, copies_replaced_at_once, spread
 from seatrial.plan.demand import Objective
 from seatrial.plan.levels import MOST_IN_FLIGHT, Levels, trial_protocol
-from seatrial.predict.closed import predict
-from seatrial.predict.protocol import TRIAL
-from seatrial.spec.endpoint import WorkloadSpec
-from seatrial.spec.trial import TrialSpec
+from seatrial.predict.closed_form import predict
+from seatrial.predict.simulation import TRIAL
+from seatrial.spec.endpoint import TrialSpec, WorkloadSpec
 from tests.predict.conftest import placed
 
 TIMEOUT = Objective(("trial", "request_timeout_s"), "e2e_latency_ms", "max", 60_000)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.catalog import instances
-from seatrial.plan.engine_choice import Case, case_of
+from seatrial.plan.engine import Case, case_of
 from seatrial.plan.reading import read_architecture
 
 if TYPE_CHECKING:

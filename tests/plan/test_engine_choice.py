@@ -9,18 +9,7 @@ import pytest
 
 from seatrial.catalog import images
 from seatrial.catalog.engines import Family
-from seatrial.plan.engine_choice import (
-    Case,
-    Facts,
-    automatic,
-    best_option,
-    opinion,
-    options,
-    reasons,
-    rules,
-    status_of,
-    why,
-)
+from seatrial.plan.engine import Case, Facts, automatic, best_option, opinion, options, reasons, rules, status_of, why
 from seatrial.spec.engine_options import Backend
 
 GPU: Facts = {"accelerators": "gpu", "architecture": "llama"}

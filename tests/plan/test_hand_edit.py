@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from seatrial.errors import SpecError
 from seatrial.plan.document import Image
 from seatrial.plan.limits import limit_problems
-from seatrial.plan.lock import read_edited_plan, read_locked_plan, write_lock
+from seatrial.plan.lock import changed_fields, read_edited_plan, read_locked_plan, seal_of, write_lock
 from seatrial.plan.planner import make_plan
-from seatrial.plan.seal import changed_fields, seal_of
 from seatrial.spec.load import load_spec
 from tests.sample_plan import decided, image_of, sample_plan
 

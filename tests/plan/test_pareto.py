@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.plan.candidate import Merit
-from seatrial.plan.pareto import front, known
+from seatrial.plan.ranking import front, known
 
 
 def merit(usd_per_hour: float, alone: float, highest: float) -> Merit:

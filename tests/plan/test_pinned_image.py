@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.plan.document import Decision, Image
-from seatrial.plan.pinned_image import digest_of, keep_digest, pin
+from seatrial.plan.engine import digest_of, keep_digest, pin
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:

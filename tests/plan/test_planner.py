@@ -14,12 +14,12 @@ from seatrial.plan import levels
 from seatrial.plan.batching import settle_max_model_len
 from seatrial.plan.finding import resolve
 from seatrial.plan.planner import make_plan
-from seatrial.predict.outcome import Outcome, outcome
+from seatrial.predict.simulation import Outcome, outcome
 from tests.plan.conftest import reads
 
 if TYPE_CHECKING:
-    from seatrial.predict.copy import Copy
-    from seatrial.predict.protocol import Protocol
+    from seatrial.predict.copy_model import Copy
+    from seatrial.predict.simulation import Protocol
     from tests.plan.conftest import Ask
 
 LLAMA_2, QWEN = "meta-llama/Llama-2-7b-chat-hf", "Qwen/Qwen2.5-1.5B"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import SpecError
-from seatrial.plan.points import check_trial, chosen, read_points, usable
+from seatrial.plan.calibration import check_trial, chosen, read_points, usable
 from seatrial.predict.calibration import MeasuredPoint
 
 if TYPE_CHECKING:

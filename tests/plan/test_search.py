@@ -9,9 +9,8 @@ from seatrial.plan.estimate import estimate
 from seatrial.plan.finding import resolve, search_for
 from seatrial.plan.fitting import candidates
 from seatrial.plan.judge import judge, misses_alone
-from seatrial.plan.pareto import front
 from seatrial.plan.planner import make_plan
-from seatrial.plan.ranking import order
+from seatrial.plan.ranking import front, order
 from tests.plan.conftest import reads
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from seatrial.catalog import engines, instances, models
+from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.memory import fit_memory
-from seatrial.predict.place import hardware_of, place
 
 if TYPE_CHECKING:
     from seatrial.catalog.engines import Engine
-    from seatrial.predict.copy import Copy
+    from seatrial.predict.copy_model import Copy
 
 TGI = engines.find("tgi", "1.1.0")
 

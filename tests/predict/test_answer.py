@@ -10,10 +10,9 @@ from itertools import product
 import pytest
 
 from seatrial.catalog import engines
-from seatrial.predict.answer import answer, copy_of
-from seatrial.predict.closed import predict
-from seatrial.predict.rows import read_rows
-from seatrial.predict.table import PREDICTED, answered, as_csv
+from seatrial.predict.closed_form import predict
+from seatrial.predict.csv_predictions import PREDICTED, answer, answered, as_csv, copy_of
+from seatrial.predict.csv_rows import read_rows
 
 TGI = engines.find("tgi", "1.1")
 HEAD = "model,instance_type,tp_degree,instance_count,input_tokens,output_tokens,concurrency"

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from seatrial.catalog import engines, instances, models
 from seatrial.predict.band import ASSUMED, Band, band_of
-from seatrial.predict.copy import Speculation
+from seatrial.predict.copy_model import Speculation
 
 TGI, LMI = engines.find("tgi", "1.1.0"), engines.find("lmi", "0.36.0")
 

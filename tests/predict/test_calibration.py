@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.errors import SpecError
 from seatrial.predict.calibration import read_calibration
-from seatrial.predict.copy import Calibration
+from seatrial.predict.copy_model import Calibration
 
 ENTRY: dict[str, object] = {
     "model": "meta-llama/Llama-2-7b-hf",

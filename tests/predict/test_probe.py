@@ -12,18 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.predict.calibration import MeasuredPoint
-from seatrial.predict.copy import Calibration
-from seatrial.predict.outcome import outcome
-from seatrial.predict.probe import BETWEEN_PROBES_LATENCY, BETWEEN_PROBES_THROUGHPUT, compare, fit_calibration
-from seatrial.predict.protocol import PUBLISHED, TRIAL
+from seatrial.predict.calibration import (
+    BETWEEN_PROBES_LATENCY,
+    BETWEEN_PROBES_THROUGHPUT,
+    MeasuredPoint,
+    compare,
+    fit_calibration,
+)
+from seatrial.predict.copy_model import Calibration
+from seatrial.predict.simulation import PUBLISHED, TRIAL, outcome
 from tests.predict.conftest import placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.predict.copy import Copy
-    from seatrial.predict.probe import Compared
+    from seatrial.predict.calibration import Compared
+    from seatrial.predict.copy_model import Copy
 
 ROWS = Path(__file__).parents[1] / "plan" / "data" / "llama_2_7b_tgi.csv"
 Configuration = tuple[str, int, int, int]

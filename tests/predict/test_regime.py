@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.catalog import engines, instances, models
-from seatrial.predict.closed import mean_step, predict
-from seatrial.predict.costs import costs_of
+from seatrial.predict.closed_form import mean_step, predict
+from seatrial.predict.copy_model import hardware_of, place
+from seatrial.predict.iteration_cost import costs_of
 from seatrial.predict.memory import fit_memory
-from seatrial.predict.place import hardware_of, place
 from seatrial.predict.regime import knee_limit, regime_of
 
 if TYPE_CHECKING:
-    from seatrial.predict.copy import Copy
+    from seatrial.predict.copy_model import Copy
 
 LLAMA_2_7B = "meta-llama/Llama-2-7b-hf"
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from seatrial.catalog import engines
 from seatrial.errors import SpecError
-from seatrial.predict.rows import read_rows
-from seatrial.predict.table import PREDICTED, answered, as_csv, as_json, read_engine
+from seatrial.predict.csv_predictions import PREDICTED, answered, as_csv, as_json, read_engine
+from seatrial.predict.csv_rows import read_rows
 
 TGI = engines.find("tgi", "1.1")
 HEAD = "model,instance_type,tp_degree,instance_count,input_tokens,output_tokens,concurrency"

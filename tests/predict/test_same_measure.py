@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.level import measure_level
-from seatrial.bench.record import RequestRecord
-from seatrial.predict.outcome import outcome
-from seatrial.predict.protocol import TRIAL
-from seatrial.predict.simulation import simulate
+from seatrial.bench.decode.response import RequestRecord
+from seatrial.bench.metrics.level import measure_level
+from seatrial.predict.simulation import TRIAL, outcome, simulate
 
 if TYPE_CHECKING:
-    from seatrial.predict.copy import Copy
+    from seatrial.predict.copy_model import Copy
     from tests.predict.conftest import PlaceCopy
 
 

@@ -10,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.catalog import engines
-from seatrial.predict.closed import predict
-from seatrial.predict.copy import Speculation
-from seatrial.predict.costs import costs_of
-from seatrial.predict.outcome import outcome
-from seatrial.predict.protocol import PUBLISHED, TRIAL, Protocol
-from seatrial.predict.simulation import simulate
+from seatrial.predict.closed_form import predict
+from seatrial.predict.copy_model import Speculation
+from seatrial.predict.iteration_cost import costs_of
+from seatrial.predict.simulation import PUBLISHED, TRIAL, Protocol, outcome, simulate
 from tests.predict.conftest import placed
 
 if TYPE_CHECKING:

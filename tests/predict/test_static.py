@@ -13,14 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.catalog import engines, instances, models
+from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.memory import fit_memory
-from seatrial.predict.outcome import outcome
-from seatrial.predict.place import hardware_of, place
-from seatrial.predict.protocol import PUBLISHED, TRIAL
-from seatrial.predict.static import Batches, batch_time_s, closed_static, simulate_static
+from seatrial.predict.simulation import PUBLISHED, TRIAL, Batches, batch_time_s, closed_static, outcome, simulate_static
 
 if TYPE_CHECKING:
-    from seatrial.predict.copy import Copy
+    from seatrial.predict.copy_model import Copy
     from seatrial.predict.simulation import Request
 
 PUBLISHED_ROWS = Path(__file__).parent / "data" / "falcon_40b_batching.csv"

@@ -24,7 +24,7 @@ from tests.sample_plan import COST, LMI_IMAGE, MEMORY, image_of, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
 
 
 class Trial(Protocol):

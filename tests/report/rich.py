@@ -7,15 +7,24 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from seatrial.bench.evidence import ClientCalibration, ClientEvidence, ServiceOverhead
-from seatrial.bench.hdr import Histogram
-from seatrial.bench.judgement import Change, Comparison
-from seatrial.bench.result import Knee, LevelResult, SearchStep, Timeline, TrialResult
+from seatrial.bench.metrics.histogram import Histogram
+from seatrial.bench.model.result import (
+    Change,
+    ClientCalibration,
+    ClientEvidence,
+    Comparison,
+    Knee,
+    LevelResult,
+    SearchStep,
+    ServiceOverhead,
+    Timeline,
+    TrialResult,
+)
 from seatrial.measure.distribution import Distribution, Interval
 from tests.report.samples import concluded, sample_level, sample_request
 
 if TYPE_CHECKING:
-    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.model.request import TrialRequest
     from seatrial.plan.document import Plan
 
 ORDER = (16, 64, 32, 1, 2, 4, 8, 24)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.conclusion import cost_at, scaling_target
-from seatrial.bench.knee import kneedle_knee, slo_knee
-from seatrial.bench.load import Load
-from seatrial.bench.request import Expected, Objective, Target, TrialRequest, Workload
-from seatrial.bench.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
-from seatrial.bench.slo import judged, verdict_at
+from seatrial.bench.knee.detectors import kneedle_knee, slo_knee
+from seatrial.bench.knee.scaling_target import cost_at, scaling_target
+from seatrial.bench.model.request import Expected, Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
+from seatrial.bench.slo.verdict import judged, verdict_at
 from seatrial.measure.distribution import Distribution
 from seatrial.plan.document import CurvePoint
 

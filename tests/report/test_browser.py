@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.result import TrialResult
+from seatrial.bench.model.result import TrialResult
 from seatrial.measure.distribution import Interval
 from seatrial.report import write_report
 from seatrial.report.document.downloads import render_csv

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.prior import PredictedLevel, Prior
-from seatrial.bench.request import Objective
-from seatrial.bench.result import Knee
+from seatrial.bench.model.request import Objective, PredictedLevel, Prior
+from seatrial.bench.model.result import Knee
 from seatrial.printable import printable
 from seatrial.report.charts.asset import LIBRARY, SCRIPT, scripts, source_hash
 from seatrial.report.charts.distribution import distribution_charts
@@ -25,7 +24,7 @@ from seatrial.secrets import redacted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial.bench.result import Detector, TrialResult
+    from seatrial.bench.model.result import Detector, TrialResult
     from seatrial.plan.document import Plan
 
 

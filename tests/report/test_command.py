@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.protocols import JUMPSTART_LEVELS
-from seatrial.bench.request import Target
+from seatrial.bench.model.request import Target
+from seatrial.bench.trial.steps import JUMPSTART_LEVELS
 from seatrial.report.document.command import command_of, trial_name
 from seatrial.report.document.header import cautions
 from seatrial.report.document.markdown import render_markdown
@@ -17,8 +17,8 @@ from seatrial.report.document.page import page_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.load import Load
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.request import Load
+    from seatrial.bench.model.result import TrialResult
 
 
 @pytest.fixture

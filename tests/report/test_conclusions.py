@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from rich.console import Console
 
-from seatrial.bench.judgement import Check, Comparison
+from seatrial.bench.model.result import Check, Comparison
 from seatrial.report.document.baseline import compared_section, comparison_section, comparison_sentence
 from seatrial.report.document.cost import cost_section, level_cost_section, level_cost_table
 from seatrial.report.document.jumpstart import jumpstart_section, jumpstart_table, last_before_timeout
@@ -18,7 +18,7 @@ from seatrial.report.terminal.jumpstart import jumpstart_view
 from tests.report.samples import failed_level
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
     from seatrial.report.table import Table
 

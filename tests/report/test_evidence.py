@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.evidence import ServiceOverhead
+from seatrial.bench.model.result import ServiceOverhead
 from seatrial.report.document.client import validity_section, validity_sentence, validity_table
 from seatrial.report.document.failures import failures_section
 from seatrial.report.document.levels import levels_section, measurement_section, protocol_table
@@ -16,7 +16,7 @@ from seatrial.report.values import sentence
 from tests.report.rich import VOID_BECAUSE
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.report.table import Table
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.bench.result import TrialResult
+from seatrial.bench.model.result import TrialResult
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import render_html
 from tests.report.reading import Tables

@@ -10,7 +10,7 @@ from seatrial.report.document.markdown import render_markdown
 from seatrial.report.escape import escaped
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
 
 

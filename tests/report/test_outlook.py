@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.measure.distribution import Distribution
-from seatrial.plan.calibrate import measured_copy
+from seatrial.plan.calibration import measured_copy
 from seatrial.plan.levels import trial_protocol
 from seatrial.plan.lock import read_locked_plan
-from seatrial.predict.outcome import outcome
+from seatrial.predict.simulation import outcome
 from seatrial.report.document.prediction import prediction_beside
 from seatrial.report.outlook import outlook_of, outlook_sentence, outlook_table, points_of, ratio_sentence
 from seatrial.spec.load import load_spec
 from tests.report.samples import sample_level
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.plan.document import Plan
     from seatrial.spec.load import LoadedSpec
 

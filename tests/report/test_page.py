@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.result import TrialResult
+from seatrial.bench.model.result import TrialResult
 from seatrial.report.charts.asset import scripts, source_hash
 from seatrial.report.document.downloads import render_csv, render_json
 from seatrial.report.document.page import page_of, render_html

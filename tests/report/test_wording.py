@@ -10,7 +10,7 @@ from seatrial.report.document.page import render_html
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.plan.document import Plan
 
     class Trial(Protocol):

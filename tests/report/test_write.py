@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.result import TrialResult
+from seatrial.bench.model.result import TrialResult
 from seatrial.errors import BenchError
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.write import Report, write_report

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from seatrial.bounds import wrong_objective
 from seatrial.errors import SpecError
-from seatrial.spec.characters import character_problems
-from seatrial.spec.contradictions import contradictions
+from seatrial.spec.cross_field_rules import contradictions
 from seatrial.spec.endpoint import EndpointSpec, Slo
 from seatrial.spec.load import _validate, load_spec
-from seatrial.spec.merge import merge_environment
-from seatrial.spec.source import Source
+from seatrial.spec.text_rules import character_problems
+from seatrial.spec.yaml_source import Source, merge_environment
 
 if TYPE_CHECKING:
     from pathlib import Path

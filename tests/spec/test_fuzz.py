@@ -3,11 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.spec.contradictions import contradictions
+from seatrial.spec.cross_field_rules import contradictions
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.load import _validate
-from seatrial.spec.merge import merge_environment
-from seatrial.spec.source import Source, parse_source
+from seatrial.spec.yaml_source import Source, merge_environment, parse_source
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 FIELDS = st.sampled_from(["name", "model", "hub_id", "workload", "concurrency", "slo", "p95", "environments", "dev"])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from seatrial.catalog import models
 from seatrial.errors import SpecError
+from seatrial.spec.cross_field_rules import parameter_bounds, shape_problems
 from seatrial.spec.load import load_spec
-from seatrial.spec.merge import Document
 from seatrial.spec.model_shape import HINTS, ModelShape
-from seatrial.spec.shape_rules import parameter_bounds, shape_problems
+from seatrial.spec.yaml_source import Document
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import SpecError
+from seatrial.spec.cross_field_rules import speculation_problems, tokens_per_cycle
 from seatrial.spec.load import load_spec
-from seatrial.spec.merge import Document
-from seatrial.spec.speculation_rules import speculation_problems, tokens_per_cycle
+from seatrial.spec.yaml_source import Document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.spec.source import Yaml
+    from seatrial.spec.yaml_source import Yaml
 
 AT = "endpoints/chat.yaml:8: serving.overrides.speculative_decoding"
 SLOWER = "  hint: draft fewer tokens, use a cheaper or better draft, or leave speculative_decoding out"

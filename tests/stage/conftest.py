@@ -12,8 +12,7 @@ from botocore.config import Config
 
 from seatrial.local import lifecycle
 from seatrial.stage.destination import Destination
-from seatrial.stage.folder import read_folder
-from seatrial.stage.source import Source
+from seatrial.stage.source import Source, read_folder
 from seatrial.stage.staging import copy_model
 from seatrial.stage.survey import survey
 from seatrial.units import MIB
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-    from seatrial.stage.manifest import Manifest
+    from seatrial.stage.destination import Manifest
     from seatrial.stage.survey import Survey
 
 LARGE_BYTES = 33 * MIB  # two parts

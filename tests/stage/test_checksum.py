@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.stage.checksum import MOST_PARTS, base64_of, checksums_of, hex_of, part_bytes
+from seatrial.stage.source import MOST_PARTS, base64_of, checksums_of, hex_of, part_bytes
 from seatrial.units import GIB, MIB
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from seatrial.stage.manifest import MANIFEST
+from seatrial.stage.destination import MANIFEST
 from seatrial.units import MIB
 
 if TYPE_CHECKING:

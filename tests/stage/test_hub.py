@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.errors import StageError
-from seatrial.stage.checksum import checksums_of
-from seatrial.stage.hub import is_commit, read_hub
+from seatrial.stage.source import checksums_of, is_commit, read_hub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

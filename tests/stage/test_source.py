@@ -7,8 +7,7 @@ import pytest
 
 from seatrial.errors import SpecError, StageError
 from seatrial.stage.destination import split_uri
-from seatrial.stage.folder import read_folder
-from seatrial.stage.source import Source, SourceFile, held_twice, select
+from seatrial.stage.source import Source, SourceFile, held_twice, read_folder, select
 
 NAMES = ("README.md", "config.json", "model-1.safetensors", "original/consolidated.pth", "pytorch_model.bin")
 

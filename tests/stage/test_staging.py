@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.errors import StageError
-from seatrial.stage.checksum import StoppedError
-from seatrial.stage.destination import Destination
-from seatrial.stage.folder import read_folder
-from seatrial.stage.manifest import MANIFEST
-from seatrial.stage.source import Source, SourceFile
+from seatrial.stage.destination import MANIFEST, Destination
+from seatrial.stage.source import Source, SourceFile, StoppedError, read_folder
 from seatrial.stage.survey import survey
 from seatrial.units import MIB
 from tests.stage.conftest import LARGE_BYTES, patterned

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial.bench.prompts.source import Prompts
+    from seatrial.bench.model.request import Workload
+    from seatrial.bench.prompts.synthetic import Prompts
     from seatrial.bench.prompts.trace import Trace
-    from seatrial.bench.request import Workload
+
 
 _REQUEST_RULE: Final = "SEA501"
 _WHERE: Final = "trial request"

@@ -15,15 +15,67 @@ import weakref
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from seatrial.bench.prompts.problems import LineProblems, why_not_json
-from seatrial.bench.prompts.source import RawBody
+from seatrial.bench.prompts.synthetic import RawBody
+from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from seatrial.bench.prompts.source import Content
+    from seatrial.bench.prompts.synthetic import Content
     from seatrial.payload.json_text import Json
+
+
+MAX_LISTED = 100
+
+
+class LineProblems:
+    """Collects what is wrong with the lines of a file."""
+
+    __slots__ = ("_found", "_path", "_rule", "_unlisted")
+
+    def __init__(self, path: str, rule: str) -> None:
+        self._path = path
+        self._rule = rule
+        self._found: list[Problem] = []
+        self._unlisted = 0
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is wrong."""
+        return bool(self._found)
+
+    def note(self, line: int, message: str, *, field: str = "", hint: str = "") -> None:
+        """Note one problem of a line; 0 is the file as a whole."""
+        if len(self._found) == MAX_LISTED:
+            self._unlisted += 1
+            return
+        where = f"{self._path}:{line}" if line else self._path
+        self._found.append(Problem(where=where, field=field, rule=self._rule, message=message, hint=hint))
+
+    def raise_if_any(self) -> None:
+        """Raise what was noted.
+
+        Raises:
+            BenchError: With every problem, or the first hundred and how many more there are.
+        """
+        if self._found:
+            raise BenchError(self._all())
+
+    def _all(self) -> Iterator[Problem]:
+        yield from self._found
+        if self._unlisted:
+            yield Problem(where=self._path, field="", rule=self._rule, message=f"and {self._unlisted:,} more problems")
+
+
+def why_not_json(malformed: ValueError | RecursionError) -> str:
+    """Say why a line is no JSON, by its columns: its number is told beside it."""
+    match malformed:
+        case json.JSONDecodeError():
+            return f"not JSON: {malformed.msg} (column {malformed.colno})"
+        case UnicodeDecodeError():
+            return f"not UTF-8: {malformed.reason} (byte {malformed.start + 1})"
+    return "not JSON that can be read: nested too deeply, or a number of too many digits"
+
 
 RULE: Final = "SEA509"
 KEYS: Final = ("prompt", "messages", "body", "output_tokens")

@@ -11,10 +11,33 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from seatrial.bench.prompts.refusal import speaks_of_length, told_prompt_tokens
-from seatrial.bench.words import WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial.payload.json_text import Json
+    from seatrial.payload.request import Prompt
+
+
+_TEXT = """
+the of and to in is that for it as was with be by on not he his but at are this have from or had an they which one you
+were all her she there would their we him been has when who will no more if out so up said what its about than into
+them can only other time new some could these two may first then do any like my now over such our man me even most
+made after also did many off before must well back through years much where your way down should because long each
+just state those people too same work still between life being under never last day another while house might great
+world year since against right used take three states himself few use place during without again home around small
+however found school part once general high upon every does got united left number course war until always away
+something fact water less public put think almost hand enough took head yet government system set told nothing night
+end why called eyes find going look asked later point knew next city business case group give days young let room word
+social side given order often seemed early white large along big show feel face door turn best help line north south
+east west free table money story music book paper letter class road car body light voice power force heart child
+mother father friend family street river tree green black red blue gold stone
+"""
+WORDS: tuple[str, ...] = tuple(_TEXT.split())
+
 
 FIRST_WORDS_PER_TOKEN: Final = 0.5
 """Of the first prompt, before the endpoint told how it counts: on the short side."""
@@ -28,7 +51,7 @@ _UNTOLD: Final = 0.5
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seatrial.bench.record import RequestRecord
+    from seatrial.bench.decode.response import RequestRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +138,26 @@ def calibrated(
 def is_too_long(record: RequestRecord) -> bool:
     """Tell whether a request was refused for its length."""
     return record.error in ("validation", "model_error") and speaks_of_length(record.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class RawBody:
+    """A whole body: only whether it streams, and the target's model, are written into it."""
+
+    document: Mapping[str, Json]
+
+
+Content: TypeAlias = "Prompt | RawBody"
+
+
+class Prompts(Protocol):
+    """A source of prompts; holds nothing that a fork would have to share."""
+
+    def content(self, index: int) -> Content:
+        """Return the text, the messages or the whole body of this request."""
+
+    def output_tokens(self, index: int) -> int:
+        """Return how many tokens are asked for."""
+
+    def input_tokens(self, index: int) -> int | None:
+        """Return how long the prompt is meant to be; None when nobody says."""

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.budget import budget_over
 from seatrial.bench.search.adaptive import next_adaptive
 from seatrial.bench.search.step import NextLevel, Step, Stop
 from seatrial.bench.search.sweep import ALL_MEASURED, next_of_sweep, why_stop
+from seatrial.bench.trial.budget import budget_over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.request import TrialRequest
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.model.result import LevelResult
 
 __all__ = ["ALL_MEASURED", "NextLevel", "Step", "Stop", "next_level", "why_stop"]
 

@@ -14,9 +14,8 @@ from seatrial.bench.search.view import View, view_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seatrial.bench.load import Goal
-    from seatrial.bench.request import TrialRequest
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.request import Goal, TrialRequest
+    from seatrial.bench.model.result import LevelResult
 
 MOST_DEAD = 2
 MOST_VOID = 2

@@ -10,14 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from seatrial.bench.knee.saturation import saturation_knee
+from seatrial.bench.knee.detectors import saturation_knee
 from seatrial.bench.search.boundary import CLOSE, DOUBLE, FARTHEST
 from seatrial.bench.search.step import NextLevel, Step, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.result import LevelResult
     from seatrial.bench.search.view import View
 
 NEARLY_ALL = 0.93  # of the highest throughput: a level that gives as much is full

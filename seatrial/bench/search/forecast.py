@@ -14,15 +14,14 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.statistic import reading_of
+from seatrial.bench.slo.evaluate import reading_of
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.bench.prior import PredictedLevel
-    from seatrial.bench.request import Objective, TrialRequest
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.request import Objective, PredictedLevel, TrialRequest
+    from seatrial.bench.model.result import LevelResult
 
     Curve = Callable[[float], float]
     Points = Sequence[tuple[float, float]]

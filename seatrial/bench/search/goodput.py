@@ -9,7 +9,7 @@ from seatrial.bench.search.boundary import CLOSE, Bracket, between
 from seatrial.bench.search.step import NextLevel, Step, Stop
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.result import LevelResult
     from seatrial.bench.search.view import View
 
 GOLDEN = (3 - math.sqrt(5)) / 2  # the smaller part of a golden section

@@ -10,8 +10,8 @@ from seatrial.bench.search.step import NextLevel, Step, Stop
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.load import Load
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.request import Load
+    from seatrial.bench.model.result import LevelResult
 
 ALL_MEASURED = "every level was measured"
 LISTED = "it is the next of the listed levels"

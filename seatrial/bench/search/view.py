@@ -8,14 +8,14 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from seatrial.bench.knee.slo import slo_bracket
+from seatrial.bench.knee.detectors import slo_bracket
 from seatrial.bench.search.forecast import Forecast, forecast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.request import TrialRequest
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.model.result import LevelResult
 
 NARROW = 0.9  # of a bound: what is above holds, but not by much
 APART = 2.0  # as a factor: a wider stretch without a level is worth a look

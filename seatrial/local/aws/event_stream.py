@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from seatrial.bench.wire.event_stream import encode_frame
+from seatrial.bench.decode.event_stream import encode_frame
 
 
 def payload_part(data: bytes) -> bytes:

@@ -24,7 +24,7 @@ from xml.sax.saxutils import escape
 from ministack.core.router import detect_service
 from ministack.services.cloudformation import custom_resource
 
-from seatrial.bench.decode import NO_MODEL_HEADER
+from seatrial.bench.decode.response import NO_MODEL_HEADER
 from seatrial.local.aws.asgi import begin, body_of, chunk
 from seatrial.local.aws.signature import Received, Refusal, access_denied, read_claim
 from seatrial.local.loopback import refusal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.hdr import Histogram
+from seatrial.bench.metrics.histogram import Histogram
 from seatrial.measure.distribution import percentile
 from seatrial.report.charts.model import Axis, Chart, Point, Series
 from seatrial.report.values import digits
@@ -12,7 +12,7 @@ from seatrial.report.values import digits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.measure.distribution import Distribution
 
 US_PER_MS = 1000

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seatrial.bench.statistic import latency_of, statistic_of
+from seatrial.bench.slo.evaluate import latency_of, statistic_of
 from seatrial.report.charts.model import Axis, Band, Chart, Dot, Mark, Outline, Point, Region, Series
 from seatrial.report.names import METRICS, bound_text
 from seatrial.report.planned import expectation_of
@@ -18,8 +18,8 @@ from seatrial.units import whole_or_tenths
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.bench.request import Metric, Statistic
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.request import Metric, Statistic
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.measure.distribution import Interval
     from seatrial.plan.document import Plan
     from seatrial.report.charts.model import Style

@@ -12,8 +12,7 @@ from seatrial.report.values import Cell, count, money, number, sentence, share, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seatrial.bench.judgement import Change, Comparison
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import Change, Comparison, TrialResult
 
 STATUSES = {"same": "≈ same", "better": "✓ better", "worse": "✗ worse", "incomparable": "? not comparable"}
 NAMES: Mapping[str, str] = {

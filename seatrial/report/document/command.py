@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from seatrial.bench.protocols import JUMPSTART_LEVELS
+from seatrial.bench.trial.steps import JUMPSTART_LEVELS
 from seatrial.units import S_PER_MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.load import Load
-    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.model.request import Load, TrialRequest
 
 ARRIVALS = {
     "closed": "closed loop",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.conclusion import blended_cost_at, cost_at
+from seatrial.bench.knee.scaling_target import blended_cost_at, cost_at
 from seatrial.report.document.section import Section
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import NO_TOKEN_COUNT, Cell, count, money, number, percent, why_missing
@@ -12,7 +12,7 @@ from seatrial.report.values import NO_TOKEN_COUNT, Cell, count, money, number, p
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.plan.document import Plan
 
 NO_PRICE = "the catalog has no price for this instance type"

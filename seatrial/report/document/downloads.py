@@ -14,7 +14,7 @@ from seatrial.secrets import redacted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.measure.distribution import Distribution, Interval
 
 PLAIN = (

@@ -11,8 +11,8 @@ from seatrial.report.values import Cell, count, level_name, missing, number, sha
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import LevelResult, TrialResult
-    from seatrial.bench.unmeasured import Unmeasured
+    from seatrial.bench.metrics.counts import Unmeasured
+    from seatrial.bench.model.result import LevelResult, TrialResult
 
 IN_THE_RAMP = "Failures in the ramp do not count in the error rate."
 OUTSIDE = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.statistic import statistic_of
+from seatrial.bench.slo.evaluate import statistic_of
 from seatrial.report.document.baseline import comparison_sentence
 from seatrial.report.document.command import ARRIVALS
 from seatrial.report.document.cost import NO_MEASURED_COST
@@ -27,7 +27,7 @@ from seatrial.report.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.plan.document import Plan
 
 

@@ -11,7 +11,7 @@ from seatrial.report.values import NO_TOKEN_COUNT, Cell, count, level_name, meas
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.plan.document import Plan
 
 PROTOCOL = (

@@ -24,7 +24,7 @@ from seatrial.report.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.measure.distribution import Distribution
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")

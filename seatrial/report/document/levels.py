@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.statistic import statistic_of
+from seatrial.bench.slo.evaluate import statistic_of
 from seatrial.report.document.section import Section
 from seatrial.report.names import plain
 from seatrial.report.table import CONCURRENCY, Column, Table
@@ -29,8 +29,8 @@ from seatrial.report.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.request import Statistic
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.request import Statistic
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.measure.distribution import Distribution
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")

@@ -21,7 +21,7 @@ from seatrial.report.planned import is_comparable, plan_of_trial
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
     from seatrial.report.document.section import Fact, Section
 

@@ -13,7 +13,7 @@ from seatrial.report.values import Cell, level_name, missing, number, seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.result import LevelResult, Timeline, TrialResult
+    from seatrial.bench.model.result import LevelResult, Timeline, TrialResult
 
 READING = (
     "Time counts from the first sending of each level, ramp included. Tokens of a request are spread evenly from its "

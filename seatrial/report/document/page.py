@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
     from seatrial.report.document.section import Fact, Section
     from seatrial.report.outlook import Outlook

@@ -25,7 +25,7 @@ from seatrial.report.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.plan.document import CurvePoint, Plan
     from seatrial.report.outlook import Outlook
     from seatrial.report.quantity import Quantity

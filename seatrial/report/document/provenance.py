@@ -14,7 +14,7 @@ from seatrial.report.values import Cell, count, missing, number, sentence
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
 
 

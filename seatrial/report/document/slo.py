@@ -16,9 +16,8 @@ from seatrial.units import exported
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.bench.judgement import Check
-    from seatrial.bench.request import Metric
-    from seatrial.bench.result import Detector, Knee, TrialResult
+    from seatrial.bench.model.request import Metric
+    from seatrial.bench.model.result import Check, Detector, Knee, TrialResult
 
 DETECTORS: Mapping[Detector, str] = {
     "slo": "the highest load that meets the SLO",

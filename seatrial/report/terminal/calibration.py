@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.predict.probe import compare
+from seatrial.predict.calibration import compare
 from seatrial.report.terminal.tables import add_row, table
 
 if TYPE_CHECKING:
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.predict.calibration import EndpointCalibration, MeasuredPoint
-    from seatrial.predict.copy import Copy
-    from seatrial.predict.probe import Compared
-    from seatrial.predict.protocol import Protocol
+    from seatrial.predict.calibration import Compared, EndpointCalibration, MeasuredPoint
+    from seatrial.predict.copy_model import Copy
+    from seatrial.predict.simulation import Protocol
 
 
 def calibration_view(

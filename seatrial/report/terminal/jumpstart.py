@@ -13,7 +13,7 @@ from seatrial.report.terminal.tables import add_columns, add_row, heading, table
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
 
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.bench.judgement import Check, Comparison
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import Check, Comparison, TrialResult
 
 MOST_CHANGES = 10
 _STATES = {True: "met", False: "missed", None: "not proven"}

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.knee import half_latency_knee
+from seatrial.bench.knee.detectors import half_latency_knee
 from seatrial.measure.distribution import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

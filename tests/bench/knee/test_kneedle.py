@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.knee import kneedle_knee
+from seatrial.bench.knee.detectors import kneedle_knee
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.knee import knees_of
-from seatrial.bench.prior import Prior
+from seatrial.bench.knee.detectors import knees_of
+from seatrial.bench.model.request import Prior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.knee import slo_knee
-from seatrial.bench.request import Objective
+from seatrial.bench.knee.detectors import slo_knee
+from seatrial.bench.model.request import Objective
 from seatrial.measure.distribution import Interval
 from tests.bench.conftest import flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.result import LevelResult
     from seatrial.measure.distribution import Distribution
 
     MakeLevel = Callable[..., LevelResult]

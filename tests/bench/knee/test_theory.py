@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from seatrial.bench.knee import theory_knee
-from seatrial.bench.prior import PredictedLevel, Prior
+from seatrial.bench.knee.detectors import theory_knee
+from seatrial.bench.model.request import PredictedLevel, Prior
 
 
 def predicted(tok_s: dict[int, float]) -> tuple[PredictedLevel, ...]:

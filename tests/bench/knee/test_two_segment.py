@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.bench.knee import two_segment_knee
-from seatrial.bench.knee.two_segment import best_bend
+from seatrial.bench.knee.detectors import best_bend, two_segment_knee
 from seatrial.measure.crossing import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

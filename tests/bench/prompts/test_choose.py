@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.bench.model.request import Workload
 from seatrial.bench.prompts.choose import digest_of, prompts_of
 from seatrial.bench.prompts.jsonl import JsonlPrompts
 from seatrial.bench.prompts.synthetic import SyntheticPrompts
 from seatrial.bench.prompts.trace import TracePrompts
-from seatrial.bench.request import Workload
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seatrial.bench.request import TrialRequest
+    from seatrial.bench.model.request import TrialRequest
 
 WORKLOAD = Workload(input_tokens=100, output_tokens=64, schema="openai_chat")
 

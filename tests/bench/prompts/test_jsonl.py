@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.bench.prompts.jsonl import JsonlPrompts
-from seatrial.bench.prompts.source import RawBody
+from seatrial.bench.prompts.synthetic import RawBody
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:

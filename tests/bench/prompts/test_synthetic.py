@@ -11,7 +11,7 @@ from seatrial.bench.prompts.synthetic import SyntheticPrompts, calibrated
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.record import RequestRecord
+    from seatrial.bench.decode.response import RequestRecord
 
 
 def prompts(tokens_in: int = 16, **changes: object) -> SyntheticPrompts:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.bench.arrivals import replay
+from seatrial.bench.client.arrivals import replay
 from seatrial.bench.prompts.trace import TracePrompts, read_trace
 from seatrial.errors import BenchError
 

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from seatrial.bench.load import Load
-from seatrial.bench.prior import PredictedLevel, Prior
-from seatrial.bench.request import Objective
+from seatrial.bench.model.request import Load, Objective, PredictedLevel, Prior
 from seatrial.bench.search import NextLevel, Stop, next_level
 from seatrial.measure.distribution import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.request import TrialRequest
-    from seatrial.bench.result import LevelResult
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.model.result import LevelResult
 
 MOST_LEVELS = 30
 TOKENS = 100

@@ -8,16 +8,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from seatrial.bench.knee import slo_knee, two_segment_knee
-from seatrial.bench.prior import Prior
-from seatrial.bench.request import Objective
+from seatrial.bench.knee.detectors import slo_knee, two_segment_knee
+from seatrial.bench.model.request import Objective, Prior
 from seatrial.bench.search import NextLevel, Stop, next_level
 from seatrial.bench.search.bend import doublings
 from tests.bench.conftest import make_level
 from tests.bench.search.conftest import Line, searched
 
 if TYPE_CHECKING:
-    from seatrial.bench.load import Goal
+    from seatrial.bench.model.request import Goal
     from tests.bench.search.conftest import MakeLevel, MakeRequest
 
 LINE = Line()  # 1,000 ms + 10 ms for each request in flight: 2,000 ms are reached at 100

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from seatrial.bench.progress import TrialProgress
+from seatrial.bench.model.progress import TrialProgress
 from seatrial_cdk.trial_service.runtime.handler import receive
 from seatrial_cdk.trial_service.runtime.store import UnavailableError
 from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.trial_service.runtime.event import Detail
     from tests.constructs.conftest import DictScaling, DictStore

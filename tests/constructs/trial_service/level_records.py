@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.record import RequestRecord
-from seatrial.bench.tally import LevelTally, tally_of
+from seatrial.bench.decode.response import RequestRecord
+from seatrial.bench.metrics.aggregate import LevelTally, tally_of
 from tests.constructs.conftest import OBJECTIVE
 
 if TYPE_CHECKING:

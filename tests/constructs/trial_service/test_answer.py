@@ -25,7 +25,7 @@ from tests.constructs.trial_service.conftest import TRIAL, URI
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from tests.constructs.conftest import DictStore
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.bench.conclusion import scaling_target
-from seatrial.bench.judgement import Comparison
-from seatrial.bench.result import Knee
+from seatrial.bench.knee.scaling_target import scaling_target
+from seatrial.bench.model.result import Comparison, Knee
 from seatrial_cdk.trial_service.runtime.attributes import measured_attributes, trial_usd, unmeasured_attributes
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
 
 
 def knees(*, slo: int | None, kneedle: int | None) -> tuple[Knee, ...]:

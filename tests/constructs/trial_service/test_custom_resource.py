@@ -14,7 +14,7 @@ from tests.constructs.trial_service.conftest import ROLLBACKS, STOPPED, UNREADAB
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
 
 

@@ -13,7 +13,7 @@ from seatrial_cdk.trial_service.runtime.store import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.event import EventsClient
 
 DETAIL: Detail = {"endpoint": "chat", "verdict": "pass"}

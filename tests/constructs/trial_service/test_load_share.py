@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from seatrial.bench.course import NextLevel
-from seatrial.bench.progress import TrialProgress
-from seatrial.bench.share import plan_shares
+from seatrial.bench.client.load_share import plan_shares
+from seatrial.bench.model.progress import TrialProgress
+from seatrial.bench.search import NextLevel
 from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.load_share import Load, cut_level, work
 from seatrial_cdk.trial_service.runtime.ownership import take_ownership
@@ -18,7 +18,7 @@ from tests.constructs.trial_service.conftest import STOPPED
 from tests.constructs.trial_service.level_records import records, tally
 
 if TYPE_CHECKING:
-    from seatrial.bench.course import LoadedLevel
+    from seatrial.bench.trial.steps import LoadedLevel
     from seatrial_cdk.trial_service.runtime.load_share import ShareCall
     from tests.constructs.trial_service.conftest import World
 

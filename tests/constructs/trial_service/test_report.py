@@ -3,11 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.judgement import Comparison
+from seatrial.bench.model.result import Comparison
 from seatrial_cdk.trial_service.runtime.report import short_report
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
 
 URI = "s3://results/trials/dev-chat/b/request-1.json"
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.document import write_document
-from seatrial.bench.level import level_of
+from seatrial.bench.metrics.level import level_of
+from seatrial.bench.model.strict_json import write_document
 from seatrial_cdk.trial_service.runtime.rounds import (
     CutLevel,
     LateStartError,

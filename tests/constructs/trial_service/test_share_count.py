@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.bench.prior import PredictedLevel, Prior
+from seatrial.bench.model.request import PredictedLevel, Prior
 from seatrial_cdk.trial_service.runtime.share_count import (
     MOST_WORKERS,
     predicted_parts_per_s,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.course import NextLevel
-from seatrial.bench.request import Expected, Target
+from seatrial.bench.model.request import Expected, Target
+from seatrial.bench.search import NextLevel
 from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.handler import dispatch
 from seatrial_cdk.trial_service.runtime.rounds import CutLevel
@@ -34,7 +34,7 @@ from tests.constructs.trial_service.machine import DiedError, FailedError
 from tests.constructs.trial_service.written_course import ALL_MEASURED, NEXT
 
 if TYPE_CHECKING:
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.trial_service.runtime.handler import ExecutionEvent
     from seatrial_cdk.trial_service.runtime.load_share import Load
@@ -251,7 +251,7 @@ class TestALevelOfSeveralFunctions:
 
 
 def _late() -> Exception:
-    from seatrial.bench.share import LateStartError  # noqa: PLC0415 (only here)
+    from seatrial.bench.client.load_share import LateStartError  # noqa: PLC0415 (only here)
 
     return LateStartError.of("SEA507", "worker 0 of 4 was ready 5.0 s after the common start")
 

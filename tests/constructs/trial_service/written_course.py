@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.course import NextLevel, Stop
-from seatrial.bench.progress import TrialProgress
-from seatrial.bench.tools import Tools
+from seatrial.bench.model.progress import TrialProgress
+from seatrial.bench.search import NextLevel, Stop
+from seatrial.bench.trial.dependencies import Tools
 from tests.constructs.conftest import level, passing_result
 from tests.constructs.trial_service.level_records import records, tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.request import TrialRequest
-    from seatrial.bench.result import TrialResult
-    from seatrial.bench.tally import LevelTally
+    from seatrial.bench.metrics.aggregate import LevelTally
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.load_share import Load
     from seatrial_cdk.trial_service.runtime.rounds import CutLevel
 

@@ -13,7 +13,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from seatrial.bench.result import TrialResult
+from seatrial.bench.model.result import TrialResult
 from seatrial.errors import BenchError
 from seatrial.printable import printable
 from seatrial.secrets import redacted

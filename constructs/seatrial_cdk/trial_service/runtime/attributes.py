@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.at_load import at_load
+from seatrial.bench.knee.scaling_target import at_load
 from seatrial.units import exported
 from seatrial_cdk.trial_service.runtime.store import report_key
 
 if TYPE_CHECKING:
-    from seatrial.bench.at_load import LoadPoint
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.knee.scaling_target import LoadPoint
+    from seatrial.bench.model.result import TrialResult
     from seatrial.measure.crossing import Reading
     from seatrial_cdk.trial_service.runtime.custom_resource import Attributes
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NotRequired, Self, TypedDict
 
-from seatrial.bench.request import TrialRequest
-from seatrial.bench.result import TrialResult
+from seatrial.bench.model.request import TrialRequest
+from seatrial.bench.model.result import TrialResult
 from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.attributes import measured_attributes, unmeasured_attributes
 from seatrial_cdk.trial_service.runtime.log import log

@@ -14,7 +14,7 @@ from seatrial_cdk.trial_service.runtime.store import UnavailableError, calling
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial.bench.result import TrialResult
+    from seatrial.bench.model.result import TrialResult
 
 SOURCE: Final = "seatrial"
 DETAIL_TYPE: Final = "Sea trial finished"

@@ -10,11 +10,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
-from seatrial.bench import course, share
-from seatrial.bench.document import write_document
+from seatrial.bench.client import load_share as share
+from seatrial.bench.model.strict_json import write_document
 from seatrial.bench.search.forecast import forecast
-from seatrial.bench.tools import Tools
-from seatrial.bench.trial import DECODE_S_PER_TOKEN
+from seatrial.bench.trial import steps as course
+from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.run import DECODE_S_PER_TOKEN
 from seatrial_cdk.trial_service.runtime.custom_resource import read_order
 from seatrial_cdk.trial_service.runtime.ownership import Ownership
 from seatrial_cdk.trial_service.runtime.rounds import CutLevel, Round, error_document
@@ -23,11 +24,12 @@ from seatrial_cdk.trial_service.runtime.store import UnavailableError, run_key
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.course import LoadedLevel, NextLevel
-    from seatrial.bench.progress import TrialProgress
-    from seatrial.bench.request import TrialRequest
-    from seatrial.bench.share import ShareOrder
-    from seatrial.bench.tally import LevelTally
+    from seatrial.bench.client.load_share import ShareOrder
+    from seatrial.bench.metrics.aggregate import LevelTally
+    from seatrial.bench.model.progress import TrialProgress
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.search import NextLevel
+    from seatrial.bench.trial.steps import LoadedLevel
     from seatrial_cdk.trial_service.runtime.custom_resource import Order
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
 

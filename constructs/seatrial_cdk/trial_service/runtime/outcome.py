@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.result import TrialResult
+from seatrial.bench.model.result import TrialResult
 from seatrial.errors import BenchError
 from seatrial.secrets import redacted
 from seatrial_cdk.trial_service.runtime.event import announce, error_detail, result_detail

@@ -13,7 +13,7 @@ from seatrial_cdk.trial_service.runtime.attributes import headline, trial_usd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.result import LevelResult, TrialResult
+    from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.measure.distribution import Distribution
 
 MISSING = "-"

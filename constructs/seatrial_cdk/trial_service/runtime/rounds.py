@@ -15,12 +15,12 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from seatrial.bench.course import NextLevel
-from seatrial.bench.document import read_document, write_document
-from seatrial.bench.progress import TrialProgress
-from seatrial.bench.share import ShareOrder
-from seatrial.bench.tally import LevelTally, merge
-from seatrial.bench.unmeasured import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
+from seatrial.bench.client.load_share import ShareOrder
+from seatrial.bench.metrics.aggregate import LevelTally, merge
+from seatrial.bench.metrics.counts import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
+from seatrial.bench.model.progress import TrialProgress
+from seatrial.bench.model.strict_json import read_document, write_document
+from seatrial.bench.search import NextLevel
 from seatrial_cdk.trial_service.runtime.store import run_key
 
 if TYPE_CHECKING:

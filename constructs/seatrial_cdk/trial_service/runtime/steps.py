@@ -10,9 +10,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict
 
-from seatrial.bench.course import Stop
-from seatrial.bench.share import BARRIER_S, plan_shares
-from seatrial.bench.tools import Tools
+from seatrial.bench.client.load_share import BARRIER_S, plan_shares
+from seatrial.bench.search import Stop
+from seatrial.bench.trial.dependencies import Tools
 from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.answer import answer_of, give_once
 from seatrial_cdk.trial_service.runtime.custom_resource import read_order
@@ -35,9 +35,9 @@ from seatrial_cdk.trial_service.runtime.store import UnavailableError, run_key, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.progress import TrialProgress
-    from seatrial.bench.request import TrialRequest
-    from seatrial.bench.share import ShareOrder
+    from seatrial.bench.client.load_share import ShareOrder
+    from seatrial.bench.model.progress import TrialProgress
+    from seatrial.bench.model.request import TrialRequest
     from seatrial_cdk.trial_service.runtime.custom_resource import Order, TrialProperties
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
 

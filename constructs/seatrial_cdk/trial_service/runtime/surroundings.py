@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.bench import course
+from seatrial.bench.trial import steps as course
 from seatrial_cdk.trial_service.runtime.answer import put_answer
 from seatrial_cdk.trial_service.runtime.event import AwsBus
 from seatrial_cdk.trial_service.runtime.load_share import load_share
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_stepfunctions import SFNClient
 
-    from seatrial.bench.course import NextLevel, Step
-    from seatrial.bench.progress import TrialProgress
-    from seatrial.bench.request import TrialRequest
-    from seatrial.bench.result import TrialResult
-    from seatrial.bench.tally import LevelTally
-    from seatrial.bench.tools import Tools
+    from seatrial.bench.metrics.aggregate import LevelTally
+    from seatrial.bench.model.progress import TrialProgress
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.model.result import TrialResult
+    from seatrial.bench.search import NextLevel, Step
+    from seatrial.bench.trial.dependencies import Tools
     from seatrial_cdk.trial_service.runtime.answer import Respond
     from seatrial_cdk.trial_service.runtime.event import Bus
     from seatrial_cdk.trial_service.runtime.load_share import LoadShare
@@ -49,7 +49,7 @@ class LambdaContext(Protocol):
 
 
 class Course(Protocol):
-    """A trial, level by level: `seatrial.bench.course`."""
+    """A trial, level by level: `seatrial.bench.trial.steps`."""
 
     def begin(
         self, request: TrialRequest, tools: Tools = ..., *, should_stop: Callable[[], str] = ..., waited_s: float = ...

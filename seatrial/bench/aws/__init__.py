@@ -1,0 +1,1 @@
+"""What the trial asks AWS: deployment check, wake-up, clock skew, credentials, signatures, CloudWatch."""

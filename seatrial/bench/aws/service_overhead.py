@@ -1,0 +1,196 @@
+"""What SageMaker adds to the container's time: the client's latency beside CloudWatch's `ModelLatency`.
+
+Facts (AWS documentation, "Amazon SageMaker AI metrics in Amazon CloudWatch"): namespace `AWS/SageMaker`, `ModelLatency`
+and `OverheadLatency` in microseconds, a datapoint a minute, by `InferenceComponentName` or by `EndpointName` and
+`VariantName`. `ModelLatency` is the container's time to answer, the way to it included; of a stream, AWS doesn't say
+whether it ends with the first or the last part.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Protocol, TypedDict
+
+from seatrial.bench.model.result import ServiceOverhead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from seatrial.bench.model.request import Target
+
+
+NAMESPACE = "AWS/SageMaker"
+PERIOD_S = 60
+LATE_S = 70.0
+_MICROSECONDS_PER_MS = 1000
+_METRICS = {"model": "ModelLatency", "overhead": "OverheadLatency"}
+
+
+class MetricDataResult(TypedDict):
+    """One query's answer: a value for each period that has datapoints."""
+
+    Id: str
+    Values: list[float]
+
+
+class MetricData(TypedDict):
+    """What `GetMetricData` answers, as far as it is read here."""
+
+    MetricDataResults: list[MetricDataResult]
+
+
+class CloudWatch(Protocol):
+    """The part of CloudWatch's client that is used."""
+
+    def get_metric_data(
+        self,
+        *,
+        MetricDataQueries: Sequence[Mapping[str, object]],  # noqa: N803 (boto3's names)
+        StartTime: datetime,  # noqa: N803 (likewise)
+        EndTime: datetime,  # noqa: N803 (likewise)
+    ) -> MetricData:
+        """Return the datapoints of some metrics."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What the client measured, to be held against CloudWatch.
+
+    Attributes:
+        start: When the first measured request was sent, in UTC.
+        end: When the last one ended.
+        requests: Requests that were answered in that time.
+        mean_ms: Their mean end-to-end latency; None when none was answered.
+        streamed: Whether the answers streamed.
+    """
+
+    start: datetime
+    end: datetime
+    requests: int
+    mean_ms: float | None
+    streamed: bool
+
+
+def service_overhead(
+    target: Target,
+    measured: Measured,
+    *,
+    variant_name: str | None = None,
+    patience_s: float = LATE_S,
+    cloudwatch: CloudWatch | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Callable[[float], None] = time.sleep,
+) -> ServiceOverhead:
+    """Ask CloudWatch once, as late as `patience_s` allows; what is missing is missing, with the reason.
+
+    Args:
+        target: The endpoint.
+        measured: What the client measured.
+        variant_name: The variant, of an endpoint without inference components.
+        patience_s: Longest wait for datapoints, which come about a minute late.
+        cloudwatch: CloudWatch's client; made by boto3 for the target's region when not given.
+        now: The time of day in UTC.
+        sleep: Waits.
+    """
+    dimensions = _dimensions(target, variant_name)
+    if target.kind != "sagemaker":
+        return _missing(measured, "this kind of server writes nothing to CloudWatch")
+    if dimensions is None:
+        return _missing(measured, "the endpoint has no inference component, and its variant's name is not known")
+    late_s = (measured.end + timedelta(seconds=LATE_S) - now()).total_seconds()
+    sleep(max(0.0, min(late_s, patience_s)))
+    try:
+        results = _asked(_client(target.region) if cloudwatch is None else cloudwatch, dimensions, measured)
+    except _cloudwatch_errors() as refused:
+        return _missing(measured, f"CloudWatch didn't answer: {refused}")
+    return overhead_of(measured, results)
+
+
+def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> ServiceOverhead:
+    """Compute the means from the sums and counts of the minutes that the measurement touches.
+
+    Formulas: mean = Σ sums / Σ counts / 1000 (µs to ms); overhead = the client's mean - that of `ModelLatency`.
+
+    Args:
+        measured: What the client measured.
+        results: By `model_sum`, `model_count`, `overhead_sum` and `overhead_count`: one value a minute.
+    """
+    count = sum(results.get("model_count", ()))
+    model_ms = _mean_ms(results, "model")
+    if model_ms is None:
+        return _missing(measured, "CloudWatch has no datapoint of ModelLatency in that time yet")
+    notes = [f"CloudWatch's means over the minutes of the measurement, {count:.0f} invocations"]
+    if count != measured.requests:
+        notes.append(f"the trial's were {measured.requests}: warm-up, others' or failed requests are among them, or "
+                     "the last minute is missing")  # fmt: skip
+    if measured.streamed:
+        notes.append("AWS doesn't say whether ModelLatency of a stream ends with its first or its last part")
+    return ServiceOverhead(
+        client_mean_ms=measured.mean_ms,
+        model_latency_mean_ms=model_ms,
+        overhead_latency_mean_ms=_mean_ms(results, "overhead"),
+        overhead_ms=None if measured.mean_ms is None else measured.mean_ms - model_ms,
+        because="; ".join(notes),
+    )
+
+
+def _mean_ms(results: Mapping[str, Sequence[float]], name: str) -> float | None:
+    count = sum(results.get(f"{name}_count", ()))
+    return sum(results.get(f"{name}_sum", ())) / count / _MICROSECONDS_PER_MS if count else None
+
+
+def _dimensions(target: Target, variant_name: str | None) -> list[dict[str, str]] | None:
+    if target.inference_component is not None:
+        return [{"Name": "InferenceComponentName", "Value": target.inference_component}]
+    variant = target.target_variant or variant_name
+    if variant is None:
+        return None
+    return [{"Name": "EndpointName", "Value": target.endpoint_name}, {"Name": "VariantName", "Value": variant}]
+
+
+def _asked(
+    cloudwatch: CloudWatch, dimensions: list[dict[str, str]], measured: Measured
+) -> Mapping[str, Sequence[float]]:
+    """Ask for every sum and count of whole minutes; a page holds far more datapoints than a trial has minutes."""
+    answer = cloudwatch.get_metric_data(
+        MetricDataQueries=[_query(name, stat, dimensions) for name in _METRICS for stat in ("Sum", "SampleCount")],
+        StartTime=measured.start.replace(second=0, microsecond=0),
+        EndTime=measured.end.replace(second=0, microsecond=0) + timedelta(seconds=PERIOD_S),
+    )
+    return {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
+
+
+def _query(name: str, stat: str, dimensions: list[dict[str, str]]) -> Mapping[str, object]:
+    return {
+        "Id": f"{name}_{'sum' if stat == 'Sum' else 'count'}",
+        "MetricStat": {
+            "Metric": {"Namespace": NAMESPACE, "MetricName": _METRICS[name], "Dimensions": dimensions},
+            "Period": PERIOD_S,
+            "Stat": stat,
+        },
+    }
+
+
+def _client(region: str) -> CloudWatch:
+    import boto3  # noqa: PLC0415 (costs more than a second; once a trial)
+
+    client: CloudWatch = boto3.client("cloudwatch", region_name=region)
+    return client
+
+
+def _cloudwatch_errors() -> tuple[type[Exception], ...]:
+    from botocore import exceptions  # noqa: PLC0415 (likewise)
+
+    return exceptions.BotoCoreError, exceptions.ClientError
+
+
+def _missing(measured: Measured, because: str) -> ServiceOverhead:
+    return ServiceOverhead(
+        client_mean_ms=measured.mean_ms,
+        model_latency_mean_ms=None,
+        overhead_latency_mean_ms=None,
+        overhead_ms=None,
+        because=because,
+    )

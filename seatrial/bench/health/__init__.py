@@ -1,0 +1,1 @@
+"""Whether a level measured the endpoint or its own client."""

@@ -1,0 +1,1 @@
+"""From request records to the numbers of a level."""

@@ -1,0 +1,1 @@
+"""Levels held against objectives: evaluation, verdict, comparison with the last release."""

@@ -1,0 +1,1 @@
+"""The trial from start to end: preflight, steps, finalize."""

@@ -1,0 +1,124 @@
+"""Tells the story from start to end and stops everything that it started, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from seatrial.demo.disk import check_machine, disk_failures
+from seatrial.demo.embedded_aws import Cloud
+from seatrial.demo.scenario import Story, failed
+from seatrial.demo.steps import Steps
+from seatrial.demo.tools import Tools
+from seatrial.demo.workspace import clear_scratch, only_demo, renew, workspace_of
+from seatrial.deployment.aws_failures import aws_failures
+from seatrial.local.lifecycle import child_variables, down, up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import FrameType
+
+    from rich.console import Console
+
+    from seatrial.demo.workspace import Workspace
+
+
+ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STANDARD_OUTPUTS: Final = (1, 2)
+
+
+def end_on_signals() -> None:
+    """Let Ctrl-C, a termination and a closed terminal end the demo as an exception, so that it stops what it started.
+
+    A job in the background is started with Ctrl-C ignored: that is undone. `nohup` is not.
+    """
+    for number in ENDING:
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end_by_signal)
+
+
+def ignore_signals() -> None:
+    """Let nothing interrupt what follows, such as the end of everything that was started."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _end_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
+    if number == signal.SIGHUP:
+        _leave_terminal()
+    sys.exit(128 + number)
+
+
+def _leave_terminal() -> None:
+    """Write to no terminal any more: it is closed, and each write would fail."""
+    with open(os.devnull, "wb") as nothing:  # noqa: PTH123 (a device, not a path)
+        for output in STANDARD_OUTPUTS:
+            if os.isatty(output):
+                os.dup2(nothing.fileno(), output)
+
+
+def tell(root: Path, console: Console, *, verbose: bool) -> None:
+    """Tell the whole story in a checkout of the repository.
+
+    Raises:
+        LocalError: SEA601 to SEA606 when a step did not happen as told; SEA611 when another demo runs in the checkout;
+            SEA612 when a folder can't be written.
+        BenchError: SEA504 when the embedded AWS doesn't answer.
+        SystemExit: After Ctrl-C, a termination or a closed terminal, when everything is stopped: 128 + the signal.
+    """
+    began_s = time.monotonic()
+    end_on_signals()
+    steps = Steps(console, verbose=verbose)
+    workspace = workspace_of(root)
+    with only_demo(workspace):
+        check_machine(workspace)
+        renew(workspace)
+        try:
+            with disk_failures(workspace.folder), _aws_failures():
+                _chapters(_begin(workspace, steps))
+        finally:
+            _end(workspace, steps)
+    console.print(f"\n[bold green]The whole story in {time.monotonic() - began_s:.0f} s.[/]")
+
+
+def _begin(workspace: Workspace, steps: Steps) -> Story:
+    with steps.step("start the embedded AWS") as step:
+        local = up(state_dir=workspace.aws)
+        step.did(f"{local.endpoint_url}, account {local.account}, this machine only")
+    env = {**child_variables(local), "TMPDIR": str(workspace.scratch)}
+    tools = Tools(workspace.root, env, workspace.folder / "tools.log", steps.verbose)
+    return Story(workspace, steps, tools, Cloud(local, local.region))
+
+
+def _chapters(story: Story) -> None:
+    first = story.first_deployment(story.plan())
+    second = story.smaller_batch(first)
+    story.impossible_slo(second)
+    story.destroy()
+
+
+def _end(workspace: Workspace, steps: Steps) -> None:
+    """Stop what was started, and only then tell it: neither a second Ctrl-C nor a closed terminal may hinder it."""
+    ignore_signals()
+    began_s = time.monotonic()
+    stopped = down(workspace.aws)
+    clear_scratch(workspace)
+    if stopped:
+        steps.done("stop the embedded AWS and its engines", began_s)
+
+
+@contextmanager
+def _aws_failures() -> Iterator[None]:
+    """Turn what the embedded AWS refuses, or does not answer, into an error with a rule."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy)
+
+    try:
+        with aws_failures("the embedded AWS"):
+            yield
+    except ClientError as refused:
+        raise failed(f"the embedded AWS refused a call: {refused}") from refused

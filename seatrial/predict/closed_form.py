@@ -1,0 +1,179 @@
+"""The closed form: what one copy does in the steady state of a closed loop, all means, in microseconds of work.
+
+Every decode step carries its share of the prefills:
+
+    step(B)     = decode(B) + B / S * prefill(k) / k                     s; S decode steps a request
+    throughput  = B / (S * step) * O                                     tokens/s
+    end-to-end  = C / B * S * step                                       s
+    TTFT        = end-to-end - S * step + prefill(k)                     s: queue, then prefill
+    TPOT        = (end-to-end - TTFT) / (O - 1)                          s
+
+B is the concurrency C, less those that wait for the next prefill, or what the KV room, the batch limit or the admission
+of prefills leave of it; k is the number of prompts in one prefill. An engine that mixes chunks of prompts into its
+decode steps has no separate prefill: some of its steps take a chunk of prompts beside the running batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.predict.iteration_cost import costs_of
+from seatrial.units import MS_PER_S
+
+if TYPE_CHECKING:
+    from seatrial.predict.copy_model import Copy
+    from seatrial.predict.iteration_cost import Costs
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What one copy is predicted to do at one concurrency, all means.
+
+    Attributes:
+        concurrency: Requests in flight on the copy.
+        running: Sequences in the running batch.
+        limit: What bounds it there: `memory`, `compute`, `host`, `link`, `kv`, `batch limit` or `admission`.
+    """
+
+    concurrency: int
+    running: float
+    output_tok_s: float
+    ttft_ms: float
+    tpot_ms: float
+    e2e_latency_ms: float
+    ms_per_token: float
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Where the time of a mean step goes; `prefill` is what a prompt waits for its own prefill."""
+
+    memory: float
+    compute: float
+    host: float
+    link: float
+    prefill: float
+
+    @property
+    def total(self) -> float:
+        """All of a step."""
+        return self.memory + self.compute + self.host + self.link
+
+    @property
+    def largest(self) -> str:
+        """The name of the largest part."""
+        parts = {"memory": self.memory, "compute": self.compute, "host": self.host, "link": self.link}
+        return max(parts, key=lambda name: parts[name])
+
+
+def predict(copy: Copy, concurrency: int) -> Point:
+    """Predict what a copy does with this many requests in flight."""
+    batch, bound = running_batch(copy, concurrency)
+    step = mean_step(copy, batch)
+    service_s = max(1, copy.decode_steps) * step.total
+    end_to_end_s = concurrency / batch * service_s
+    ttft_s = end_to_end_s - service_s + min(step.prefill, service_s)
+    return Point(
+        concurrency=concurrency,
+        running=batch,
+        output_tok_s=batch / service_s * copy.output_tokens,
+        ttft_ms=ttft_s * MS_PER_S,
+        tpot_ms=(end_to_end_s - ttft_s) / (copy.output_tokens - 1 or 1) * MS_PER_S,
+        e2e_latency_ms=end_to_end_s * MS_PER_S,
+        ms_per_token=end_to_end_s / copy.output_tokens * MS_PER_S,
+        limit=bound or step.largest,
+    )
+
+
+def running_batch(copy: Copy, concurrency: int) -> tuple[float, str]:
+    """Return the sequences in the running batch, and what keeps the others out of it."""
+    limits = {"kv": copy.kv_limited_batch, "batch limit": copy.max_num_seqs, "admission": _admitted(copy)}
+    bound = min(limits, key=lambda name: limits[name])
+    inside = _inside(copy, concurrency)
+    return (max(1.0, float(limits[bound])), bound) if limits[bound] < inside else (inside, "")
+
+
+def _admitted(copy: Copy) -> float:
+    """Return the batch at which as many prompts are admitted as end."""
+    steps = max(1, copy.decode_steps)
+    if copy.engine.scheduler == "chunked":
+        return copy.batched_tokens * steps / (steps + copy.input_tokens)
+    return copy.prompts_per_prefill * (steps / copy.engine.steps_between_prefills + 1)
+
+
+def _inside(copy: Copy, concurrency: int) -> float:
+    """Return the requests in the batch: the others wait, on average half the steps between two prefills."""
+    if concurrency == 1 or copy.engine.scheduler == "chunked":
+        return float(concurrency)
+    steps = max(1, copy.decode_steps)
+    return max(1.0, concurrency * steps / (steps + copy.engine.steps_between_prefills / 2))
+
+
+def mean_step(copy: Copy, batch: float) -> Seconds:
+    """Return where the time of a mean step goes, its share of the prefills included."""
+    costs, steps = costs_of(copy), max(1, copy.decode_steps)
+    entering = batch / steps  # prompts a step
+    server = entering * (copy.input_tokens * costs.input_token + costs.sequence)
+    if copy.engine.scheduler == "chunked":
+        return _mixed(copy, costs, batch, server)
+    decoding = _decoding(copy, costs, batch)
+    prompts = max(1.0, min(copy.prompts_per_prefill, copy.engine.steps_between_prefills * entering, batch))
+    tokens = prompts * copy.input_tokens
+    prefill = _linear(costs, tokens, tokens * costs.prompt_token)
+    own_s = costs.prefill(prompts, copy.input_tokens)
+    return _with_share(decoding, prefill, entering / prompts, server=server, prefill=own_s)
+
+
+def _decoding(copy: Copy, costs: Costs, batch: float) -> Seconds:
+    """Return the time of a decode step in the middle of the outputs; nothing when a prefill yields the only token."""
+    if not copy.decode_steps:
+        return Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
+    context = batch * copy.architecture.cached_tokens(copy.input_tokens + copy.output_tokens // 2)
+    linear, times = _linear(costs, batch * costs.verified, 0.0), 1 + costs.draft
+    return Seconds(
+        memory=times * linear.memory + context * costs.attention(batch),
+        compute=times * linear.compute,
+        host=times * linear.host + batch * costs.sequence,
+        link=times * linear.link,
+        prefill=0.0,
+    )
+
+
+def _mixed(copy: Copy, costs: Costs, batch: float, server: float) -> Seconds:
+    """Return the mean of decode steps and of iterations that take a chunk of prompts beside the running batch.
+
+    Requests of one length end together, so their successors' prompts fill whole iterations.
+    """
+    chunk = max(1.0, min(copy.batched_tokens - batch, batch * copy.input_tokens))
+    iterations = batch * copy.input_tokens / chunk
+    running = batch * costs.verified if copy.decode_steps else 0.0
+    decoding = _decoding(copy, costs, batch)
+    plain = _linear(costs, running, 0.0) if copy.decode_steps else Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
+    full = _linear(costs, running + chunk, chunk * costs.prompt_token)
+    extra = _with_share(full, plain, -1.0, server=0.0, prefill=0.0)
+    own_s = (iterations + 1) / 2 * (full.total + chunk * costs.input_token)
+    share = iterations / max(1, copy.decode_steps)
+    return _with_share(decoding, extra, share, server=server, prefill=own_s)
+
+
+def _linear(costs: Costs, tokens: float, attention_arithmetic: float) -> Seconds:
+    """Return the time of the linear layers for some tokens, named after what bounds it."""
+    read, arithmetic, link = costs.read(tokens), costs.arithmetic(tokens) + attention_arithmetic, costs.link(tokens)
+    if costs.host >= max(read, arithmetic) + link:
+        return Seconds(0.0, 0.0, costs.host, 0.0, 0.0)
+    if read >= arithmetic:
+        return Seconds(read, 0.0, 0.0, link, 0.0)
+    return Seconds(0.0, arithmetic, 0.0, link, 0.0)
+
+
+def _with_share(step: Seconds, other: Seconds, share: float, *, server: float, prefill: float) -> Seconds:
+    """Add a share of something that happens less than once a step."""
+    return Seconds(
+        memory=step.memory + share * other.memory,
+        compute=step.compute + share * other.compute,
+        host=step.host + share * other.host + server,
+        link=step.link + share * other.link,
+        prefill=prefill,
+    )

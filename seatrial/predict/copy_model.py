@@ -1,0 +1,210 @@
+"""One copy of a model on its accelerators, under one workload: everything that the performance model reads."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.catalog.accelerators import multiprocessors
+from seatrial.predict.memory import weights_bytes
+
+if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
+    from seatrial.catalog.engines import Engine
+    from seatrial.catalog.instances import Instance
+    from seatrial.predict.memory import MemoryFit
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The accelerators of one instance type, as one copy sees them.
+
+    Attributes:
+        instance_type: SageMaker's name; the host's speed is known by its family.
+        link: How the accelerators are joined.
+        flops: Operations per second of one accelerator at the weights' precision.
+        memory_bandwidth_bytes_s: Of one accelerator.
+        multiprocessors: Of one accelerator.
+    """
+
+    instance_type: str
+    link: str
+    flops: float
+    memory_bandwidth_bytes_s: float
+    multiprocessors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """Speculative decoding: some tokens are drafted, and one step of the model verifies them.
+
+    Attributes:
+        draft_tokens: Tokens drafted for each step.
+        acceptance_rate: Chance that a drafted token is accepted; an assumption until it is measured.
+        draft_cost: Drafting one token, as a share of one decode step of the model.
+    """
+
+    draft_tokens: int
+    acceptance_rate: float
+    draft_cost: float
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens that one step yields on average: (1 - a^(k+1)) / (1 - a), Leviathan et al. 2023, equation 1."""
+        return (1 - self.acceptance_rate ** (self.draft_tokens + 1)) / (1 - self.acceptance_rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What measured points of an endpoint say about the constants: factors on two kinds of time.
+
+    Attributes:
+        fixed: On what a step takes whatever the batch: the host's launches, reading weights, latencies.
+        marginal: On what each sequence and each token adds: KV cache, arithmetic, server work, bytes over the link.
+    """
+
+    fixed: float = 1.0
+    marginal: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy of a model on its accelerators, under one workload.
+
+    Attributes:
+        architecture: The model.
+        engine: The engine with its constants.
+        hardware: The accelerators.
+        degree: Accelerators that the copy is sharded over (tensor parallel degree).
+        weights_bytes: All weights, over all accelerators.
+        kv_bytes_per_token: On one accelerator.
+        kv_room_tokens: Tokens that the KV room of the copy holds.
+        max_num_seqs: Sequences that the engine batches at most.
+        batched_tokens: Prompt tokens of one iteration.
+        input_tokens: Prompt length of a request.
+        output_tokens: Generated length of a request.
+        speculation: Speculative decoding; `None` without.
+        calibration: What measurements of the endpoint said.
+    """
+
+    architecture: Architecture
+    engine: Engine
+    hardware: Hardware
+    degree: int
+    weights_bytes: int
+    kv_bytes_per_token: int
+    kv_room_tokens: int
+    max_num_seqs: int
+    batched_tokens: int
+    input_tokens: int
+    output_tokens: int
+    speculation: Speculation | None = None
+    calibration: Calibration = Calibration()
+
+    @property
+    def tokens_reserved(self) -> int:
+        """KV cache that is set aside for one request, in tokens: whole blocks for prompt and for output."""
+        prompt, output = self._blocks(self.input_tokens), self._blocks(self.output_tokens)
+        cached = self.architecture.cached_tokens(prompt + output)
+        return math.ceil(cached)
+
+    @property
+    def kv_limited_batch(self) -> int:
+        """Sequences that the KV room holds."""
+        return self.kv_room_tokens // self.tokens_reserved
+
+    @property
+    def most_running(self) -> int:
+        """Sequences that run at once at most: what the KV room holds, and what the engine batches."""
+        return min(self.kv_limited_batch, self.max_num_seqs)
+
+    @property
+    def prompts_per_prefill(self) -> int:
+        """Whole prompts of one iteration; at least one, which the engine then takes alone."""
+        return max(1, self.batched_tokens // self._blocks(self.input_tokens))
+
+    @property
+    def decode_steps(self) -> int:
+        """Decode steps of one request: its first token comes with the prefill."""
+        return math.ceil((self.output_tokens - 1) / self.tokens_per_step)
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens that one decode step yields for one sequence."""
+        return self.speculation.tokens_per_step if self.speculation else 1.0
+
+    def _blocks(self, tokens: int) -> int:
+        size = self.engine.kv_block_tokens
+        return math.ceil(tokens / size) * size
+
+
+def hardware_of(instance: Instance, quantization: str | None = None) -> Hardware | None:
+    """Return an instance type's accelerators; `None` when the catalog lacks their FLOPS or memory bandwidth.
+
+    Only FP8 weights on an accelerator with FP8 compute run at its 8-bit FLOPS.
+    """
+    if instance.flops_16bit is None or instance.memory_bandwidth_bytes_s is None:
+        return None
+    in_8bit = quantization == "fp8" and instance.flops_8bit is not None
+    return Hardware(
+        instance_type=instance.instance_type,
+        link=instance.link,
+        flops=float(instance.flops_8bit if in_8bit and instance.flops_8bit else instance.flops_16bit),
+        memory_bandwidth_bytes_s=float(instance.memory_bandwidth_bytes_s),
+        multiprocessors=multiprocessors(instance.accelerator),
+    )
+
+
+def place(
+    architecture: Architecture,
+    hardware: Hardware,
+    engine: Engine,
+    memory: MemoryFit,
+    *,
+    degree: int,
+    quantization: str | None,
+    input_tokens: int,
+    output_tokens: int,
+    batched_tokens: int,
+    max_num_seqs: int,
+    speculation: Speculation | None = None,
+    calibration: Calibration | None = None,
+) -> Copy:
+    """Place one copy.
+
+    Args:
+        architecture: The model.
+        hardware: The accelerators.
+        engine: The engine.
+        memory: How the memory of one accelerator is divided.
+        degree: Accelerators that the copy is sharded over.
+        quantization: Quantization of the weights.
+        input_tokens: Prompt length of a request.
+        output_tokens: Generated length of a request.
+        batched_tokens: Prompt tokens of one iteration.
+        max_num_seqs: Sequences that the engine batches at most.
+        speculation: Speculative decoding; `None` without.
+        calibration: What measurements of the endpoint said; `None` without any.
+    """
+    return Copy(
+        architecture=architecture,
+        engine=engine,
+        hardware=hardware,
+        degree=degree,
+        weights_bytes=weights_bytes(architecture, quantization),
+        kv_bytes_per_token=memory.kv_bytes_per_token,
+        kv_room_tokens=memory.kv_room_bytes // memory.kv_bytes_per_token,
+        max_num_seqs=max_num_seqs,
+        batched_tokens=batched_tokens,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        speculation=speculation,
+        calibration=calibration or Calibration(),
+    )
+
+
+def least_batched_tokens(engine: Engine, input_tokens: int) -> int:
+    """Return the prompt tokens of one iteration: the engine's default, or a whole prompt where it takes no chunks."""
+    whole = input_tokens if engine.scheduler == "separate" else 0
+    return max(engine.default_batched_tokens, whole)

@@ -1,0 +1,208 @@
+"""Several instances behind one endpoint: what routing makes of the requests in flight.
+
+SageMaker's default routes every request to an instance at random. A closed loop over n such instances is a closed
+queueing network of n equal stations, and its steady state has the product form (Gordon and Newell 1967; Baskett,
+Chandy, Muntz and Palacios 1975, for stations whose rate depends on their load):
+
+    P(k requests at one station) ~ f(k) * G_{n-1}(C - k),    f(k) = prod_{j<=k} 1 / mu(j)
+    G_1 = f,    G_n(c) = sum_k f(k) * G_{n-1}(c - k)
+    throughput = n * sum_k P(k) * mu(k)
+
+mu(k) is the throughput of one instance with k requests in flight. A level of a few requests per client also ends with
+the last answer of its fullest instance:
+
+    wall time = requests / throughput + L(fullest) - L(C / n),    L(k) = k / mu(k)
+
+The fullest of n instances is expected from the standard deviation of P, or from that of the random choices of the
+requests in flight where it is smaller: few requests do not reach the steady state. A request meets 1 + (C - 1) / n
+requests on average, itself included. The 90th percentile of its latency is that of an instance with as many, and with
+1.1 standard deviations of the random choices more: 1.28 of a normal distribution, times 0.86 because an instance's load
+changes while a request stays. Both rules are approximations; docs/predict.md says how far they were off from a
+simulation of the routing, request by request.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate, pairwise
+from operator import mul
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+Routing = Literal["random", "least_outstanding"]
+
+_SPREAD_SEEN = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What an instance, or several, do with some requests in flight.
+
+    Attributes:
+        output_tok_s: Output tokens per second.
+        ms_per_token: 90th percentile of end-to-end latency over output tokens.
+        longest_s: The longest end-to-end latency.
+    """
+
+    output_tok_s: float
+    ms_per_token: float
+    longest_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The steady state of one of n equal stations.
+
+    Attributes:
+        throughput: Of all stations, in the unit of the rates.
+        deviation: Standard deviation of the requests at one station.
+    """
+
+    throughput: float
+    deviation: float
+
+
+def fleet(
+    one: Callable[[int], Level],
+    *,
+    concurrency: int,
+    instances: int,
+    requests_per_client: int,
+    routing: Routing = "random",
+) -> Level:
+    """Predict what some equal instances do.
+
+    Args:
+        one: What one instance does with this many requests in flight; at least one.
+        concurrency: Requests in flight on all.
+        instances: How many.
+        requests_per_client: Requests of the level, over the concurrency.
+        routing: `random`, or `least_outstanding` requests, which spreads them evenly.
+    """
+    if instances == 1:
+        return one(concurrency)
+    if routing == "least_outstanding":
+        return even_split(one, concurrency, instances)
+    rates = rising(one, concurrency, concurrency / instances)
+    spread = product_form(rates, concurrency, instances)
+    met = 1 + (concurrency - 1) / instances
+    met += _SPREAD_SEEN * _chosen_deviation(concurrency - 1, instances)
+    return Level(
+        output_tok_s=_until_the_last(rates, spread, concurrency, instances, requests_per_client),
+        ms_per_token=_between(one, met),
+        longest_s=one(math.ceil(met)).longest_s,
+    )
+
+
+def even_split(one: Callable[[int], Level], concurrency: int, parts: int) -> Level:
+    """Predict equal stations among which requests are dealt out evenly: copies of one instance, for example."""
+    each, fuller = divmod(concurrency, parts)
+    loads = [(each + 1, fuller), (each, parts - fuller)]
+    levels = [(one(load), count) for load, count in loads if load and count]
+    return Level(
+        output_tok_s=sum(level.output_tok_s * count for level, count in levels),
+        ms_per_token=max(level.ms_per_token for level, _ in levels),
+        longest_s=max(level.longest_s for level, _ in levels),
+    )
+
+
+def rising(one: Callable[[int], Level], most: int, middle: float) -> tuple[float, ...]:
+    """Return the throughput of one instance with 1, 2, … requests, that never falls.
+
+    It is asked at doubling loads until they pass twice the mean load and four; between them it is linear, above it
+    stays.
+    """
+    known = [(0, 0.0), (1, one(1).output_tok_s)]
+    while known[-1][0] < min(most, 2 * middle + 4):
+        load = 2 * known[-1][0]
+        known.append((load, max(known[-1][1], one(load).output_tok_s)))
+    rates = [
+        below + (above - below) * step / (load - start)
+        for (start, below), (load, above) in pairwise(known)
+        for step in range(1, load - start + 1)
+    ]
+    return tuple(rates[:most] + [rates[-1]] * (most - len(rates)))
+
+
+@cache
+def product_form(rates: tuple[float, ...], concurrency: int, stations: int) -> Spread:
+    """Return the steady state of a closed network of equal stations with random routing.
+
+    Args:
+        rates: Throughput of one station with 1, 2, … requests, one for each in flight.
+        concurrency: Requests in flight on all stations.
+        stations: At least two.
+    """
+    here = _weights(rates, concurrency / stations)
+    elsewhere = _power(here, stations - 1)
+    shares = [weight * other for weight, other in zip(here, reversed(elsewhere), strict=True)]
+    total, mean = sum(shares), concurrency / stations
+    variance = sum(share * (load - mean) ** 2 for load, share in enumerate(shares)) / total
+    rate = sum(map(mul, shares[1:], rates)) / total
+    return Spread(throughput=stations * rate, deviation=math.sqrt(variance))
+
+
+def _weights(rates: Sequence[float], middle: float) -> list[float]:
+    """Return f(0), f(1), …, scaled so that none overflows: a factor c^k on f(k) changes no probability."""
+    scale = math.log(rates[max(0, math.ceil(middle) - 1)])
+    logs = list(accumulate((scale - math.log(rate) for rate in rates), initial=0.0))
+    highest = max(logs)
+    return [math.exp(log - highest) for log in logs]
+
+
+def _power(weights: list[float], exponent: int) -> list[float]:
+    """Convolve weights with themselves, by repeated squaring; each time scaled to a highest of one."""
+    if exponent == 1:
+        return weights
+    half = _power(weights, exponent // 2)
+    whole = _convolve(half, half)
+    return _convolve(whole, weights) if exponent % 2 else whole
+
+
+def _convolve(left: list[float], right: list[float]) -> list[float]:
+    sums = [sum(map(mul, left, reversed(right[: end + 1]))) for end in range(len(left))]
+    highest = max(sums)
+    return [value / highest for value in sums]
+
+
+def _until_the_last(
+    rates: Sequence[float], spread: Spread, concurrency: int, stations: int, requests_per_client: int
+) -> float:
+    """Return the throughput of a level that ends with the last answer of the fullest station."""
+    mean, total = concurrency / stations, requests_per_client * concurrency
+    deviation = min(spread.deviation, _chosen_deviation(concurrency, stations))
+    fullest = min(concurrency, mean + _highest_of(stations) * deviation)
+    longer = max(0.0, _latency(rates, max(1.0, fullest)) - _latency(rates, max(1.0, mean)))
+    return total / (total / spread.throughput + longer)
+
+
+def _chosen_deviation(requests: int, stations: int) -> float:
+    """Return the standard deviation of the requests that chance gives one station: the binomial's."""
+    return math.sqrt(requests / stations * (1 - 1 / stations))
+
+
+def _highest_of(stations: int) -> float:
+    """Return by how many deviations the fullest exceeds the mean (Blom 1958), for stations that share a total."""
+    alone = NormalDist().inv_cdf((stations - 0.375) / (stations + 0.25))
+    return alone * math.sqrt(stations / (stations - 1))
+
+
+def _latency(rates: Sequence[float], load: float) -> float:
+    """Return load / mu(load), linear between whole loads."""
+    below = math.floor(load)
+    above = min(below + 1, len(rates))
+    low, high = below / rates[below - 1], above / rates[above - 1]
+    return low + (high - low) * (load - below)
+
+
+def _between(one: Callable[[int], Level], load: float) -> float:
+    """Return the latency at a load, linear between whole loads."""
+    below = math.floor(load)
+    low = one(below).ms_per_token
+    return low if below == load else low + (one(below + 1).ms_per_token - low) * (load - below)

@@ -1,0 +1,318 @@
+"""Fields that exclude or need one another, looked up in the raw document so that they show beside other errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from seatrial.catalog import jumpstart
+from seatrial.spec.endpoint import DEFAULT_DRAFT_COST, MOST_DRAFT_TOKENS
+from seatrial.spec.model_shape import MOST_HEAD_DIM, ModelShape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seatrial.errors import Problem
+    from seatrial.spec.yaml_source import Document, Yaml
+
+
+_SHAPE = ("model", "shape")
+_BILLION = 10**9
+# Parameters of one MLP or expert in units of hidden_size². Dense: 8 (Llama, GPT-NeoX) to 24 (Gemma); experts: from 0.9
+# (DeepSeek-V3) to 10.5 (Mixtral). The bounds lie within, and _SLACK around them.
+_DENSE_MLP, _WIDEST_MLP, _NARROWEST_EXPERT = 8, 12, 1
+_SLACK = 3
+
+
+def shape_problems(document: Document) -> Iterator[Problem]:
+    """Yield what can't be true of any model: the numbers contradict one another, or the parameters the shape."""
+    shape = document.value(*_SHAPE)
+    if not isinstance(shape, dict):
+        return
+    wrong = _wrong_alone(shape)
+    counts = {
+        name: value
+        for name, value in shape.items()
+        if isinstance(value, int) and not isinstance(value, bool) and name not in wrong
+    }
+    for rule in (_heads, _expert_counts, _active, _sliding, _size):
+        yield from rule(document, counts)
+
+
+def _wrong_alone(shape: dict[str, Yaml]) -> set[int | str]:
+    """Return the fields that are told by their own type or bound, and are not compared."""
+    try:
+        ModelShape.model_validate(shape, strict=True)
+    except ValidationError as error:
+        return {found["loc"][0] for found in error.errors(include_url=False)}
+    return set()
+
+
+def _at(document: Document, name: str, message: str, hint: str, rule: str = "SEA114") -> Problem:
+    return document.problem((*_SHAPE, name), rule, message, hint)
+
+
+def _heads(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+    heads, kv_heads, hidden = (counts.get(name) for name in ("attention_heads", "kv_heads", "hidden_size"))
+    if heads and kv_heads and heads % kv_heads:
+        message = f"kv_heads {kv_heads:,} do not divide attention_heads {heads:,}"
+        yield _at(document, "kv_heads", message, "take both from the model's config.json")
+    if heads and hidden and document.value(*_SHAPE, "head_dim") is None:
+        head_dim, rest = divmod(hidden, heads)
+        if rest or head_dim % 2 or head_dim > MOST_HEAD_DIM:
+            message = (
+                f"hidden_size {hidden:,} / attention_heads {heads:,} is no head_dim: even, at most {MOST_HEAD_DIM:,}"
+            )
+            yield _at(document, "attention_heads", message, "give head_dim, as the model's config.json does")
+
+
+def _expert_counts(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+    pair = ("experts", "experts_per_token")
+    given = [name for name in pair if document.value(*_SHAPE, name) is not None]
+    if len(given) == 1:
+        (missing,) = set(pair) - set(given)
+        message = f"{given[0]} is given, and {missing} is not"
+        yield _at(document, given[0], message, "give both, or none for a dense model")
+    experts, used = counts.get("experts"), counts.get("experts_per_token")
+    if experts and used and used > experts:
+        message = f"experts_per_token {used:,} exceeds experts {experts:,}"
+        yield _at(document, "experts_per_token", message, f"at most {experts:,}")
+
+
+def _active(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+    total, active = counts.get("params_total"), counts.get("params_active")
+    if not total or not active:
+        return
+    if active > total:
+        message = f"params_active {active:,} exceeds params_total {total:,}"
+        yield _at(document, "params_active", message, f"at most {total:,}")
+    elif active < total and document.value(*_SHAPE, "experts") is None:
+        message = f"params_active {active:,} is below params_total {total:,}, and there are no experts"
+        yield _at(document, "params_active", message, "give experts and experts_per_token, or leave params_active out")
+
+
+def _sliding(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+    sliding, layers = counts.get("sliding_layers"), counts.get("layers")
+    if sliding and document.value(*_SHAPE, "sliding_window") is None:
+        message = "sliding_layers is given, and sliding_window is not"
+        yield _at(document, "sliding_layers", message, "give the window in tokens, or leave sliding_layers out")
+    if sliding and layers and sliding > layers:
+        message = f"sliding_layers {sliding:,} exceeds layers {layers:,}"
+        yield _at(document, "sliding_layers", message, f"at most {layers:,}")
+
+
+def _size(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+    total, bounds = counts.get("params_total"), parameter_bounds(counts)
+    if total is None or bounds is None or bounds[0] <= total <= bounds[1]:
+        return
+    low, high = (f"{bound / _BILLION:,.2g}" if bound < _BILLION else f"{bound / _BILLION:,.0f}" for bound in bounds)
+    layers, hidden = counts["layers"], counts["hidden_size"]
+    message = f"params_total {total:,} is far from {layers:,} layers of width {hidden:,}: {low} to {high} billion"
+    hint = "compare params_total, layers and hidden_size with the model's card"
+    yield _at(document, "params_total", message, hint, rule="SEA115")
+
+
+def parameter_bounds(counts: dict[str, int]) -> tuple[int, int] | None:
+    """Return the fewest and most parameters that a shape can have, wide enough for every model of the catalog.
+
+    Embeddings, attention and an MLP of 8 to 12 × hidden_size² (an expert from 1 ×), a third of it to three times of it.
+    `None` when a number is missing.
+    """
+    names = ("layers", "hidden_size", "attention_heads", "vocab")
+    if not all(name in counts for name in names):
+        return None
+    layers, hidden, heads, vocab = (counts[name] for name in names)
+    head_dim = counts.get("head_dim", hidden // heads)
+    attention = 2 * hidden * head_dim * (heads + counts.get("kv_heads", heads))
+    experts = counts.get("experts")
+    narrow = _NARROWEST_EXPERT * experts if experts else _DENSE_MLP
+    wide = _WIDEST_MLP * (experts or 1)
+    fewest = vocab * hidden + layers * (attention + narrow * hidden * hidden)
+    most = 2 * vocab * hidden + layers * (attention + wide * hidden * hidden)
+    return fewest // _SLACK, most * _SLACK
+
+
+_SPECULATION = ("serving", "overrides", "speculative_decoding")
+
+
+def speculation_problems(document: Document) -> Iterator[Problem]:
+    """Yield a draft as long as the whole output, and a draft that costs more steps than it is expected to save."""
+    drafted = _number(document, "draft_tokens")
+    if not isinstance(drafted, int) or not 1 <= drafted <= MOST_DRAFT_TOKENS:
+        return
+    output = document.value("workload", "output_tokens")
+    if isinstance(output, int) and not isinstance(output, bool) and 1 <= output <= drafted:
+        path = (*_SPECULATION, "draft_tokens")
+        message = f"draft_tokens {drafted} are not below the workload's output_tokens {output}"
+        yield document.problem(path, "SEA108", message, "draft fewer tokens, or leave speculative_decoding out")
+    yield from _slower(document, drafted)
+
+
+def _slower(document: Document, drafted: int) -> Iterator[Problem]:
+    accepted, cost = _number(document, "acceptance_rate"), _number(document, "draft_cost")
+    cost = DEFAULT_DRAFT_COST if cost is None else cost
+    if accepted is None or not 0 < accepted < 1 or not 0 <= cost < 1:
+        return
+    gained, spent = tokens_per_cycle(drafted, accepted), 1 + drafted * cost
+    if gained <= spent:
+        message = f"speculative decoding would slow the endpoint: {gained:.2f} tokens in the time of {spent:.2f} steps"
+        hint = "draft fewer tokens, use a cheaper or better draft, or leave speculative_decoding out"
+        yield document.problem(_SPECULATION, "SEA116", message, hint)
+
+
+def tokens_per_cycle(draft_tokens: int, acceptance_rate: float) -> float:
+    """Return the tokens expected of one cycle: draft, then one step of the model that accepts or corrects.
+
+    (1 - a^(k+1)) / (1 - a) for k drafted tokens that are accepted with probability a each: Leviathan et al. 2023,
+    "Fast Inference from Transformers via Speculative Decoding", equation 1.
+    """
+    return float((1 - acceptance_rate ** (draft_tokens + 1)) / (1 - acceptance_rate))
+
+
+def _number(document: Document, name: str) -> float | None:
+    value = document.value(*_SPECULATION, name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+MOST_HUB_NAME = 96
+
+
+def contradictions(document: Document) -> Iterator[Problem]:
+    """Yield every contradiction and missing file of an endpoint's document."""
+    for rule in _RULES:
+        yield from rule(document)
+
+
+def _given(document: Document, parent: str, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if document.value(parent, name) is not None]
+
+
+def _model_source(document: Document) -> Iterator[Problem]:
+    if not isinstance(document.value("model"), dict):
+        return
+    given = _given(document, "model", ("hub_id", "s3_uri", "jumpstart_id"))
+    if given == ["s3_uri", "jumpstart_id"]:
+        return
+    if not given:
+        yield document.problem(("model",), "SEA106", "the model has no source", "give hub_id, s3_uri or jumpstart_id")
+    if len(given) > 1:
+        message = f"{' and '.join(given)} exclude each other"
+        yield document.problem(("model", given[1]), "SEA108", message, "keep the source that is meant")
+
+
+def _model_details(document: Document) -> Iterator[Problem]:
+    revision, hub = document.value("model", "revision"), document.value("model", "hub_id")
+    if revision is not None and hub is None:
+        message = "a revision belongs to a hub_id, and there is none"
+        yield document.problem(("model", "revision"), "SEA108", message, "remove it, or give the hub_id")
+    metadata, jumpstart_id = document.value("model", "jumpstart_metadata"), document.value("model", "jumpstart_id")
+    if metadata is not None and jumpstart_id is None:
+        message = "metadata belongs to a jumpstart_id, and there is none"
+        yield document.problem(("model", "jumpstart_metadata"), "SEA108", message, "remove it, or give the id")
+
+
+def _hub_id(document: Document) -> Iterator[Problem]:
+    """Yield what the hub refuses of an id's name, and no pattern says."""
+    hub_id = document.value("model", "hub_id")
+    name = hub_id.rpartition("/")[2] if isinstance(hub_id, str) else ""
+    if len(name) > MOST_HUB_NAME:
+        message = f"the model's name has {len(name)} characters, which exceeds the hub's {MOST_HUB_NAME}"
+        yield document.problem(("model", "hub_id"), "SEA107", message, "as in meta-llama/Llama-2-7b-chat-hf")
+    if name.endswith(".git"):
+        yield document.problem(("model", "hub_id"), "SEA107", "the hub's names don't end in .git", "leave it out")
+
+
+def _licence(document: Document) -> Iterator[Problem]:
+    model_id, uri = document.value("model", "jumpstart_id"), document.value("model", "s3_uri")
+    gated = isinstance(uri, str) and uri.startswith(jumpstart.GATED)
+    if document.value("model", "accept_eula") is True or (model_id is None and not gated):
+        return
+    found = jumpstart.find(str(model_id))
+    url = found.eula_url(jumpstart.HOME) if found else None
+    message = f"the licence of {model_id or uri} has not been accepted"
+    hint = f"read it{f' ({url})' if url else ''}, then write `accept_eula: true`"
+    yield document.problem(("model",), "SEA112", message, hint)
+
+
+def _architecture(document: Document) -> Iterator[Problem]:
+    given = _given(document, "model", ("architecture", "config_file", "shape"))
+    if len(given) > 1:
+        message = f"{' and '.join(given)} exclude each other"
+        yield document.problem(("model", given[1]), "SEA108", message, "keep the one that describes the model")
+
+
+def _traffic(document: Document) -> Iterator[Problem]:
+    if not isinstance(document.value("workload"), dict):
+        return
+    given = _given(document, "workload", ("concurrency", "requests_per_second"))
+    if not given:
+        hint = "give concurrency or requests_per_second"
+        yield document.problem(("workload",), "SEA106", "the workload has no traffic", hint)
+    if len(given) > 1:
+        message = "concurrency and requests_per_second exclude each other"
+        hint = "keep one; the other follows by Little's law"
+        yield document.problem(("workload", "requests_per_second"), "SEA108", message, hint)
+
+
+def _copies(document: Document) -> Iterator[Problem]:
+    low, high = document.value("scaling", "min_copies"), document.value("scaling", "max_copies")
+    low, high = 1 if low is None else low, 1 if high is None else high
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        message = f"min_copies {low} exceeds max_copies {high}"
+        path = ("scaling", "min_copies")
+        yield document.problem(path, "SEA108", message, f"set max_copies to at least {low}")
+
+
+def _trial(document: Document) -> Iterator[Problem]:
+    least, most = (document.value("trial", f"{name}requests_per_concurrency") for name in ("", "max_"))
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        message = f"requests_per_concurrency {least} exceeds max_requests_per_concurrency {most}"
+        path = ("trial", "max_requests_per_concurrency")
+        yield document.problem(path, "SEA108", message, f"set it to at least {least}")
+    prefix, prompt = document.value("trial", "shared_prefix_tokens"), document.value("workload", "input_tokens")
+    if isinstance(prefix, int) and isinstance(prompt, int) and prefix >= prompt:
+        message = f"shared_prefix_tokens {prefix} leaves nothing of prompts of {prompt} tokens"
+        yield document.problem(("trial", "shared_prefix_tokens"), "SEA108", message, f"set it below {prompt}")
+
+
+_LONGEST = (("workload", "max_model_len"), ("serving", "overrides", "max_model_len"))
+
+
+def _context(document: Document) -> Iterator[Problem]:
+    lengths = [document.value("workload", name) for name in ("input_tokens", "output_tokens")]
+    given = [(path, value) for path in _LONGEST if isinstance(value := document.value(*path), int)]
+    if len({value for _, value in given}) > 1:
+        message = f"workload.max_model_len is {given[0][1]}, and serving.overrides.max_model_len {given[1][1]}"
+        yield document.problem(_LONGEST[1], "SEA120", message, "keep workload.max_model_len alone")
+    numbers = [value for value in lengths if isinstance(value, int)]
+    for path, longest in given:
+        if len(numbers) == len(lengths) and sum(numbers) > longest:
+            message = f"max_model_len {longest} is below the workload's {numbers[0]} + {numbers[1]} tokens"
+            yield document.problem(path, "SEA108", message, f"set it to at least {sum(numbers)}")
+
+
+def _files(document: Document) -> Iterator[Problem]:
+    for field in ("config_file", "jumpstart_metadata"):
+        name = document.value("model", field)
+        path = Path(document.path).parent / name if isinstance(name, str) else None
+        if path is not None and not (path.is_file() or (field == "jumpstart_metadata" and path.is_dir())):
+            message = f"the file {name} does not exist"
+            yield document.problem(("model", field), "SEA101", message, "the path is relative to the spec")
+
+
+_RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
+    _model_source,
+    _model_details,
+    _hub_id,
+    _licence,
+    _architecture,
+    shape_problems,
+    _traffic,
+    _copies,
+    _trial,
+    _context,
+    speculation_problems,
+    _files,
+)
