@@ -12,7 +12,7 @@ from seatrial.bench.metrics import is_met
 from seatrial.bench.prior import PredictedLevel, Prior
 from seatrial.bench.result import LevelResult
 from seatrial.catalog import engines, instances, models
-from seatrial.measure.distribution import Distribution
+from seatrial.measure.distribution import Distribution, percentile
 from seatrial.predict.memory import fit_memory
 from seatrial.predict.outcome import outcome
 from seatrial.predict.place import hardware_of, place
@@ -188,7 +188,7 @@ def level_of(copy: Copy, concurrency: int, objectives: Sequence[Objective], *, s
 
 def _spread(values: Sequence[float]) -> Distribution:
     ordered = sorted(values)
-    p50, p90, p95, p99 = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.9, 0.95, 0.99))
+    p50, p90, p95, p99 = (percentile(ordered, percent) for percent in (50, 90, 95, 99))
     mean = math.fsum(ordered) / len(ordered)
     return Distribution(count=len(ordered), mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=ordered[-1])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.evidence import ClientEvidence
 from seatrial.bench.usage import LEAST_SPAN_S
+from seatrial.measure.distribution import percentile
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _busy_s(exchange: Exchange, start_s: float, until_s: float) -> float:
 
 def _send_lag_p99_ms(exchanges: Sequence[Exchange], streams: int) -> float | None:
     lags_s = sorted(lag_s for lag_s, was_full in _open_loop(exchanges, streams) if not was_full)
-    return lags_s[math.ceil(len(lags_s) * P99) - 1] * MS_PER_S if lags_s else None
+    return percentile(lags_s, 100 * P99) * MS_PER_S if lags_s else None
 
 
 def _full_share(exchanges: Sequence[Exchange], streams: int) -> float | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.record import RequestRecord
     from seatrial.bench.request import Metric, Objective
-    from seatrial.bench.window import MeasuredTime
+    from seatrial.measure.window import MeasuredTime
 
 
 def ttft_ms(record: RequestRecord) -> float | None:

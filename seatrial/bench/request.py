@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from seatrial.bench.document import RULE, not_finite, read_document, write_document
 from seatrial.bench.load import Load, wrong_load
 from seatrial.bench.prior import Prior
-from seatrial.bounds import MOST_IN_FLIGHT, MOST_TOKENS, wrong_objective
+from seatrial.bounds import MOST_IN_FLIGHT, MOST_TOKENS, wrong_objective, wrong_prefix
 from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
@@ -233,9 +233,8 @@ def _too_large(request: TrialRequest) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_prefix(workload: Workload) -> Iterator[tuple[str, str]]:
-    if workload.input_tokens > 0 and not 0 <= workload.shared_prefix_tokens < workload.input_tokens:
-        message = f"{workload.shared_prefix_tokens} is not from 0 and below the prompt's {workload.input_tokens}"
-        yield "workload.shared_prefix_tokens", message
+    if workload.input_tokens > 0 and (wrong := wrong_prefix(workload.shared_prefix_tokens, workload.input_tokens)):
+        yield "workload.shared_prefix_tokens", wrong
 
 
 def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, str]]:

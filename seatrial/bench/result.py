@@ -17,10 +17,10 @@ from seatrial.bench.load import Arrival  # noqa: TC001 (likewise)
 from seatrial.bench.request import TrialRequest  # noqa: TC001 (likewise)
 from seatrial.bench.unmeasured import Unmeasured  # noqa: TC001 (likewise)
 from seatrial.measure.distribution import Distribution, Interval  # noqa: TC001 (likewise)
+from seatrial.measure.window import Window  # noqa: TC001 (likewise)
 
 SCHEMA_VERSION: Literal["3"] = "3"
 Detector: TypeAlias = Literal["slo", "saturation", "half_latency", "kneedle", "two_segment", "theory"]
-Window: TypeAlias = Literal["steady", "whole"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.bench import metrics
-from seatrial.bench.result import Window  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial.bench.window import share_inside
 from seatrial.measure.distribution import Interval
 from seatrial.measure.interval import BOTH_TAILS, rate_interval, ratio_interval
+from seatrial.measure.window import Window  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seatrial.bench.load import Arrival
     from seatrial.bench.record import RequestRecord
     from seatrial.bench.request import Objective
-    from seatrial.bench.window import MeasuredTime
+    from seatrial.measure.window import MeasuredTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

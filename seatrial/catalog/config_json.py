@@ -142,8 +142,15 @@ def read_config_json(path: Path) -> ConfigJson:
         message = f"{config.family} has multi-head latent attention, which can't be planned yet"
         raise PlanError.of("SEA209", message, hint="choose a model without it", where=path.as_posix())
     if config.family not in _FAMILIES:
-        hint = f"known: {', '.join(_FAMILIES)}; or give model.architecture, a catalog id of the same shape"
+        hint = (
+            f"known: {', '.join(_FAMILIES)}; or give model.architecture, a catalog id of the same shape (seatrial "
+            "models list), or model.shape, its numbers"
+        )
         message = f"the model_type {config.family} can't be planned yet"
+        if "vision_config" in config.fields:
+            message = (
+                f"the model_type {config.family} is multimodal: the memory of its image encoder can't be planned yet"
+            )
         raise PlanError.of("SEA209", message, hint=hint, where=path.as_posix())
     required = _REQUIRED.get(config.family, (*_ALWAYS, *_MOST))
     missing = [name for name in required if config.optional(name) is None]

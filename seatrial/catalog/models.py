@@ -12,6 +12,9 @@ from seatrial.catalog.model_names import ModelName, read_name
 from seatrial.catalog.table import read_rows
 
 _TUNED = re.compile(r"-(instruct|chat|it|python)(?=-|$)")
+_QUANTIZED = re.compile(
+    r"[-_.](?P<method>awq|gptq|fp8)(?:[-_](?:int)?\d+(?:bits?)?|[-_]dynamic|[-_]dynamic-per-token)*$", re.IGNORECASE
+)
 _FEWEST_ALIKE = 0.5  # share of letters in common below which a suggestion is no help
 
 
@@ -57,6 +60,20 @@ def find_by_name(name: str) -> Architecture | None:
     if not found:
         return None
     return min(found, key=lambda pair: _age(asked, *pair))[1]
+
+
+def quantized_base(name: str) -> tuple[Architecture, str] | None:
+    """Return the model that an AWQ, GPTQ or FP8 repository was made of, by its name, and the quantization.
+
+    `Qwen/Qwen2.5-7B-Instruct-AWQ` is made of `Qwen/Qwen2.5-7B`. Another owner may have quantized it: the owner doesn't
+    count. None where the name tells no quantization, or the catalog lacks the base.
+    """
+    found = _QUANTIZED.search(name)
+    if found is None:
+        return None
+    base = name[: found.start()]
+    architecture = find(base) or find_by_name(base.rpartition("/")[2])
+    return None if architecture is None else (architecture, found["method"].lower())
 
 
 def nearest(name: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from seatrial.cli.demo import demo
 from seatrial.cli.images import images
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
+from seatrial.cli.models import models
 from seatrial.cli.plan import plan
 from seatrial.cli.predict import predict
 from seatrial.cli.render import render
@@ -51,6 +52,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(images, name="images")
+app.add_typer(models, name="models")
 app.add_typer(local, name="local")
 app.add_typer(trial, name="trial")
 

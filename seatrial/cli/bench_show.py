@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from seatrial.cli.terminal import console, show
+from seatrial.cli.terminal import console, show, show_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,23 +99,13 @@ def conclude(result: TrialResult, plan: Plan | None, output: Path | None, unwrit
     from seatrial.errors import BenchError
     from seatrial.report import write_report
     from seatrial.report.document.jumpstart import is_jumpstart
+    from seatrial.report.terminal.trial import conclusion_view
 
     if is_jumpstart(result):
         from seatrial.report.terminal.jumpstart import jumpstart_view
 
         show(jumpstart_view(result, plan))
-    for knee in result.knees:
-        typer.echo(f"knee ({knee.detector}): {knee.because}")
-    typer.echo(f"scaling target: {result.target_because}")
-    if result.comparison is not None:
-        typer.echo(f"last release: {result.comparison.status}: {result.comparison.because}")
-    for seen in result.unmeasured:
-        if seen.errors:
-            typer.echo(f"not measured: {seen.place}: {seen.sentence}")
-    typer.echo(f"stopped: {result.stopped_because}")
-    typer.echo(f"verdict: {result.verdict.status}: {result.verdict.because}")
-    if result.engine_note:
-        typer.echo(f"measured on: {result.engine_note}")
+    show_lines(conclusion_view(result))
     if output is not None:
         try:
             typer.echo(write_report(result, plan, output).html.as_posix())

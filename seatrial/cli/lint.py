@@ -108,7 +108,7 @@ def _fix(sources: list[Source | Unreadable], report: Report) -> None:
 def _tell(report: Report, output: str) -> None:
     from seatrial import __version__
     from seatrial.cli.terminal import show_json, show_text
-    from seatrial.serving.lint.output import as_json, as_sarif
+    from seatrial.serving.lint.output import as_json, as_sarif, as_text
 
     for reading in report.readings:
         typer.echo(reading, err=True)
@@ -119,4 +119,4 @@ def _tell(report: Report, output: str) -> None:
     elif output == "sarif":
         show_json(as_sarif(report, __version__))
     else:
-        show_text(redacted("".join(f"{finding}\n" for finding in report.findings)))
+        show_text(redacted(as_text(report)))

@@ -21,6 +21,9 @@ StateFolder = Annotated[
     Path, typer.Option("--state", metavar="DIR", file_okay=False, help="Folder of its access key, lock and logs.")
 ]
 STATE = Path(".seatrial/local")
+STOPPED = (
+    "stopped: its stacks, buckets and endpoints are gone, and its bootstrap: run `cdk bootstrap` after the next `up`"
+)
 
 
 @local.command()
@@ -92,12 +95,12 @@ def logs(
 def down(
     state: StateFolder = STATE, *, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False
 ) -> None:
-    """Stop it and every engine; its stacks, buckets and endpoints are gone then."""
+    """Stop it and every engine; its bootstrap, stacks, buckets and endpoints are gone then."""
     from seatrial.local.lifecycle import down as stop
 
     stopped = stop(state)
     if not quiet:
-        typer.echo("stopped" if stopped else f"it was not running: {_place(state)}")
+        typer.echo(STOPPED if stopped else f"it was not running: {_place(state)}")
 
 
 def _place(state: Path) -> str:

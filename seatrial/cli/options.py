@@ -9,6 +9,10 @@ from typing import Annotated
 import typer
 
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The endpoint's YAML file.", show_default=False)]
+SpecFiles = Annotated[
+    list[Path],
+    typer.Argument(metavar="SPEC…", help="YAML files of endpoints, or folders of them.", show_default=False),
+]
 EnvironmentName = Annotated[
     str, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.", show_default=False)
 ]

@@ -2,71 +2,189 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
 from seatrial.cli.outputs import check_lock
+from seatrial.cli.specs import is_list, load_specs, of_every, spec_files
 from seatrial.cli.terminal import show, show_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from seatrial.plan.document import Plan
+    from seatrial.plan.freshness import Freshness
+    from seatrial.report.plan_view import Section
     from seatrial.spec.load import LoadedSpec
 
 Format = Literal["text", "json"]
+NOT_FRESH = 1
 
 
 def plan(
-    spec: SpecFile,
+    specs: SpecFiles,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
     output_format: Annotated[Format, typer.Option("--format", help="For people or machines.")] = "text",
     why: Annotated[
         str | None,
-        typer.Option("--why", metavar="INSTANCE_TYPE", help="Say only why this instance type won or lost."),
+        typer.Option("--why", metavar="INSTANCE_TYPE", help="Only say why this instance type was chosen or not."),
     ] = None,
     *,
-    write: Annotated[bool, typer.Option("--write", help="Write the plan to the lock beside the spec.")] = False,
+    section: Annotated[
+        str | None,
+        typer.Option(
+            "--section",
+            metavar="NAME[,NAME]",
+            help="Show only these: decisions, memory, regime, curve, cost, rivals, warnings.",
+        ),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show every section.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say which locks are missing, stale or edited; exit 1 if any; plan nothing.")
+    ] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock beside its spec.")] = False,
     adopt: Annotated[
-        bool, typer.Option("--adopt", help="Take over what was set by hand in the lock, and say what it overrules.")
+        bool, typer.Option("--adopt", help="Accept the values that were set by hand in the lock.")
     ] = False,
     accept_slo_miss: Annotated[
         bool, typer.Option("--accept-slo-miss", help="Plan even if no deployment is predicted to meet the SLO.")
     ] = False,
 ) -> None:
-    """Choose instance type, degree, copies and limits, and say why."""
-    if why is not None and (write or adopt):
-        raise typer.BadParameter("it makes no plan to write", param_hint="'--why'")
-    if adopt and (write or accept_slo_miss):
-        raise typer.BadParameter("it takes the plan that is locked, and makes no other", param_hint="'--adopt'")
-    from seatrial.spec.load import load_spec
+    """Choose instance type, tensor parallel degree, copies and limits, and say why.
 
-    folder = environments_folder(environments, spec)
+    Many specs share one process and get one line each. Locks are written only if every spec has a plan.
+    """
+    files = spec_files(specs)
+    sections = _sections(section, explain=explain)
+    many = is_list(specs)
+    _check_options(
+        output_format,
+        {
+            "--why": why is not None,
+            "--adopt": adopt,
+            "--check": check,
+            "--write": write,
+            "--accept-slo-miss": accept_slo_miss,
+            "--explain": explain,
+            "--section": section is not None,
+        },
+        many=many,
+    )
     if write:
-        check_lock(spec, folder, environment)
-    loaded = load_spec(spec, environment, environments=folder)
-    if why is not None:
-        _explain(loaded, why, output_format, accept_slo_miss=accept_slo_miss)
-        return
-    if adopt:
-        _adopt(loaded, output_format)
-        return
+        of_every(files, lambda file: check_lock(file, environments_folder(environments, file), environment))
+    loaded = load_specs(files, environment, environments)
+    if check:
+        _check(loaded, output_format)
+    elif why is not None:
+        _explain(loaded[0], why, output_format, accept_slo_miss=accept_slo_miss)
+    elif adopt:
+        _adopt(loaded[0], output_format, sections)
+    else:
+        made = _made(loaded, accept_slo_miss=accept_slo_miss)
+        _show(made, output_format, sections, many=many)
+        if write:
+            _lock(made, many=many)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A plan and what it was made from."""
+
+    plan: Plan
+    loaded: LoadedSpec
+
+
+_ALONE = {
+    "--check": ("--why", "--adopt", "--write", "--accept-slo-miss", "--explain", "--section"),
+    "--why": ("--adopt", "--write", "--explain", "--section"),
+    "--adopt": ("--write", "--accept-slo-miss"),
+    "--explain": ("--section",),
+}
+"""Options that can't be given together."""
+
+
+def _check_options(output_format: Format, given: dict[str, bool], *, many: bool) -> None:
+    for option, others in _ALONE.items():
+        clash = [other for other in others if given[other]]
+        if given[option] and clash:
+            raise typer.BadParameter(f"not together with {', '.join(clash)}", param_hint=f"'{option}'")
+    for option in ("--why", "--adopt"):
+        if given[option] and many:
+            raise typer.BadParameter("takes one spec", param_hint=f"'{option}'")
+    for option in ("--explain", "--section"):
+        if given[option] and output_format == "json":
+            raise typer.BadParameter("JSON always holds the whole plan", param_hint=f"'{option}'")
+
+
+def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
+    """Return the sections that are asked for; none for the first screen."""
+    from seatrial.report.plan_view import SECTIONS
+
+    if explain:
+        return tuple(SECTIONS)
+    asked = () if names is None else tuple(name.strip() for name in names.split(","))
+    unknown = [name for name in asked if name not in SECTIONS]
+    if unknown:
+        message = f"unknown: {', '.join(unknown)}; known: {', '.join(SECTIONS)}"
+        raise typer.BadParameter(message, param_hint="'--section'")
+    return tuple(name for name in SECTIONS if name in asked)
+
+
+def _made(loaded: Sequence[LoadedSpec], *, accept_slo_miss: bool) -> tuple[_Made, ...]:
     from seatrial.plan.planner import make_plan
 
-    made = make_plan(loaded, accept_slo_miss=accept_slo_miss)
-    _show(made, loaded, output_format)
-    if write:
-        _lock(made, loaded)
+    return of_every(loaded, lambda one: _Made(make_plan(one, accept_slo_miss=accept_slo_miss), one))
 
 
-def _show(made: Plan, loaded: LoadedSpec, output_format: Format) -> None:
+def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Section], *, many: bool) -> None:
+    from seatrial.report.plan_view import plan_view, plans_view
+
     if output_format == "json":
-        show_json(made.model_dump(mode="json"))
-        return
-    from seatrial.report.plan_view import plan_view
+        documents = [one.plan.model_dump(mode="json") for one in made]
+        show_json(documents if many else documents[0])
+    elif many and not sections:
+        show(plans_view([(one.plan, one.loaded) for one in made]))
+    else:
+        for one in made:
+            show(plan_view(one.plan, one.loaded, sections))
 
-    show(plan_view(made, loaded))
+
+def _check(loaded: Sequence[LoadedSpec], output_format: Format) -> None:
+    from seatrial.plan.freshness import freshness_of
+
+    found = [freshness_of(one) for one in loaded]
+    if output_format == "json":
+        show_json([_state_row(one) for one in found])
+    else:
+        for one in found:
+            typer.echo(_state_line(one))
+    if any(one.state != "fresh" for one in found):
+        raise typer.Exit(NOT_FRESH)
+
+
+def _state_line(found: Freshness) -> str:
+    place = f"{found.loaded.path.as_posix()}: {found.loaded.environment.name}: {found.state}"
+    if found.state == "edited":
+        fields = [problem.field.rpartition(".")[2] for problem in found.problems if problem.rule == "SEA411"]
+        return f"{place} ({', '.join(fields)})"
+    return place if not found.problems else f"{place} ({found.problems[0].rule}: {found.problems[0].message})"
+
+
+def _state_row(found: Freshness) -> dict[str, object]:
+    return {
+        "spec": found.loaded.path.as_posix(),
+        "environment": found.loaded.environment.name,
+        "state": found.state,
+        "problems": [
+            {"where": one.where, "field": one.field, "rule": one.rule, "message": one.message, "hint": one.hint}
+            for one in found.problems
+        ],
+    }
 
 
 def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, *, accept_slo_miss: bool) -> None:
@@ -82,20 +200,33 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, *, a
     show(why_view(instance_type, verdicts))
 
 
-def _lock(made: Plan, loaded: LoadedSpec) -> None:
+def _lock(made: Sequence[_Made], *, many: bool) -> None:
+    """Write the locks: every lock that is there is read first, so that one that can't be read stops all of them."""
+    from seatrial.plan.lock import locked_document
+
+    before = of_every(made, lambda one: locked_document(one.loaded))
+    for one, locked in zip(made, before, strict=True):
+        file, lines = _locked(one, locked)
+        if many:
+            typer.echo(f"{file.as_posix()}: {'; '.join(lines)}", err=True)
+            continue
+        typer.echo(f"locked in {file.as_posix()}", err=True)
+        for line in lines:
+            typer.echo(f"  {line}", err=True)
+
+
+def _locked(made: _Made, before: dict[str, object] | None) -> tuple[Path, tuple[str, ...]]:
+    """Write one lock, and return its path with what changed in it."""
     from seatrial.plan.changes import changes
-    from seatrial.plan.lock import locked_document, write_lock
+    from seatrial.plan.lock import write_lock
     from seatrial.plan.pinned_image import keep_digest
 
-    before = locked_document(loaded)
-    made = keep_digest(before, made)
-    file = write_lock(made, loaded.path)
-    typer.echo(f"locked in {file.as_posix()}", err=True)
-    for line in changes(before, made) if before is not None else ():
-        typer.echo(f"  {line}", err=True)
+    kept = keep_digest(before, made.plan)
+    file = write_lock(kept, made.loaded.path)
+    return file, changes(before, kept) if before is not None else ()
 
 
-def _adopt(loaded: LoadedSpec, output_format: Format) -> None:
+def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:
     from seatrial.plan.adopt import adopt
     from seatrial.plan.changes import text_of
     from seatrial.plan.lock import read_locked_plan, write_lock
@@ -103,9 +234,9 @@ def _adopt(loaded: LoadedSpec, output_format: Format) -> None:
     adoption = adopt(loaded)
     if adoption is None:
         read_locked_plan(loaded)
-        typer.echo("nothing was set by hand in the lock: it is what was written", err=True)
+        typer.echo("nothing was set by hand in the lock", err=True)
         return
-    _show(adoption.plan, loaded, output_format)
+    _show([_Made(adoption.plan, loaded)], output_format, sections, many=False)
     file = write_lock(adoption.plan, loaded.path)
     typer.echo(f"locked in {file.as_posix()}", err=True)
     for name, each in adoption.overruled.items():

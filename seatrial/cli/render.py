@@ -2,39 +2,82 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFiles
+from seatrial.cli.specs import is_list, load_specs, of_every, spec_files
+from seatrial.errors import Problem, SpecError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seatrial.plan.document import Plan
+    from seatrial.serving.rendered import RenderedConfig
     from seatrial.spec.load import LoadedSpec
 
 
 def render(
-    spec: SpecFile,
+    specs: SpecFiles,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write to this folder.")] = None,
 ) -> None:
-    """Render the serving configuration of the locked plan, or of a fresh one when nothing is locked yet."""
-    from seatrial.serving.render import render as render_plan
-    from seatrial.serving.write import rendered_files, write_config
-    from seatrial.spec.load import load_spec
+    """Render the serving configuration of the locked plan, or of a fresh one when nothing is locked yet.
 
-    loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
-    config = render_plan(loaded, _plan(loaded))
-    for note in config.notes:
-        typer.echo(f"note: {note}", err=True)
+    Of many specs each gets a folder of its own name in DIR. Nothing is written unless every spec can be rendered.
+    """
+    files, many = spec_files(specs), is_list(specs)
+    folders = _folders(files, output) if many else (output,)
+    rendered = of_every(load_specs(files, environment, environments), _rendered)
+    for one, folder in zip(rendered, folders, strict=True):
+        _show(one, folder, f"{one.loaded.path.as_posix()}: " if many else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    """What was rendered, of what."""
+
+    loaded: LoadedSpec
+    config: RenderedConfig
+
+
+def _folders(files: Sequence[Path], output: Path | None) -> tuple[Path | None, ...]:
+    """Return where each spec is rendered to: by its file's name, which no two of them may share."""
+    if output is None:
+        return (None,) * len(files)
+    first: dict[str, Path] = {}
+    problems = []
+    for file in files:
+        other = first.setdefault(file.stem, file)
+        if other is not file:
+            message = f"{file.as_posix()} and {other.as_posix()} are both written to {(output / file.stem).as_posix()}"
+            problems.append(Problem("command line", "--output", "SEA421", message, "render them one by one"))
+    if problems:
+        raise SpecError(problems)
+    return tuple(output / file.stem for file in files)
+
+
+def _rendered(loaded: LoadedSpec) -> _Rendered:
+    from seatrial.serving.render import render as render_plan
+
+    return _Rendered(loaded, render_plan(loaded, _plan(loaded)))
+
+
+def _show(rendered: _Rendered, output: Path | None, of: str) -> None:
+    from seatrial.serving.write import rendered_files, write_config
+
+    for note in rendered.config.notes:
+        typer.echo(f"note: {of}{note}", err=True)
     if output is not None:
-        for file in write_config(config, output):
+        for file in write_config(rendered.config, output):
             typer.echo(file.as_posix())
         return
-    for name, text in rendered_files(config).items():
-        typer.echo(f"==> {name} <==\n{text}", nl=False)
+    for name, text in rendered_files(rendered.config).items():
+        typer.echo(f"==> {of}{name} <==\n{text}", nl=False)
 
 
 def _plan(loaded: LoadedSpec) -> Plan:
@@ -43,5 +86,5 @@ def _plan(loaded: LoadedSpec) -> Plan:
 
     if is_locked(loaded):
         return read_locked_plan(loaded)
-    typer.echo(f"nothing is locked for {loaded.environment.name}: rendering a fresh plan", err=True)
+    typer.echo(f"{loaded.path.as_posix()}: no lock for {loaded.environment.name}: rendering a new plan", err=True)
     return make_plan(loaded)

@@ -34,7 +34,6 @@ def report(
 ) -> None:
     """Write the report of a trial as HTML, Markdown and JSON."""
     from seatrial.report import write_report
-    from seatrial.report.document.baseline import comparison_sentence
     from seatrial.report.document.jumpstart import is_jumpstart
 
     told = environments_folder(environments, spec) if spec is not None else None
@@ -55,7 +54,10 @@ def report(
 
         show(jumpstart_view(measured, plan))
     if measured.comparison is not None:
-        typer.echo(f"last release: {measured.comparison.status}: {comparison_sentence(measured.comparison)}")
+        from seatrial.cli.terminal import show_lines
+        from seatrial.report.terminal.trial import comparison_view
+
+        show_lines(comparison_view(measured.comparison))
     for file in (written.html, written.markdown, written.json):
         typer.echo(file.as_posix())
 

@@ -132,6 +132,12 @@ def show(view: RenderableType) -> None:
     console().print(view)
 
 
+def show_lines(view: RenderableType) -> None:
+    """Print a view whose lines stay whole where they are read by programs; a terminal wraps them."""
+    shown_on = console()
+    shown_on.print(view, soft_wrap=not shown_on.is_terminal)
+
+
 def show_json(document: object) -> None:
     """Print a document for machines; what can't be shown is escaped as JSON escapes it."""
     show_json_text(json.dumps(document, indent=2, ensure_ascii=False))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from seatrial.cli.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.options import EnvironmentsFolder, SpecFiles, environments_folder
+from seatrial.cli.specs import spec_files
 from seatrial.errors import Problem, SpecError
 
 
 def validate(
-    specs: Annotated[list[Path], typer.Argument(metavar="SPEC…", help="YAML files of endpoints.", show_default=False)],
+    specs: SpecFiles,
     environment: Annotated[
         list[str] | None, typer.Option("--environment", "-e", metavar="ENV", help="Only in these; all by default.")
     ] = None,
@@ -22,7 +22,8 @@ def validate(
     from seatrial.spec.load import environment_names, load_spec
 
     problems: list[Problem] = []
-    for spec in specs:
+    files = spec_files(specs)
+    for spec in files:
         folder = environments_folder(environments, spec)
         names = environment or environment_names(folder)
         if not names:
@@ -35,5 +36,5 @@ def validate(
                 problems += error.problems
     if problems:
         raise SpecError(dict.fromkeys(problems))
-    for spec in specs:
+    for spec in files:
         typer.echo(f"{spec.as_posix()}: valid")

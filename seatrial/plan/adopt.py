@@ -16,7 +16,7 @@ from seatrial.plan.candidate import Candidate, Offer
 from seatrial.plan.changes import text_of
 from seatrial.plan.copies import capacity, spread
 from seatrial.plan.document import Adopted, Decision, Plan
-from seatrial.plan.finding import read
+from seatrial.plan.finding import resolve
 from seatrial.plan.fitting import candidates
 from seatrial.plan.judge import misses_alone
 from seatrial.plan.limits import limit_problems
@@ -25,7 +25,6 @@ from seatrial.plan.lock_path import lock_path
 from seatrial.plan.pinned_image import digest_of, place_of
 from seatrial.plan.planner import make_plan, plan_of
 from seatrial.plan.search import Found
-from seatrial.plan.settled import Findings
 from seatrial.plan.sizing import instances_for, merit_of
 from seatrial.plan.timeouts import LONGEST_S
 from seatrial.spec.endpoint import EndpointSpec
@@ -220,21 +219,18 @@ def _follow(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> Plan:
     """Return the plan that the planner makes of the deployment that was set."""
     fixed = _as_if_fixed(edited, by_hand, loaded)
     try:
-        reading = read(fixed)
+        resolved = resolve(fixed)
     except PlanError as error:
         raise SpecError(_moved(each, loaded) for each in error.problems) from error
-    facts = engines.find(reading.choice.facts.family, edited.engine_version.value)
-    reading = replace(reading, demand=replace(reading.demand, engine=facts))
-    candidate = _candidate(edited, by_hand, reading.demand, loaded)
-    missed = _missed(edited, candidate, reading.demand)
+    facts = engines.find(resolved.choice.facts.family, edited.engine_version.value)
+    resolved = replace(resolved, demand=replace(resolved.demand, engine=facts))
+    candidate = _candidate(edited, by_hand, resolved.demand, loaded)
+    missed = _missed(edited, candidate, resolved.demand)
     if missed:  # plan it without the objectives, as --accept-slo-miss does
-        demand = replace(reading.demand, objectives=reading.demand.objectives[-1:], slo_miss_accepted=True)
-        reading = replace(reading, demand=demand, warnings=(*reading.warnings, missed))
-    offer = _offer(edited, by_hand, candidate, reading.demand, loaded)
-    findings = Findings(
-        fixed, reading.demand, reading.choice, offer, reading.max_model_len, reading.batched_tokens, reading.warnings
-    )
-    return plan_of(findings, Found((offer,), (), 1))
+        demand = replace(resolved.demand, objectives=resolved.demand.objectives[-1:], slo_miss_accepted=True)
+        resolved = replace(resolved, demand=demand, warnings=(*resolved.warnings, missed))
+    offer = _offer(edited, by_hand, candidate, resolved.demand, loaded)
+    return plan_of(fixed, resolved, Found((offer,), (), 1))
 
 
 def _as_if_fixed(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> LoadedSpec:

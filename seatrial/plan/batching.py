@@ -106,13 +106,16 @@ def choose_max_num_seqs(overrides: ServingOverrides, memory: MemoryFit, capacity
         return Decision(value=overrides.max_num_seqs, because="The spec fixes it.")
     allowed = math.ceil(capacity * (1 + error))
     if allowed < min(memory.kv_limited_batch, ENGINE_BATCH_LIMIT):
-        because = f"The objectives are predicted to hold up to {counted(capacity, 'request')}; {error:.0%} more "
-        return Decision(value=allowed, because=f"{because}are allowed, because the prediction may be off by as much.")
+        held = counted(capacity, "concurrent request")
+        because = f"One copy sustains {held}, plus {error:.0%} for the error of the prediction."
+        return Decision(value=allowed, because=because)
     if memory.kv_limited_batch <= ENGINE_BATCH_LIMIT:
         because = f"The KV room holds {counted(memory.kv_limited_batch, 'sequence')} of the workload's length."
         return Decision(value=memory.kv_limited_batch, because=because)
-    because = f"The KV room would hold {memory.kv_limited_batch} sequences; {ENGINE_BATCH_LIMIT} is the limit taken"
-    return Decision(value=ENGINE_BATCH_LIMIT, because=f"{because} for every engine.")
+    because = (
+        f"The KV room holds {memory.kv_limited_batch:,} sequences; no engine is given more than {ENGINE_BATCH_LIMIT}."
+    )
+    return Decision(value=ENGINE_BATCH_LIMIT, because=because)
 
 
 def batch_limit_warnings(overrides: ServingOverrides, memory: MemoryFit) -> tuple[str, ...]:
@@ -132,11 +135,10 @@ def choose_max_queued(
         return Decision(value=overrides.max_queued_requests, because="The spec fixes it.")
     waiting = answered_in_time - max_num_seqs
     if waiting < max_num_seqs:
-        because = f"One full batch of {max_num_seqs} may wait, so that a trial can load a copy to twice its batch."
+        because = f"One full batch of {max_num_seqs}: a trial loads a copy to twice its batch."
         return Decision(value=max_num_seqs, because=because)
     because = (
-        f"Of up to {answered_in_time} requests in flight each is predicted to be answered within {timeout_s:g} s; "
-        f"{max_num_seqs} of them run."
+        f"Up to {answered_in_time} concurrent requests are answered within {timeout_s:g} s; {max_num_seqs} of them run."
     )
     return Decision(value=waiting, because=because)
 

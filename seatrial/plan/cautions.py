@@ -78,7 +78,7 @@ def option_warnings(overrides: ServingOverrides, lmi: int | None) -> tuple[str, 
     unknown = options.unknown(tuple(overrides.extra), lmi)
     reader = f"neither LMI {lmi} nor its vLLM {options.bundled_vllm(lmi)}"
     return tuple(
-        f"SEA306: {reader} knows option.{name}, which is dropped without an error"
+        f"SEA306: {reader} knows option.{name}, which is dropped silently"
         f"{f'; did you mean {near[0]}?' if near else '.'}"
         for name, near in unknown.items()
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from seatrial.model import FrozenModel
 from seatrial.plan.candidate import Candidate, Loss
 from seatrial.plan.cost import blended, usd_per_hour, usd_per_million
-from seatrial.plan.finding import read
+from seatrial.plan.finding import resolve
 from seatrial.plan.fitting import candidates
 from seatrial.plan.levels import MOST_IN_FLIGHT
 from seatrial.plan.words import counted
@@ -77,8 +77,8 @@ def compare(loaded: LoadedSpec) -> tuple[Comparison, ...]:
     Raises:
         PlanError: When the model, the engine's image or every instance type is unknown.
     """
-    reading = read(loaded)
-    rows = [_compared(reading.demand, instance) for instance in reading.allowed]
+    resolved = resolve(loaded)
+    rows = [_compared(resolved.demand, instance) for instance in resolved.allowed]
     return tuple(sorted(rows, key=_by_price))
 
 

@@ -122,13 +122,24 @@ class Alternative(FrozenModel):
 
 
 class Rejected(FrozenModel):
-    """A deployment that was considered and lost."""
+    """A deployment that was considered and lost.
+
+    Attributes:
+        feasible: It is predicted to satisfy everything that was asked; another is better.
+    """
 
     instance_type: str
     tensor_parallel_degree: int
     usd_per_hour: float | None
     output_tok_s: float | None
     because: str
+    feasible: bool = False
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_not(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write `feasible` only where it is so: a plan that was locked before keeps the digest it always had."""
+        fields: dict[str, object] = write(self)
+        return {name: value for name, value in fields.items() if name != "feasible" or value}
 
 
 class Image(FrozenModel):

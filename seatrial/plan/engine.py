@@ -144,7 +144,7 @@ def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
         image=Decision(value=Image(uri=uri, repository=name, tag=tag), because="The spec fixes it."),
         ami_version=_ami_of(cuda[0] if cuda else None),
         facts=engines.find(taken.option.engine, told),
-        warnings=(f"The image {uri} is used as it is: nothing about it was checked.",),
+        warnings=(f"The image {uri} is used as given, without checks.",),
     )
 
 
@@ -157,13 +157,13 @@ def _why_version(build: images.Build, option: Option, *, fixed: bool) -> str:
     if not newer:
         return "The newest build in the catalog."
     names = ", ".join(other.version for other in newer)
-    return f"The newest build whose behaviour is documented; how {names} behave has not been read."
+    return f"The newest verified build. Newer builds exist but are unverified: {names}."
 
 
 def _undocumented(build: images.Build) -> tuple[str, ...]:
     if build.documented:
         return ()
-    return (f"How {build.family} {build.version} behaves has not been read: its options may have changed.",)
+    return (f"{build.family} {build.version} is unverified: its options may have changed.",)
 
 
 def _ami(build: images.Build) -> Decision[str | None]:

@@ -32,9 +32,9 @@ _RULES: dict[Stage, str] = {
     "specifications": "SEA210",
 }
 _WHAT: dict[Stage, str] = {
-    "budget": "no deployment that keeps the objectives is within the budget",
-    "price": "no deployment that keeps the objectives has a known price",
-    "copies": "no deployment takes the workload",
+    "budget": "no deployment that meets the SLO is within the budget",
+    "price": "no deployment that meets the SLO has a known price",
+    "copies": "no deployment can serve the workload",
     "slo": "no deployment is predicted to meet the SLO",
     "degree": "no allowed instance type has enough accelerators",
     "specifications": "no allowed instance type can be planned",
@@ -83,7 +83,7 @@ def _missed_objectives(loaded: LoadedSpec, losses: Sequence[Loss]) -> Iterator[P
         yield _out_of_reach(loaded, *min(pairs, key=lambda pair: pair[0].predicted_ms))
     for miss in () if hopeless else losses[0].misses:
         message = (
-            f"no deployment is predicted to keep all objectives at once; the nearest is {_place(losses[0])}: a single "
+            f"no deployment is predicted to meet every objective at once; the nearest is {_place(losses[0])}: a single "
             f"request takes {tenths(miss.predicted_ms, grouped=True)} ms of {miss.objective.bound_ms:,.12g} allowed"
         )
         yield loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))

@@ -32,8 +32,8 @@ _WORTHWHILE = 0.03  # an improvement below it is within what simulations differ 
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What was read from a spec before anything is searched.
+class Resolved:
+    """What a spec and its environment ask for, resolved before anything is searched.
 
     Attributes:
         demand: What every candidate is judged against.
@@ -52,46 +52,46 @@ class Reading:
     warnings: tuple[str, ...]
 
 
-def search_for(loaded: LoadedSpec, *, accept_slo_miss: bool = False) -> tuple[Reading, Found]:
-    """Read a spec and search; a miss that is accepted is among the reading's warnings.
+def search_for(loaded: LoadedSpec, *, accept_slo_miss: bool = False) -> tuple[Resolved, Found]:
+    """Read a spec and search; a miss that is accepted is among the warnings.
 
     Raises:
         PlanError: When the spec can't be read into a demand.
     """
-    reading, found = _searched(read(loaded))
+    resolved, found = _searched(resolve(loaded))
     if found.ranked or not accept_slo_miss:
-        return reading, found
-    missed = no_deployment(loaded, reading.demand, found.losses).problems
+        return resolved, found
+    missed = no_deployment(loaded, resolved.demand, found.losses).problems
     accepted = tuple(f"{problem.rule}, accepted: {problem.message}" for problem in missed)
-    demand = replace(reading.demand, objectives=reading.demand.objectives[-1:], slo_miss_accepted=True)
-    return _searched(replace(reading, demand=demand, warnings=(*reading.warnings, *accepted)))
+    demand = replace(resolved.demand, objectives=resolved.demand.objectives[-1:], slo_miss_accepted=True)
+    return _searched(replace(resolved, demand=demand, warnings=(*resolved.warnings, *accepted)))
 
 
-def _searched(reading: Reading) -> tuple[Reading, Found]:
+def _searched(resolved: Resolved) -> tuple[Resolved, Found]:
     """Search, also with more prompt tokens an iteration where a prefill stops decoding: it then admits more prompts.
 
     An engine that mixes chunks of prompts into its decode steps gains nothing from more of them.
     """
-    found = search(reading.demand, reading.allowed)
-    fixed = reading.demand.overrides.max_num_batched_tokens is not None
-    if fixed or reading.demand.engine.scheduler == "chunked":
-        return reading, found
-    best = _widest_worthwhile(reading, found)
-    return (best, search(best.demand, best.allowed)) if best is not reading else (reading, found)
+    found = search(resolved.demand, resolved.allowed)
+    fixed = resolved.demand.overrides.max_num_batched_tokens is not None
+    if fixed or resolved.demand.engine.scheduler == "chunked":
+        return resolved, found
+    best = _widest_worthwhile(resolved, found)
+    return (best, search(best.demand, best.allowed)) if best is not resolved else (resolved, found)
 
 
-def _widest_worthwhile(reading: Reading, found: Found) -> Reading:
-    """Return the reading with as many prompt tokens as improve the best deployments; itself when none do."""
-    usual, near = reading.batched_tokens.value, _nearest_types(found) or reading.allowed
-    best = reading
+def _widest_worthwhile(resolved: Resolved, found: Found) -> Resolved:
+    """Return what was resolved with as many prompt tokens as improve the best deployments; itself when none do."""
+    usual, near = resolved.batched_tokens.value, _nearest_types(found) or resolved.allowed
+    best = resolved
     for factor in _MORE_PROMPT_TOKENS:
-        demand = replace(reading.demand, batched_tokens=factor * usual)
+        demand = replace(resolved.demand, batched_tokens=factor * usual)
         other = search(demand, near)
         because = _why_wider(demand, found, other)
         if because:
             value = demand.batched_tokens
             decision = Decision[int](value=value, because=f"{value:,} instead of {usual:,}: {because}.")
-            best, found = replace(reading, demand=demand, batched_tokens=decision), other
+            best, found = replace(resolved, demand=demand, batched_tokens=decision), other
     return best
 
 
@@ -120,8 +120,8 @@ def _why_wider(demand: Demand, found: Found, wider: Found) -> str:
     return f"{ours}, not {theirs}" if cheaper else ""
 
 
-def read(loaded: LoadedSpec) -> Reading:
-    """Read what is asked.
+def resolve(loaded: LoadedSpec) -> Resolved:
+    """Resolve what is asked.
 
     Raises:
         PlanError: When the model, the engine's image or every instance type is unknown.
@@ -147,7 +147,7 @@ def read(loaded: LoadedSpec) -> Reading:
         speculation=_speculation(overrides.speculative_decoding),
         calibrated=calibrated,
     )
-    return Reading(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))
+    return Resolved(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))
 
 
 def _speculation(asked: SpeculativeDecoding | None) -> Speculation | None:

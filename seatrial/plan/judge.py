@@ -86,8 +86,8 @@ def _holds(demand: Demand, candidate: Candidate, load: Load) -> bool:
 def _too_many_copies(demand: Demand, candidate: Candidate, highest: int, needed: int) -> Loss:
     most = demand.endpoint.scaling.max_copies
     because = (
-        f"A copy is predicted to keep the objectives up to {counted(highest, 'request')} in flight: the workload "
-        f"needs {counted(needed, 'copy', 'copies')}, and max_copies is {most}."
+        f"One copy sustains {counted(highest, 'concurrent request')}; the workload needs "
+        f"{counted(needed, 'copy', 'copies')}, max_copies is {most}."
     )
     raised = f"set max_copies to at least {needed}, " if needed <= MOST_COPIES else ""
     instead = f"{raised}{_loosened(demand, candidate, most)}"
@@ -117,8 +117,8 @@ def _loosened(demand: Demand, candidate: Candidate, copies: int) -> str:
 def _too_slow(demand: Demand, candidate: Candidate, load: Load) -> Loss:
     asked, reached = demand.endpoint.slo.output_tok_s or 0.0, load.output_tok_s
     because = (
-        f"With {counted(load.copy_count, 'copy', 'copies')} the workload is predicted to give {reached:,.0f} output "
-        f"tokens per second, and slo.output_tok_s is {asked:,.0f}."
+        f"{counted(load.copy_count, 'copy', 'copies')}: {reached:,.0f} output tok/s predicted, slo.output_tok_s is "
+        f"{asked:,.0f}."
     )
     what = "max_copies or " if load.concurrency_per_copy > 1 else ""
     return Loss(
@@ -135,7 +135,7 @@ def _too_slow(demand: Demand, candidate: Candidate, load: Load) -> Loss:
 def _affordable(demand: Demand, candidate: Candidate, merit: Merit, sized: Sizing) -> Loss | None:
     """Return the loss of a candidate that costs too much, or whose price can't be held against a bound."""
     if merit.usd_per_hour == UNKNOWN:
-        because = f"Its price in {PRICE_REGION} is unknown, so it can't be held against the budget."
+        because = f"Its price in {PRICE_REGION} is unknown, so no budget can be checked."
         return lost(candidate.instance, candidate.degree, "price", because) if bounds_money(demand) else None
     beyond = excesses(demand, candidate, merit)
     if not beyond:

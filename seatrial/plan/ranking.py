@@ -43,29 +43,31 @@ def why_best(ranked: Sequence[Offer], considered: int, demand: Demand) -> str:
         demand: What was asked.
     """
     best, gate = ranked[0], ranked[0].at_gate
-    price = hourly_words(known(best.merit.usd_per_hour), demand.discount)
-    unpriced = f"the highest throughput, {best.merit.highest_tok_s:,.0f} output tokens per second, for want of a price"
-    merit = {
-        "cost": f"the lowest cost, {price}" if known(best.merit.usd_per_hour) is not None else unpriced,
-        "cost_per_token": f"the lowest cost of a token, {usd(best.merit.usd_per_million_output_tokens)} per million "
-        f"output tokens ({price})"
-        if known(best.merit.usd_per_hour) is not None
-        else unpriced,
-        "latency": f"the lowest latency of a single request, {tenths(best.merit.ms_per_token_alone)} ms per token",
-        "throughput": f"the highest throughput, {best.merit.highest_tok_s:,.0f} output tokens per second with "
-        f"up to {counted(best.capacity, 'request')} in flight per copy",
-    }[demand.endpoint.objective]
+    of = f"of {counted(considered, 'candidate')} predicted to {demand.kept}"
     kept = [
-        f"{'.'.join(objective.path)} is {objective.predicted(gate):,.{1 if objective.metric == 'tpot_ms' else 0}f} ms "
+        f"{'.'.join(objective.path)} {objective.predicted(gate):,.{1 if objective.metric == 'tpot_ms' else 0}f} ms "
         f"of {objective.bound_ms:,.12g}"
         for objective in demand.objectives[:-1]
     ]
-    come = "comes" if considered == 1 else "come"
-    slowest = f"the slowest request takes {tenths(gate.e2e_latency_ms.highest / MS_PER_S)} s"
-    return (
-        f"It has {merit}, of {counted(considered, 'deployment')} that {come} into question to keep {demand.kept}: with "
-        f"{counted(gate.concurrency, 'request')} in flight per copy, simulated, {', '.join([*kept, slowest])}."
-    )
+    slowest = f"slowest request {tenths(gate.e2e_latency_ms.max / MS_PER_S)} s"
+    load = counted(gate.concurrency, "concurrent request")
+    return f"{_merit_words(best, of, demand)} Simulated at {load} per copy: {', '.join([*kept, slowest])}."
+
+
+def _merit_words(best: Offer, of: str, demand: Demand) -> str:
+    """Say what a deployment is best at, with the number."""
+    merit, goal = best.merit, demand.endpoint.objective
+    price, most = hourly_words(known(merit.usd_per_hour), demand.discount), f"{merit.highest_tok_s:,.0f} output tok/s"
+    if goal in ("cost", "cost_per_token") and known(merit.usd_per_hour) is None:
+        return f"No price is known. Highest throughput {of}: {most}."
+    return {
+        "cost": f"Cheapest {of}: {price}.",
+        "cost_per_token": f"Cheapest token {of}: {usd(merit.usd_per_million_output_tokens)} per million output tokens "
+        f"({price}).",
+        "latency": f"Lowest latency of a single request {of}: {tenths(merit.ms_per_token_alone)} ms per token.",
+        "throughput": f"Highest throughput {of}: {most} at up to {counted(best.capacity, 'concurrent request')} per "
+        "copy.",
+    }[goal]
 
 
 def rejections(ranked: Sequence[Offer], losses: Iterable[Loss], goal: Goal) -> tuple[Rejected, ...]:
@@ -103,6 +105,7 @@ def _outdone(best: Offer, offer: Offer, goal: Goal) -> Rejected:
         usd_per_hour=known(offer.merit.usd_per_hour),
         output_tok_s=round(offer.merit.output_tok_s, 1),
         because=why_outdone(best.merit, offer.merit, goal),
+        feasible=True,
     )
 
 
@@ -110,27 +113,21 @@ def why_outdone(best: Merit, other: Merit, goal: Goal) -> str:
     """Return why a deployment that keeps every objective is not the best."""
     if goal == "latency" and other.ms_per_token_alone > best.ms_per_token_alone:
         slower, faster = _told_apart(other.ms_per_token_alone, best.ms_per_token_alone, decimals=1)
-        return f"A single request is predicted to take {slower} ms per token, the chosen one {faster}."
+        return f"A single request takes {slower} ms per token; the chosen one {faster}."
     if goal == "throughput" and other.highest_tok_s < best.highest_tok_s:
         fewer, more = _told_apart(other.highest_tok_s, best.highest_tok_s)
-        return f"It is predicted to give {fewer} output tokens per second at most, the chosen one {more}."
+        return f"Gives at most {fewer} output tok/s; the chosen one {more}."
     if known(other.usd_per_hour) is None and known(best.usd_per_hour) is not None:
-        return "It keeps every objective, but its price is unknown, and a known price is preferred."
+        return "Meets the SLO, but its price is unknown; a known price is preferred."
     if goal == "cost_per_token" and other.usd_per_million_output_tokens > best.usd_per_million_output_tokens:
         theirs, ours = other.usd_per_million_output_tokens, best.usd_per_million_output_tokens
-        return f"It costs {usd(theirs)} per million output tokens at the planned load, the chosen one {usd(ours)}."
+        return f"Costs {usd(theirs)} per million output tokens at the planned load; the chosen one {usd(ours)}."
     if other.usd_per_hour > best.usd_per_hour:
         dearer = usd(other.usd_per_hour - best.usd_per_hour)
-        return (
-            f"It keeps every objective and costs {usd(other.usd_per_hour)} per hour, {dearer} more than the chosen one."
-        )
+        return f"Meets the SLO at {usd(other.usd_per_hour)}/h, {dearer}/h above the chosen one."
     fewer, more = _told_apart(other.highest_tok_s, best.highest_tok_s)
-    same = (
-        "It costs the same and"
-        if known(other.usd_per_hour) is not None
-        else "Its price is unknown, as the chosen one's is, and it"
-    )
-    return f"{same} is predicted to give {fewer} output tokens per second at most, not {more}."
+    same = "Costs the same" if known(other.usd_per_hour) is not None else "No price is known"
+    return f"{same}; gives at most {fewer} output tok/s, the chosen one {more}."
 
 
 def _told_apart(one: float, other: float, decimals: int = 0) -> tuple[str, str]:

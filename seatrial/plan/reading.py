@@ -39,6 +39,12 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
         raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
     found = models.find(name)
     if found is None:
+        quantized = models.quantized_base(name)
+        if quantized is not None:
+            base, method = quantized
+            hint = f"give model.architecture: {base.id}, and serving.overrides.quantization: {method}"
+            message = f"the architecture of {name} is unknown; by its name it is {base.id} in {method.upper()}"
+            raise PlanError([loaded.problem(field, "SEA201", message, hint)])
         near = models.nearest(name)
         known = f"near in the catalog: {', '.join(near)}; " if near else ""
         hint = f"{known}{_WAYS}"
@@ -118,8 +124,8 @@ def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     if model.hub_token_secret is None or model.s3_uri is not None:
         return ()
     warning = (
-        "The hub token is resolved into the model's environment, where everyone who may call sagemaker:DescribeModel "
-        "reads it; weights staged to S3 (model.s3_uri) need no token."
+        "Everyone with sagemaker:DescribeModel can read the hub token in the model's environment. Weights staged to S3 "
+        "(model.s3_uri) need no token."
     )
     return (warning,)
 

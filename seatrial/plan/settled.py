@@ -1,109 +1,155 @@
-"""What follows from the chosen deployment: limits, levels, timeouts, the curve, the band and the warnings."""
+"""What follows from the chosen deployment: the limits with their warnings, and the prediction of one copy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.plan.batching import batch_limit_warnings, choose_levels, choose_max_num_seqs, choose_max_queued
+from seatrial.plan.batching import (
+    batch_limit_warnings,
+    choose_levels,
+    choose_max_num_seqs,
+    choose_max_queued,
+    settle_max_model_len,
+)
 from seatrial.plan.calibrated import calibration_warnings
 from seatrial.plan.cautions import assumption_warnings, checkpoint_warnings, price_warnings, surge_warnings
 from seatrial.plan.copies import answered_in_time
 from seatrial.plan.document import CurvePoint, Decision
-from seatrial.plan.placement import decide_gate, decide_surge, target_warnings
+from seatrial.plan.placement import decide_gate, decide_surge, decide_target, target_warnings
 from seatrial.plan.sizing import instances_for
 from seatrial.plan.timeouts import download_timeout, startup_timeout, timeout_warnings
 from seatrial.predict.band import Band, band_of
 from seatrial.predict.closed import predict
 from seatrial.predict.memory import weights_bytes
+from seatrial.predict.regime import Regime, regime_of
 
 if TYPE_CHECKING:
     from seatrial.plan.candidate import Offer
     from seatrial.plan.demand import Demand
-    from seatrial.plan.engine import EngineChoice
+    from seatrial.plan.finding import Resolved
     from seatrial.plan.levels import Levels
     from seatrial.spec.load import LoadedSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
-    """What was read and found.
+class Chosen:
+    """The deployment that is planned, and what it was chosen for.
 
     Attributes:
         loaded: The spec in its environment.
-        demand: What was asked.
-        choice: The engine.
-        best: The chosen deployment.
-        max_model_len: The longest request that a deployment must hold, in tokens.
-        batched_tokens: Prompt tokens of one iteration.
-        warnings: What was said on the way.
+        resolved: What is asked for.
+        best: The deployment.
     """
 
     loaded: LoadedSpec
-    demand: Demand
-    choice: EngineChoice
+    resolved: Resolved
     best: Offer
+
+    @property
+    def demand(self) -> Demand:
+        """What every candidate was judged against."""
+        return self.resolved.demand
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the engine, the service and the trial are told to keep.
+
+    Attributes:
+        levels: One copy with these limits, and what it is simulated to do.
+        band: How far the predictions may be off.
+        warnings: Everything that is to be said of the plan.
+    """
+
+    levels: Levels
+    band: Band
     max_model_len: Decision[int]
-    batched_tokens: Decision[int]
+    max_num_seqs: Decision[int]
+    max_num_batched_tokens: Decision[int]
+    max_queued_requests: Decision[int]
+    startup_timeout_s: Decision[int]
+    download_timeout_s: Decision[int]
+    target_concurrency_per_copy: Decision[float]
+    gate_concurrency_per_copy: Decision[int]
+    concurrency_levels: Decision[tuple[int, ...]]
     warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What follows from the chosen deployment."""
+class Prediction:
+    """What one copy is predicted to do at each level of the trial."""
 
-    levels: Levels
-    max_num_seqs: Decision[int]
-    max_queued: Decision[int]
-    gate: Decision[int]
-    max_instances: int
-    surge: Decision[int]
-    concurrency_levels: Decision[tuple[int, ...]]
-    startup: Decision[int]
-    download: Decision[int]
+    curve: tuple[CurvePoint, ...]
     band: Band
-    warnings: tuple[str, ...]
+    regime: Regime
 
 
-def settle(found: Findings) -> Settled:
-    """Decide what follows from the chosen deployment."""
-    best, endpoint, demand = found.best, found.loaded.endpoint, found.demand
-    overrides, scaling = demand.overrides, endpoint.scaling
-    band = band_for(demand, found.choice.version.value, best)
-    batch = choose_max_num_seqs(overrides, best.candidate.memory, best.capacity, band.latency)
-    running = min(batch.value, best.candidate.memory.kv_limited_batch)  # a fixed limit may be above what memory holds
+def derive_limits(chosen: Chosen) -> Limits:
+    """Derive the limits from the chosen deployment."""
+    best, endpoint, demand = chosen.best, chosen.loaded.endpoint, chosen.demand
+    overrides, memory = demand.overrides, best.candidate.memory
+    band = band_for(demand, chosen.resolved.choice.version.value, best)
+    batch = choose_max_num_seqs(overrides, memory, best.capacity, band.latency)
+    running = min(batch.value, memory.kv_limited_batch)  # a fixed limit may be above what memory holds
     levels = replace(best.candidate.levels, copy=replace(best.candidate.copy, max_num_seqs=batch.value), seen={})
     in_time = answered_in_time(levels, demand.timeout)
     gate = decide_gate(best, demand)
     size = weights_bytes(demand.architecture, overrides.quantization)
-    surge = decide_surge(best, demand)
     startup, download = startup_timeout(endpoint.model, size), download_timeout(endpoint.model, size)
-    most = instances_for(best.candidate, scaling.max_copies)
-    return Settled(
+    return Limits(
         levels=levels,
-        max_num_seqs=batch,
-        max_queued=choose_max_queued(overrides, running, in_time, endpoint.trial.request_timeout_s),
-        gate=gate,
-        max_instances=most,
-        surge=surge,
-        concurrency_levels=choose_levels(endpoint.trial.concurrency_levels, running, gate.value),
-        startup=startup,
-        download=download,
         band=band,
+        max_model_len=_max_model_len(chosen),
+        max_num_seqs=batch,
+        max_num_batched_tokens=chosen.resolved.batched_tokens,
+        max_queued_requests=choose_max_queued(overrides, running, in_time, endpoint.trial.request_timeout_s),
+        startup_timeout_s=startup,
+        download_timeout_s=download,
+        target_concurrency_per_copy=decide_target(best, demand, batch.value),
+        gate_concurrency_per_copy=gate,
+        concurrency_levels=choose_levels(endpoint.trial.concurrency_levels, running, gate.value),
         warnings=(
-            *found.warnings,
-            *found.choice.warnings,
+            *chosen.resolved.warnings,
+            *chosen.resolved.choice.warnings,
             *(() if band.measured else (band.because,)),
-            *assumption_warnings(overrides),
-            *calibration_warnings(demand.calibrated, best.candidate.instance.instance_type, best.candidate.degree),
-            *checkpoint_warnings(demand.architecture, overrides.quantization),
-            *batch_limit_warnings(overrides, best.candidate.memory),
+            *_deployment_warnings(chosen),
+            *batch_limit_warnings(overrides, memory),
             *timeout_warnings(startup, download),
             *target_warnings(best, demand, running),
-            *price_warnings(best.candidate.instance, found.loaded.environment.region),
-            *surge_warnings(best.candidate.instance, most, surge.value, demand.rails, demand.discount),
+            *_price_warnings(chosen),
         ),
     )
+
+
+def _max_model_len(chosen: Chosen) -> Decision[int]:
+    resolved, memory = chosen.resolved, chosen.best.candidate.memory
+    return settle_max_model_len(resolved.max_model_len, resolved.demand, memory, resolved.batched_tokens.value)
+
+
+def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
+    candidate, demand = chosen.best.candidate, chosen.demand
+    return (
+        *assumption_warnings(demand.overrides),
+        *calibration_warnings(demand.calibrated, candidate.instance.instance_type, candidate.degree),
+        *checkpoint_warnings(demand.architecture, demand.overrides.quantization),
+    )
+
+
+def _price_warnings(chosen: Chosen) -> tuple[str, ...]:
+    best, demand, instance = chosen.best, chosen.demand, chosen.best.candidate.instance
+    most, surge = instances_for(best.candidate, demand.endpoint.scaling.max_copies), decide_surge(best, demand)
+    return (
+        *price_warnings(instance, chosen.loaded.environment.region),
+        *surge_warnings(instance, most, surge.value, demand.rails, demand.discount),
+    )
+
+
+def predict_copy(chosen: Chosen, limits: Limits) -> Prediction:
+    """Predict one copy with its limits at each level of the trial."""
+    levels, gate = limits.concurrency_levels.value, chosen.best.load.concurrency_per_copy
+    curve = tuple(curve_point(limits.levels, level) for level in levels)
+    return Prediction(curve, limits.band, regime_of(limits.levels.copy, gate, levels))
 
 
 def band_for(demand: Demand, engine_version: str, best: Offer) -> Band:

@@ -64,9 +64,9 @@ def explain(loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = F
         near = ", ".join(nearest(instance_type, tuple(each.instance_type for each in instances.every())))
         message = f"the catalog has no {instance_type}"
         raise PlanError.of("SEA110", message, hint=f"near in the catalog: {near or 'nothing'}")
-    reading, found = search_for(loaded, accept_slo_miss=accept_slo_miss)
-    verdicts = tuple(_verdict(reading.demand, found, each) for each in candidates(reading.demand, instance))
-    return verdicts if instance in reading.allowed else tuple(map(_not_allowed, verdicts))
+    resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss)
+    verdicts = tuple(_verdict(resolved.demand, found, each) for each in candidates(resolved.demand, instance))
+    return verdicts if instance in resolved.allowed else tuple(map(_not_allowed, verdicts))
 
 
 def _verdict(demand: Demand, found: Found, candidate: Candidate | Loss) -> Verdict:
@@ -92,16 +92,16 @@ def _offered(demand: Demand, found: Found, offer: Offer) -> Verdict:
     candidate, best = offer.candidate, found.ranked[0] if found.ranked else None
     won = best is not None and str(best.candidate) == str(candidate)
     if best is None:
-        because = "It keeps everything that is asked."
+        because = "Satisfies everything that was asked."
     elif won:
         because = why_best(found.ranked, found.considered, demand)
     elif _key(demand, offer) < _key(demand, best):
         price = hourly_words(known(offer.merit.usd_per_hour), demand.discount)
         alone = f"{tenths(offer.merit.ms_per_token_alone)} ms per token alone"
         numbers = f"{alone}, {offer.merit.highest_tok_s:,.0f} tok/s at most"
-        because = f"It keeps {demand.kept} and would come before the chosen {best.candidate}: {price}, {numbers}."
+        because = f"Predicted to {demand.kept}; ranks before the chosen {best.candidate}: {price}, {numbers}."
     else:
-        chosen = f"The chosen one is {best.candidate}."
+        chosen = f"Chosen: {best.candidate}."
         because = f"{why_outdone(best.merit, offer.merit, demand.endpoint.objective)} {chosen}"
     return Verdict(
         instance_type=candidate.instance.instance_type,
@@ -119,5 +119,5 @@ def _key(demand: Demand, offer: Offer) -> Key:
 
 
 def _not_allowed(verdict: Verdict) -> Verdict:
-    because = f"It is not among the allowed instance types. Were it: {verdict.because}"
+    because = f"Not in `instance_types`. If allowed: {verdict.because[:1].lower()}{verdict.because[1:]}"
     return verdict.model_copy(update={"won": False, "stage": "allowed", "because": because})

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog.architecture import shards_evenly
+from seatrial.measure.distribution import percentile
 from seatrial.predict.band import ASSUMED, Band, band_of
 from seatrial.predict.closed import predict
 from seatrial.predict.fleet import Level, even_split, fleet
@@ -36,7 +37,6 @@ _NO_LIMIT = 1_000_000  # sequences: TGI batches what its token budget holds
 _LMI_LIMIT = 256  # an assumption: the batch limit that the planner takes
 _MOST_SIMULATED = 512  # requests in flight on one copy; above it the closed form answers
 _HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered, and no simulation is worth its time
-_LATE_RANK = 0.9
 # The furthest that the routing of several instances was off from its simulation; docs/predict.md has the cases.
 _ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
 
@@ -145,11 +145,11 @@ def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches 
     protocol = replace(PUBLISHED, stagger_s=stagger_s)
     if batches is None:
         found = outcome(copy, concurrency, protocol)
-        return Level(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.highest / MS_PER_S)
+        return Level(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.max / MS_PER_S)
     requests = simulate_static(copy, concurrency, protocol, batches)
     waits = sorted(request.last_token_s - request.sent_s for request in requests)
     wall_s = requests[-1].last_token_s - min(request.sent_s for request in requests)
-    late = waits[math.ceil(_LATE_RANK * len(waits)) - 1]
+    late = percentile(waits, 90)
     tokens = len(requests) * copy.output_tokens
     return Level(tokens / wall_s, late / copy.output_tokens * MS_PER_S, waits[-1])
 

@@ -1,9 +1,8 @@
-"""What a simulated level comes to: throughput, and percentiles over its measured requests.
+"""What a simulated level comes to: throughput and latencies, by the definitions that measure a real one.
 
-Throughput is taken as the trial takes it. With a ramp it is that of the steady window, from the sending of the first
-measured request to that of the last: all clients are busy, and every token that comes inside counts, whosever it is.
-The tokens of a request come evenly between its first and its last. Without a ramp, or where that window is shorter than
-a request, it is that of the whole level, the ramp too: from the first request's sending to the last answer.
+Window, shares of requests and percentiles are those of `seatrial.measure`: the same requests, simulated or measured,
+give the same numbers. With a ramp throughput is that of the steady window; without one, or where that window is shorter
+than a request, it is that of the whole level.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from seatrial.measure.distribution import Distribution, percentile
+from seatrial.measure.window import MeasuredTime, share_inside, steady_window
 from seatrial.predict.simulation import simulate
 from seatrial.units import MS_PER_S
 
@@ -22,20 +23,6 @@ if TYPE_CHECKING:
     from seatrial.predict.copy import Copy
     from seatrial.predict.protocol import Protocol
     from seatrial.predict.simulation import Request
-
-_ROUND_SHARE = 0.9  # of a request's time: as the trial's own window (seatrial.bench.window)
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """One latency over the requests of a level, in milliseconds; percentiles by nearest rank."""
-
-    mean: float
-    p50: float
-    p90: float
-    p95: float
-    p99: float
-    highest: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +64,7 @@ def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float =
     e2e = [request.last_token_s - request.sent_s for request in measured]
     return Outcome(
         concurrency=concurrency,
-        output_tok_s=_steady_tok_s(requests, measured, output) or _whole_tok_s(requests, output),
+        output_tok_s=_tok_s(requests, measured, output),
         ttft_ms=_distribution(_ttft(request) for request in measured),
         tpot_ms=_distribution((request.last_token_s - request.first_token_s) / later for request in measured),
         e2e_latency_ms=_distribution(e2e),
@@ -86,33 +73,20 @@ def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float =
     )
 
 
-def _whole_tok_s(requests: Sequence[Request], output: int) -> float:
-    wall_s = max(request.last_token_s for request in requests) - min(request.sent_s for request in requests)
-    return len(requests) * output / wall_s
+def _tok_s(requests: Sequence[Request], measured: Sequence[Request], output: int) -> float:
+    time = _measured_time(requests, measured)
+    inside = math.fsum(share_inside(request.sent_s, request.last_token_s, time) for request in requests)
+    return inside * output / time.length_s
 
 
-def _steady_tok_s(requests: Sequence[Request], measured: Sequence[Request], output: int) -> float | None:
-    """Return the throughput while all clients were busy; None without a ramp, or in less time than a request takes."""
-    if len(measured) == len(requests):
-        return None
-    opens, closes = measured[0].sent_s, measured[-1].sent_s
-    took = sorted(request.last_token_s - request.sent_s for request in measured)
-    if closes - opens < _ROUND_SHARE * took[len(took) // 2]:
-        return None
-    tokens = sum(_tokens_by(request, closes, output) - _tokens_by(request, opens, output) for request in requests)
-    return tokens / (closes - opens)
-
-
-def _tokens_by(request: Request, moment_s: float, output: int) -> float:
-    """Return the tokens of a request that were made by a moment; the first is made from the sending on."""
-    if moment_s >= request.last_token_s:
-        return output
-    if moment_s <= request.sent_s:
-        return 0.0
-    if moment_s < request.first_token_s:
-        return (moment_s - request.sent_s) / (request.first_token_s - request.sent_s)
-    share = (moment_s - request.first_token_s) / (request.last_token_s - request.first_token_s)
-    return 1 + share * (output - 1)
+def _measured_time(requests: Sequence[Request], measured: Sequence[Request]) -> MeasuredTime:
+    """Return the steady window; the whole level without a ramp, or where the window is shorter than a request."""
+    if len(measured) < len(requests):
+        seconds = sorted(request.last_token_s - request.sent_s for request in measured)
+        if window := steady_window([request.sent_s for request in measured], seconds):
+            return window
+    opened_s = min(request.sent_s for request in requests)
+    return MeasuredTime(kind="whole", opened_s=opened_s, closed_s=max(request.last_token_s for request in requests))
 
 
 def _ttft(request: Request) -> float:
@@ -121,9 +95,6 @@ def _ttft(request: Request) -> float:
 
 def _distribution(seconds: Iterable[float]) -> Distribution:
     values = sorted(second * MS_PER_S for second in seconds)
-
-    def rank(share: float) -> float:
-        return values[math.ceil(share * len(values)) - 1]
-
-    mean = sum(values) / len(values)
-    return Distribution(mean, rank(0.5), rank(0.9), rank(0.95), rank(0.99), values[-1])
+    p50, p90, p95, p99 = (percentile(values, percent) for percent in (50, 90, 95, 99))
+    mean = math.fsum(values) / len(values)
+    return Distribution(count=len(values), mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=values[-1])

@@ -1,8 +1,8 @@
-"""A plan as a person reads it in a terminal."""
+"""A plan as a person reads it in a terminal: the first screen, or the sections that are asked for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Group
 from rich.text import Text
@@ -10,34 +10,34 @@ from rich.text import Text
 from seatrial.report.terminal.cost import cost_view
 from seatrial.report.terminal.curve import curve_view
 from seatrial.report.terminal.decisions import decisions_view
+from seatrial.report.terminal.first_screen import first_screen, summary_table, warnings_of
 from seatrial.report.terminal.memory import memory_view
 from seatrial.report.terminal.regime import regime_view
 from seatrial.report.terminal.rivals import pareto_view, rejected_view
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
     from rich.console import RenderableType
 
     from seatrial.plan.document import Plan
     from seatrial.spec.load import LoadedSpec
 
+Section = Literal["decisions", "memory", "regime", "curve", "cost", "rivals", "warnings"]
 
-def plan_view(plan: Plan, loaded: LoadedSpec) -> RenderableType:
-    """Return the whole plan: decisions with reasons, memory, regime, curve, cost, rivals, warnings."""
-    workload = loaded.endpoint.workload
-    warnings = [warning for warning in plan.warnings if warning != plan.band.because]  # which stands by the curve
-    parts: list[RenderableType] = [
-        Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"),
-        Text(subtitle(plan, loaded), style="dim"),
-        decisions_view(plan),
-        memory_view(plan.memory, workload.input_tokens + workload.output_tokens),
-        regime_view(plan.regime),
-        curve_view(plan),
-        cost_view(plan.cost),
-        *((pareto_view(plan),) if plan.pareto else ()),
-        *((rejected_view(plan),) if plan.rejected else ()),
-        *(Text(f"\nwarning: {warning}", style="yellow") for warning in warnings),
-    ]
-    return Group(*parts)
+
+def plan_view(plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = ()) -> RenderableType:
+    """Return the sections of a plan, in their fixed order; the first screen where none is asked for."""
+    if not sections:
+        return first_screen(plan, loaded)
+    parts = [part for name, view in SECTIONS.items() if name in sections for part in view(plan, loaded)]
+    title = Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold")
+    return Group(title, Text(subtitle(plan, loaded), style="dim"), *parts)
+
+
+def plans_view(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:
+    """Return one line for each of many plans."""
+    return summary_table(plans)
 
 
 def subtitle(plan: Plan, loaded: LoadedSpec) -> str:
@@ -47,3 +47,52 @@ def subtitle(plan: Plan, loaded: LoadedSpec) -> str:
         f"{plan.model_name} ({plan.architecture}), {load.input_tokens} + {load.output_tokens} tokens, "
         f"objective {loaded.endpoint.objective}, plan {plan.digest}"
     )
+
+
+def _decisions(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    yield decisions_view(plan)
+
+
+def _memory(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    workload = loaded.endpoint.workload
+    yield memory_view(plan.memory, workload.input_tokens + workload.output_tokens)
+
+
+def _regime(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    yield regime_view(plan.regime)
+
+
+def _curve(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    yield curve_view(plan)
+
+
+def _cost(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    yield cost_view(plan.cost)
+
+
+def _rivals(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    if plan.pareto:
+        yield pareto_view(plan)
+    if plan.rejected:
+        yield rejected_view(plan)
+
+
+def _warnings(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    yield from (Text(f"\nwarning: {warning}", style="yellow") for warning in warnings_of(plan))
+
+
+SECTIONS: Mapping[Section, Callable[[Plan, LoadedSpec], Iterator[RenderableType]]] = {
+    "decisions": _decisions,
+    "memory": _memory,
+    "regime": _regime,
+    "curve": _curve,
+    "cost": _cost,
+    "rivals": _rivals,
+    "warnings": _warnings,
+}

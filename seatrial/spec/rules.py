@@ -117,6 +117,8 @@ RULES = MappingProxyType(
         "SEA414": "a locked plan breaks a limit of its spec",
         "SEA415": "a locked image comes from no registry that is known or pinned",
         "SEA416": "a value that was set by hand in a locked plan can't hold",
+        "SEA420": "a folder holds no spec",
+        "SEA421": "two specs would be written to the same place",
         "SEA501": "the trial request is malformed",
         "SEA502": "the live endpoint is not this deployment's",
         "SEA503": "there are no credentials, they have expired, or they are refused",

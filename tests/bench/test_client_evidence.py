@@ -74,7 +74,7 @@ def test_an_open_loops_lag_is_that_of_requests_that_found_a_free_connection() ->
             exchange(13.0, 14.0, due_s=12.5),
         ),
     )
-    assert evidence.send_lag_p99_ms == pytest.approx(3.0)
+    assert evidence.send_lag_p99_ms == pytest.approx(2.97)  # interpolated between 0 and 3 ms
     assert evidence.full_share == pytest.approx(1 / 3)
     assert evidence.idle_ms is None
 

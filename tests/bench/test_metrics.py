@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.bench import metrics
 from seatrial.bench.request import Metric, Objective
-from seatrial.bench.window import MeasuredTime
+from seatrial.measure.window import MeasuredTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable

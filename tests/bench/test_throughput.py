@@ -9,7 +9,7 @@ import pytest
 from seatrial.bench.level import measure_level
 from seatrial.bench.record import RequestRecord
 from seatrial.bench.throughput import added, output_tok_s_interval, throughput_of
-from seatrial.bench.window import MeasuredTime
+from seatrial.measure.window import MeasuredTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -242,7 +242,14 @@ def test_a_quantized_checkpoint_is_told(write: Write) -> None:
             {**LLAMA_2_7B, "model_type": "gpt2"},
             "SEA209: the model_type gpt2 can't be planned yet\n  hint: known: falcon, gemma, gemma2, gemma3_text, "
             "gpt_neox, llama, mistral, mixtral, phi, phi3, qwen2, qwen3, qwen3_moe; or give model.architecture, a "
-            "catalog id of the same shape",
+            "catalog id of the same shape (seatrial models list), or model.shape, its numbers",
+        ),
+        (
+            {"model_type": "gemma3", "text_config": {"hidden_size": 5376}, "vision_config": {"hidden_size": 1152}},
+            "SEA209: the model_type gemma3 is multimodal: the memory of its image encoder can't be planned yet\n"
+            "  hint: known: falcon, gemma, gemma2, gemma3_text, gpt_neox, llama, mistral, mixtral, phi, phi3, qwen2, "
+            "qwen3, qwen3_moe; or give model.architecture, a catalog id of the same shape (seatrial models list), or "
+            "model.shape, its numbers",
         ),
         (
             {**LLAMA_2_7B, "num_attention_heads": 0, "num_key_value_heads": -1},

@@ -98,6 +98,12 @@ def origin() -> Iterator[str]:
         yield origin
 
 
+def told_of(done: subprocess.CompletedProcess[str], name: str) -> str:
+    """Return what a line of the conclusion says: `verdict`, `stopped`."""
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith(f"{name}: "))
+    return line.removeprefix(f"{name}: ")
+
+
 def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project: Path, origin: str) -> None:
     command = ["bench", "--url", f"{origin}/v1", "--model", "m", "--output-tokens", str(TOKENS), "--requests", "4"]
     done = seatrial(*command, "--levels", "1,2", "--records", "requests.jsonl", "-o", "page")
@@ -108,10 +114,10 @@ def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project
         "concurrency 2",
     ]
     assert all(line.endswith("4/4 answered") for line in lines if line.startswith("concurrency"))
-    stopped, verdict, page = lines[-3:]
-    assert (stopped, page) == ("stopped: every level was measured", "page/report.html")
+    assert lines[-2:] == ["stopped: every level was measured", "page/report.html"]
+    verdict = told_of(done, "verdict")
     assert THE_CLIENT in verdict or verdict == (
-        "verdict: pass: no objective is set, 4 of 4 requests succeeded at concurrency 1 per copy"
+        "pass: no objective is set, 4 of 4 requests succeeded at concurrency 1 per copy"
     )
     result = TrialResult.from_json((project / "page" / "report.json").read_text())
     assert [(level.concurrency, level.requests, level.output_tokens_mean) for level in result.levels] == [
@@ -124,18 +130,18 @@ def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project
 
 def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: str) -> None:
     done = seatrial("bench", "--url", f"{origin}/v1", "--levels", "4,2", "--requests", "4")
-    verdict = done.stdout.splitlines()[-1]
+    verdict = told_of(done, "verdict")
     assert "at concurrency 2 per copy" in verdict
     assert THE_CLIENT in verdict or verdict == (
-        "verdict: pass: no objective is set, 4 of 4 requests succeeded at concurrency 2 per copy"
+        "pass: no objective is set, 4 of 4 requests succeeded at concurrency 2 per copy"
     )
 
 
 def test_half_of_the_requests_failed(seatrial: Seatrial, origin: str) -> None:
     done = seatrial("bench", "--url", f"{origin}/half", "--levels", "1,2", "--requests", "8", "--gate", "1")
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.splitlines()[-1] == (
-        "verdict: fail: 4 of 8 requests failed at concurrency 1 per copy, more than 1 %: throttled 4 "
+    assert told_of(done, "verdict") == (
+        "fail: 4 of 8 requests failed at concurrency 1 per copy, more than 1 %: throttled 4 "
         "(throttled: HTTP 429 throttling: slow down)"
     )
 
@@ -144,7 +150,7 @@ def test_half_of_the_requests_failed(seatrial: Seatrial, origin: str) -> None:
 def test_how_many_may_fail_can_be_said(seatrial: Seatrial, origin: str, allowed: tuple[str, str]) -> None:
     done = seatrial("bench", "--url", f"{origin}/half", "--levels", "1", "--requests", "8", *allowed)
     assert done.stderr == ""
-    assert not done.stdout.splitlines()[-1].startswith("verdict: fail")  # a busy machine may make the level void
+    assert not told_of(done, "verdict").startswith("fail")  # a busy machine may make the level void
 
 
 def test_a_share_of_failures_is_from_0_to_1(seatrial: Seatrial, origin: str) -> None:
@@ -174,10 +180,9 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
     level = f"0 of 2 requests succeeded at concurrency 1 per copy: {told}"
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[1].startswith(f"concurrency 1: 0/2 answered: {level}")
-    stopped, verdict = done.stdout.splitlines()[-2:]
-    assert stopped == "stopped: no request succeeded at concurrency 1 per copy"
+    assert told_of(done, "stopped") == "no request succeeded at concurrency 1 per copy"
     of_a_void_level = f"2 of 2 requests failed at concurrency 1 per copy, more than 1 %: {told}"
-    assert verdict in {f"verdict: fail: {level}", f"verdict: fail: {of_a_void_level}"}
+    assert told_of(done, "verdict") in {f"fail: {level}", f"fail: {of_a_void_level}"}
 
 
 @pytest.mark.parametrize(

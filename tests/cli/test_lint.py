@@ -27,9 +27,24 @@ def test_text_names_line_key_rule_severity_and_fix(seatrial: Seatrial, file: Pat
     done = seatrial("lint", "serving.properties")
     assert (done.returncode, done.stderr) == (1, READ)
     assert done.stdout == (
+        "1 warning in 1 file\n"
         "serving.properties:4: option.max_rolling_batch: SEA313: warning: max_rolling_batch is unknown to LMI 27, "
         "which drops it without a word\n  fix: did you mean option.max_rolling_batch_size?\n"
     )
+
+
+def test_counts_come_first_and_errors_before_the_rest(seatrial: Seatrial, project: Path) -> None:
+    (project / "a.properties").write_text(CLEAN.replace("option.revision=abc\n", "") + "option.max_rolling_batch=64\n")
+    (project / "b.properties").write_text(f"{CLEAN}option.dtype=bfloat16\n")
+    done = seatrial("lint", "a.properties", "b.properties")
+    counts, *findings = (line for line in done.stdout.splitlines() if not line.startswith("  "))
+    assert counts == "1 error, 1 warning, 1 note in 2 files"
+    assert [finding.partition(":")[0] for finding in findings] == ["b.properties", "a.properties", "a.properties"]
+    assert [rule for line in findings for rule in ("error", "warning", "note") if f": {rule}: " in line] == [
+        "error",
+        "warning",
+        "note",
+    ]
 
 
 def test_json_is_a_list_of_findings(seatrial: Seatrial, file: Path) -> None:
@@ -102,7 +117,7 @@ def test_a_folder_with_an_instance_type(seatrial: Seatrial, project: Path) -> No
     folder.mkdir()
     (folder / "serving.properties").write_text(f"{CLEAN}option.tensor_parallel_degree=8\n")
     done = seatrial("lint", "code", "--instance-type", "ml.g5.12xlarge")
-    assert done.stdout.startswith(
+    assert done.stdout.splitlines()[1].startswith(
         "code/serving.properties:4: option.tensor_parallel_degree: SEA326: error: ml.g5.12xlarge has 4 accelerators"
     )
 

@@ -39,7 +39,11 @@ def test_two_results_are_compared(seatrial: Seatrial, project: Path, result: Tri
     (project / "now.json").write_text(replace(result, levels=slower).to_json())
     done = seatrial("report", "now.json", "--against", "before.json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0].startswith("last release: worse: ")
+    title, header, first = done.stdout.splitlines()[:3]
+    assert title.startswith("last release: worse: Of ")
+    assert header.split()[-4:] == ["before", "now", "change", "outcome"]
+    assert first.split()[-4:] == ["+100.0", "%", "✗", "worse"]
+    assert max(map(len, done.stdout.splitlines())) < 120
     written = TrialResult.from_json((project / "report" / "report.json").read_text()).comparison
     assert written
     assert (written.status, written.baseline_uri) == ("worse", "before.json")

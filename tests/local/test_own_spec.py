@@ -81,5 +81,5 @@ def test_an_own_spec_is_measured_with_prompts_of_its_length(
 
     assert isinstance(result, TrialResult)
     assert [dict(level.errors) for level in result.levels] == [{}, {}]
-    assert [level.input_tokens_mean for level in result.levels] == pytest.approx([tokens[0]] * 2, rel=0.12)
+    assert [level.input_tokens_mean for level in result.levels] == pytest.approx([tokens[0]] * 2, rel=0.15, abs=16)
     assert result.verdict.status in ("pass", "inconclusive")

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.errors import SpecError
 from seatrial.plan.calibrated import Calibrated, calibration_warnings
-from seatrial.plan.finding import read
+from seatrial.plan.finding import resolve
 from seatrial.plan.planner import make_plan
 from seatrial.plan.search import search
 from seatrial.plan.settled import band_for
@@ -24,10 +24,10 @@ ON_G5 = Calibrated("ml.g5.2xlarge", 1, Calibration(fixed=0.8, marginal=1.2), BAN
 
 
 def test_only_the_deployment_that_was_measured_is_predicted_with_it(ask: Ask) -> None:
-    reading = read(ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]}))
+    resolved = resolve(ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]}))
     plain, calibrated = (
-        {str(offer.candidate): offer.candidate.copy.calibration for offer in search(demand, reading.allowed).ranked}
-        for demand in (reading.demand, replace(reading.demand, calibrated=ON_G5))
+        {str(offer.candidate): offer.candidate.copy.calibration for offer in search(demand, resolved.allowed).ranked}
+        for demand in (resolved.demand, replace(resolved.demand, calibrated=ON_G5))
     )
 
     assert set(plain.values()) == {Calibration()}
@@ -36,10 +36,11 @@ def test_only_the_deployment_that_was_measured_is_predicted_with_it(ask: Ask) ->
 
 
 def test_its_band_is_that_of_the_calibration(ask: Ask) -> None:
-    reading = read(ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]}))
-    demand = replace(reading.demand, calibrated=ON_G5)
+    resolved = resolve(ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]}))
+    demand = replace(resolved.demand, calibrated=ON_G5)
     bands = {
-        str(offer.candidate): band_for(demand, "27", offer).measured for offer in search(demand, reading.allowed).ranked
+        str(offer.candidate): band_for(demand, "27", offer).measured
+        for offer in search(demand, resolved.allowed).ranked
     }
 
     assert bands == {
@@ -59,7 +60,7 @@ def test_a_chosen_deployment_that_was_not_measured_says_so() -> None:
 
 
 def test_without_a_calibration_file_there_is_none(ask: Ask) -> None:
-    assert read(ask()).demand.calibrated is None
+    assert resolve(ask()).demand.calibrated is None
 
 
 ENTRY: dict[str, object] = {

@@ -26,8 +26,7 @@ def test_lmi_is_the_engine_unless_the_spec_says_otherwise(ask: Ask) -> None:
     assert choice.engine.because == f"{VLLM} {TGI_STATUS}"
     assert choice.warnings == ()
     assert choice.version.because == (
-        "The newest build whose behaviour is documented; how 0.36.0-lmi28.0.0, 0.38.0-lmi29.0.0 behave has not been "
-        "read."
+        "The newest verified build. Newer builds exist but are unverified: 0.36.0-lmi28.0.0, 0.38.0-lmi29.0.0."
     )
     assert choice.ami_version.value == "al2023-ami-sagemaker-inference-gpu-4-1"
     assert choice.ami_version.because == "Its driver is native to the image's CUDA (cu130)."
@@ -44,7 +43,7 @@ def test_the_user_may_overrule_to_tgi(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("backend", "version", "because"),
     [
-        ("vllm-rolling", "0.36.0-lmi27.0.0", "The newest build whose behaviour is documented; how "),
+        ("vllm-rolling", "0.36.0-lmi27.0.0", "The newest verified build. Newer builds exist "),
         ("trtllm", "0.33.0-tensorrtllm0.21.0", "The newest build in the catalog."),
         ("neuronx", "0.29.0-neuronx-sdk2.19.1", "The newest build in the catalog."),
         ("deepspeed", "0.27.0-deepspeed0.12.6", "The newest build in the catalog."),
@@ -136,7 +135,7 @@ def test_an_undocumented_build_is_taken_with_a_warning(ask: Ask) -> None:
     choice = choose_engine(ask(serving={"engine_version": "lmi28"}))
 
     assert choice.version.value == "0.36.0-lmi28.0.0"
-    assert choice.warnings == ("How lmi 0.36.0-lmi28.0.0 behaves has not been read: its options may have changed.",)
+    assert choice.warnings == ("lmi 0.36.0-lmi28.0.0 is unverified: its options may have changed.",)
 
 
 def test_a_given_image_is_used_as_it_is(ask: Ask) -> None:
@@ -149,7 +148,7 @@ def test_a_given_image_is_used_as_it_is(ask: Ask) -> None:
     assert choice.engine.because == "The name of the image in the spec says so."
     assert choice.warnings == (
         f"SEA353: serving.image fixes TGI; Seatrial would take LMI with vLLM. {TGI_STATUS}",
-        f"The image {OWN_IMAGE} is used as it is: nothing about it was checked.",
+        f"The image {OWN_IMAGE} is used as given, without checks.",
     )
 
 
@@ -172,8 +171,8 @@ def test_a_hub_token_is_warned_of_because_it_can_be_read(serving: dict[str, obje
     model = {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "hub_token_secret": "hub-token"}
 
     assert choose_engine(ask(model=model, serving=serving)).warnings[-1] == (
-        "The hub token is resolved into the model's environment, where everyone who may call sagemaker:DescribeModel "
-        "reads it; weights staged to S3 (model.s3_uri) need no token."
+        "Everyone with sagemaker:DescribeModel can read the hub token in the model's environment. Weights staged to S3 "
+        "(model.s3_uri) need no token."
     )
 
 

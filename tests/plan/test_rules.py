@@ -102,27 +102,27 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "SEA205 too few copies": (
         {"workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 400}},
-        "chat.yaml: scaling.max_copies: SEA205: no deployment takes the workload; the nearest is ml.g5.2xlarge with "
-        "degree 1: A copy is predicted to keep the objectives up to # requests in flight: the workload needs "
-        "4 copies, and max_copies is 1.\n  hint: set max_copies to at least 4, or allow faster instance types",
+        "chat.yaml: scaling.max_copies: SEA205: no deployment can serve the workload; the nearest is "
+        "ml.g5.2xlarge with degree 1: One copy sustains # concurrent requests; the workload needs "
+        "4 copies, max_copies is 1.\n  hint: set max_copies to at least 4, or allow faster instance types",
     ),
     "SEA205 more copies than the service has": (
         {"workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 1_000_000}},
-        "chat.yaml: scaling.max_copies: SEA205: no deployment takes the workload; the nearest is ml.g5.2xlarge with "
-        "degree 1: A copy is predicted to keep the objectives up to # requests in flight: the workload needs "
-        "# copies, and max_copies is 1.\n  hint: allow faster instance types, or less traffic",
+        "chat.yaml: scaling.max_copies: SEA205: no deployment can serve the workload; the nearest is "
+        "ml.g5.2xlarge with degree 1: One copy sustains # concurrent requests; the workload needs "
+        "# copies, max_copies is 1.\n  hint: allow faster instance types, or less traffic",
     ),
     "SEA205 objectives that need more copies": (
         {"slo": {"ttft_ms": {"p95": 500}}, "workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 16}},
-        "chat.yaml: scaling.max_copies: SEA205: no deployment takes the workload; the nearest is ml.g5.2xlarge with "
-        "degree 1: A copy is predicted to keep the objectives up to # requests in flight: the workload needs # copies, "
-        "and max_copies is 1.\n"
+        "chat.yaml: scaling.max_copies: SEA205: no deployment can serve the workload; the nearest is "
+        "ml.g5.2xlarge with degree 1: One copy sustains # concurrent requests; the workload needs # copies, "
+        "max_copies is 1.\n"
         "  hint: set max_copies to at least #, allow slo.ttft_ms.p95 # ms, or allow faster instance types",
     ),
     "SEA205 too few tokens per second": (
         {"slo": {"output_tok_s": 5000}},
-        "chat.yaml:12: slo.output_tok_s: SEA205: no deployment takes the workload; the nearest is ml.g5.2xlarge with "
-        "degree 1: With 1 copy the workload is predicted to give # output tokens per second, and slo.output_tok_s "
+        "chat.yaml:12: slo.output_tok_s: SEA205: no deployment can serve the workload; the nearest is "
+        "ml.g5.2xlarge with degree 1: 1 copy: # output tok/s predicted, slo.output_tok_s "
         "is 5,000.\n  hint: ask for at most #, or raise max_copies or the workload's traffic",
     ),
     "SEA205 more tokens per second than the traffic can ask for": (
@@ -131,43 +131,43 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
             "scaling": {"max_copies": 1000},
             "workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 4},
         },
-        "chat.yaml:12: slo.output_tok_s: SEA205: no deployment takes the workload; the nearest is ml.g5.2xlarge with "
-        "degree 1: With 4 copies the workload is predicted to give # output tokens per second, and slo.output_tok_s "
+        "chat.yaml:12: slo.output_tok_s: SEA205: no deployment can serve the workload; the nearest is "
+        "ml.g5.2xlarge with degree 1: 4 copies: # output tok/s predicted, slo.output_tok_s "
         "is 1,000,000,000.\n  hint: ask for at most #, or raise the workload's traffic",
     ),
     "SEA206 above the budget": (
         {"budget": {"usd_per_hour": 1.5}},
-        "chat.yaml:12: budget.usd_per_hour: SEA206: no deployment that keeps the objectives is within the budget; the "
+        "chat.yaml:12: budget.usd_per_hour: SEA206: no deployment that meets the SLO is within the budget; the "
         "nearest is ml.g5.2xlarge with degree 1: It costs $1.515 per hour, above the budget of $1.50.\n"
         "  hint: allow $1.52 per hour, loosen the objectives, or allow cheaper instance types",
     ),
     "SEA206 above the budgets of tokens and hours": (
         {"budget": {"usd_per_hour": 1.5, "usd_per_million_output_tokens": 0.01, "blended_usd_per_million_tokens": 2}},
-        "chat.yaml:12: budget.usd_per_hour: SEA206: no deployment that keeps the objectives is within the budget; the "
+        "chat.yaml:12: budget.usd_per_hour: SEA206: no deployment that meets the SLO is within the budget; the "
         "nearest is ml.g5.2xlarge with degree 1: It costs $1.515 per hour, above the budget of $1.50.\n"
         "  hint: allow $1.52 per hour, loosen the objectives, or allow cheaper instance types\n"
-        "chat.yaml:13: budget.usd_per_million_output_tokens: SEA206: no deployment that keeps the objectives is within "
+        "chat.yaml:13: budget.usd_per_million_output_tokens: SEA206: no deployment that meets the SLO is within "
         "the budget; the nearest is ml.g5.2xlarge with degree 1: It costs $# per million output tokens, above the "
         "budget of $0.01.\n"
         "  hint: allow $# per million output tokens, loosen the objectives, or allow cheaper instance types",
     ),
     "SEA206 above the budget even with the discount": (
         {"budget": {"usd_per_hour": 1.2, "discount": 0.2}},
-        "chat.yaml:12: budget.usd_per_hour: SEA206: no deployment that keeps the objectives is within the budget; the "
+        "chat.yaml:12: budget.usd_per_hour: SEA206: no deployment that meets the SLO is within the budget; the "
         "nearest is ml.g5.2xlarge with degree 1: It costs $1.212 per hour (20% off the list price), above the budget "
         "of $1.20.\n  hint: allow $1.22 per hour, loosen the objectives, or allow cheaper instance types",
     ),
     "SEA206 above the guard rail at the most copies": (
         {"rails": {"usd_per_hour": 3.0}, "scaling": {"max_copies": 2}},
-        "chat.yaml:12: scaling.max_copies: SEA206: no deployment that keeps the objectives is within the budget; the "
+        "chat.yaml:12: scaling.max_copies: SEA206: no deployment that meets the SLO is within the budget; the "
         "nearest is ml.g5.2xlarge with degree 1: At max_copies 2 it costs $3.03 per hour, above the environment's "
         "guard rail of $3.00.\n  hint: lower max_copies, or raise the environment's guard rail",
     ),
     "SEA207 a budget without a price": (
         {"serving": only("ml.g4dn.12xlarge"), "budget": {"usd_per_hour": 5}},
-        "chat.yaml:9: serving.instance_types: SEA207: no deployment that keeps the objectives has a known price; the "
-        "nearest is ml.g4dn.12xlarge with degree 2: Its price in us-east-1 is unknown, so it can't be held against "
-        "the budget.\n  hint: remove the budget, or allow an instance type with a known price",
+        "chat.yaml:9: serving.instance_types: SEA207: no deployment that meets the SLO has a known price; the "
+        "nearest is ml.g4dn.12xlarge with degree 2: Its price in us-east-1 is unknown, so no budget can "
+        "be checked.\n  hint: remove the budget, or allow an instance type with a known price",
     ),
     "SEA208 a workload above the context": (
         {"workload": {"input_tokens": 4000, "output_tokens": 97, "concurrency": 1}},

@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.plan.candidate import Candidate, Offer
 from seatrial.plan.estimate import estimate
-from seatrial.plan.finding import read, search_for
+from seatrial.plan.finding import resolve, search_for
 from seatrial.plan.fitting import candidates
 from seatrial.plan.judge import judge, misses_alone
 from seatrial.plan.pareto import front
@@ -15,7 +15,7 @@ from seatrial.plan.ranking import order
 from tests.plan.conftest import reads
 
 if TYPE_CHECKING:
-    from seatrial.plan.finding import Reading
+    from seatrial.plan.finding import Resolved
     from seatrial.spec.load import LoadedSpec
     from tests.plan.conftest import Ask
 
@@ -32,10 +32,10 @@ VARIED_TYPES = [
 TIGHT = {"ttft_ms": {"p95": 700}, "tpot_ms": {"p90": 35}}
 
 
-def every_offer(loaded: LoadedSpec, reading: Reading) -> list[Offer]:
+def every_offer(loaded: LoadedSpec, resolved: Resolved) -> list[Offer]:
     """Simulate every deployment, best first: what the search must agree with."""
-    demand = reading.demand
-    found = [each for instance in reading.allowed for each in candidates(demand, instance)]
+    demand = resolved.demand
+    found = [each for instance in resolved.allowed for each in candidates(demand, instance)]
     fitting = [each for each in found if isinstance(each, Candidate) and misses_alone(demand, each) is None]
     offers = [judge(demand, estimate(demand, each)) for each in fitting]
     goal = loaded.endpoint.objective
@@ -49,8 +49,8 @@ def every_offer(loaded: LoadedSpec, reading: Reading) -> list[Offer]:
 @pytest.mark.parametrize("slo", [{}, TIGHT], ids=["loose", "tight"])
 def test_the_best_is_the_best_of_all(objective: str, slo: object, ask: Ask) -> None:
     loaded = ask(serving={"instance_types": VARIED_TYPES}, objective=objective, slo=slo, scaling={"max_copies": 4})
-    reading, found = search_for(loaded)
-    expected = every_offer(loaded, reading)
+    resolved, found = search_for(loaded)
+    expected = every_offer(loaded, resolved)
 
     assert str(found.ranked[0].candidate) == str(expected[0].candidate)
     assert found.ranked[0].merit == expected[0].merit
@@ -60,14 +60,14 @@ def test_few_deployments_are_all_simulated(ask: Ask) -> None:
     loaded = ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]})
 
     assert [str(offer.candidate) for offer in search_for(loaded)[1].ranked] == [
-        str(offer.candidate) for offer in every_offer(loaded, read(loaded))
+        str(offer.candidate) for offer in every_offer(loaded, resolve(loaded))
     ]
 
 
 def test_the_front_of_all_is_found(ask: Ask) -> None:
     loaded = ask(serving={"instance_types": VARIED_TYPES}, scaling={"max_copies": 4})
-    reading, found = search_for(loaded)
-    expected = every_offer(loaded, reading)
+    resolved, found = search_for(loaded)
+    expected = every_offer(loaded, resolved)
 
     def names(offers: list[Offer]) -> set[str]:
         return {str(offers[place].candidate) for place in front([offer.merit for offer in offers])}
@@ -78,8 +78,8 @@ def test_the_front_of_all_is_found(ask: Ask) -> None:
 def test_the_front_of_the_whole_catalog_is_found(ask: Ask) -> None:
     workload = {"input_tokens": 1_000, "output_tokens": 128, "concurrency": 200}
     loaded = ask(serving={}, workload=workload, scaling={"max_copies": 8}, objective="cost_per_token")
-    reading, found = search_for(loaded)
-    merits = [offer.merit for offer in every_offer(loaded, reading)]
+    resolved, found = search_for(loaded)
+    merits = [offer.merit for offer in every_offer(loaded, resolved)]
 
     assert {merits[place] for place in front(merits)} <= {offer.merit for offer in found.ranked}
 

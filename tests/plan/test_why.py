@@ -32,8 +32,7 @@ def test_a_loser_has_a_verdict_for_each_degree(ask: Ask) -> None:
         (4, False, "ranking"),
     ]
     assert verdicts[0].because == (
-        "It keeps every objective and costs $7.09 per hour, $5.575 more than the chosen one. The chosen one is "
-        "ml.g5.2xlarge with degree 1."
+        "Meets the SLO at $7.09/h, $5.575/h above the chosen one. Chosen: ml.g5.2xlarge with degree 1."
     )
     assert verdicts[0].usd_per_hour == 7.09
 
@@ -52,7 +51,7 @@ def test_an_instance_type_that_is_not_allowed_says_so_and_what_it_would_be(ask: 
     (verdict,) = explain(ask(serving={"instance_types": ["ml.g5.12xlarge"]}), "ml.g5.2xlarge")
 
     assert (verdict.won, verdict.stage, verdict.usd_per_hour) == (False, "allowed", 1.515)
-    assert verdict.because.startswith("It is not among the allowed instance types. Were it: ")
+    assert verdict.because.startswith("Not in `instance_types`. If allowed: ")
 
 
 def test_an_instance_type_that_would_win_were_it_allowed_says_so(ask: Ask) -> None:
@@ -60,8 +59,8 @@ def test_an_instance_type_that_would_win_were_it_allowed_says_so(ask: Ask) -> No
 
     assert reads(
         verdict.because,
-        "It is not among the allowed instance types. Were it: It keeps every objective and would come before the "
-        "chosen ml.g#.#xlarge with degree #: $# per hour, # ms per token alone, # tok/s at most.",
+        "Not in `instance_types`. If allowed: predicted to answer within the request timeout; ranks before the chosen "
+        "ml.g#.#xlarge with degree #: $# per hour, # ms per token alone, # tok/s at most.",
     )
 
 

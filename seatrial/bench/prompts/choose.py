@@ -11,6 +11,7 @@ from seatrial.bench.prompts.jsonl import JsonlPrompts
 from seatrial.bench.prompts.synthetic import SyntheticPrompts
 from seatrial.bench.prompts.trace import RULE as TRACE_RULE
 from seatrial.bench.prompts.trace import TracePrompts, read_trace
+from seatrial.bounds import wrong_prefix
 from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
@@ -68,9 +69,8 @@ def digest_of(file: Path) -> str:
 
 def _impossible(workload: Workload, file: Path | None) -> Iterator[tuple[str, str]]:
     shared, groups = workload.shared_prefix_tokens, workload.prefix_groups
-    if not 0 <= shared <= workload.input_tokens:
-        message = f"{shared} is not from 0 to the prompt's {workload.input_tokens} tokens"
-        yield "workload.shared_prefix_tokens", message
+    if wrong := wrong_prefix(shared, workload.input_tokens):
+        yield "workload.shared_prefix_tokens", wrong
     if groups < 1:
         yield "workload.prefix_groups", f"{groups} is below 1"
     if shared and workload.source != "synthetic":

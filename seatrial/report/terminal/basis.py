@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.plan.finding import read
+from seatrial.plan.finding import resolve
 from seatrial.predict.band import band_of
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def basis_of(loaded: LoadedSpec) -> Basis:
     Raises:
         PlanError: When the model, the engine's image or every instance type is unknown.
     """
-    reading, endpoint = read(loaded), loaded.endpoint
-    choice, demand = reading.choice, reading.demand
+    resolved, endpoint = resolve(loaded), loaded.endpoint
+    choice, demand = resolved.choice, resolved.demand
     bands = {
         instance.instance_type: band_of(
             demand.engine,
@@ -54,7 +54,7 @@ def basis_of(loaded: LoadedSpec) -> Basis:
             speculation=demand.speculation,
             input_tokens=endpoint.workload.input_tokens,
         )
-        for instance in reading.allowed
+        for instance in resolved.allowed
     }
     return Basis(
         engine=choice.engine.value,

@@ -111,8 +111,10 @@ def level_line(level: LevelResult, *, has_slo: bool = True) -> str:
 
 
 def minutes(seconds: float) -> str:
-    """Write a time as minutes and seconds."""
+    """Write a time as minutes and seconds, below a minute as seconds: `2 s`, `1:05 min`."""
     whole = round(seconds)
+    if whole < S_PER_MINUTE:
+        return f"{whole} s"
     return f"{whole // int(S_PER_MINUTE)}:{whole % int(S_PER_MINUTE):02d} min"
 
 

@@ -1,4 +1,4 @@
-"""Findings as JSON and as SARIF 2.1.0."""
+"""Findings as text, as JSON and as SARIF 2.1.0."""
 
 from __future__ import annotations
 
@@ -9,12 +9,32 @@ from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.spec.rules import RULES
 
 if TYPE_CHECKING:
-    from seatrial.serving.lint.finding import Finding
+    from seatrial.serving.lint.finding import Finding, Severity
     from seatrial.serving.lint.lint import Report
 
 Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"]
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+
+
+def as_text(report: Report) -> str:
+    """Return how many findings there are, and each: errors first, then by file and line; empty without any."""
+    if not report.findings:
+        return ""
+    by_severity = {
+        severity: [finding for finding in report.findings if finding.severity == severity] for severity in SEVERITIES
+    }
+    counts = ", ".join(_counted(len(found), severity) for severity, found in by_severity.items() if found)
+    files = _counted(len({finding.file for finding in report.findings}), "file")
+    lines = [f"{counts} in {files}", *(str(finding) for found in by_severity.values() for finding in found)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
 def as_json(report: Report) -> list[Json]:

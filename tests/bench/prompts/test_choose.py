@@ -14,7 +14,10 @@ from seatrial.bench.request import Workload
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from seatrial.bench.request import TrialRequest
 
 WORKLOAD = Workload(input_tokens=100, output_tokens=64, schema="openai_chat")
 
@@ -81,7 +84,7 @@ def test_everything_that_cannot_be_at_once() -> None:
     with pytest.raises(BenchError) as caught:
         prompts_of(workload, seed="seed")
     assert str(caught.value).split("\n") == [
-        "trial request: workload.shared_prefix_tokens: SEA501: 101 is not from 0 to the prompt's 100 tokens",
+        "trial request: workload.shared_prefix_tokens: SEA501: 101 is not from 0 and below the prompt's 100",
         "trial request: workload.prefix_groups: SEA501: 0 is below 1",
         "trial request: workload.shared_prefix_tokens: SEA501: a trace file has its own prompts; only made-up ones can "
         "share a prefix",
@@ -93,3 +96,21 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
     with pytest.raises(BenchError) as caught:
         prompts_of(replace(WORKLOAD, source="trace"), seed="seed", file=tmp_path / "none.csv")
     assert str(caught.value) == f"{tmp_path / 'none.csv'}: SEA510: can't be read: No such file or directory"
+
+
+@pytest.mark.parametrize(("shared", "is_possible"), [(0, True), (99, True), (100, False), (101, False)])
+def test_request_and_prompts_agree_on_which_prefixes_are_possible(
+    shared: int, trial_request: Callable[..., TrialRequest], *, is_possible: bool
+) -> None:
+    """For 100 of 100 tokens one refused and the other accepted."""
+    workload = replace(WORKLOAD, input_tokens=100, shared_prefix_tokens=shared)
+    assert is_accepted(trial_request(workload=workload).check) is is_possible
+    assert is_accepted(lambda: prompts_of(workload, seed="seed", words_per_token=0.8)) is is_possible
+
+
+def is_accepted(asked: Callable[[], object]) -> bool:
+    try:
+        asked()
+    except BenchError:
+        return False
+    return True

@@ -4,7 +4,9 @@ import json
 import time
 from typing import Any
 
-from seatrial_cdk.trial_service.runtime.scaling import ALL_SUSPENDED, aws_copy_scaling
+import boto3
+
+from seatrial_cdk.trial_service.runtime.scaling import ALL_SUSPENDED, AwsCopyScaling
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -111,7 +113,7 @@ def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop
     first_models, first_configs = of_stack(laptop, stack)
     (first_port,) = laptop.ports(component)
 
-    scaling = aws_copy_scaling()
+    scaling = AwsCopyScaling(boto3.client("application-autoscaling"))
     scaling.suspend(component, ALL_SUSPENDED)
     bigger = template(component, slots=8, InstanceType="ml.g5.12xlarge")
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=bigger)

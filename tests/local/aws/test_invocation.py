@@ -222,7 +222,8 @@ def test_a_model_error_leads_to_the_containers_log(laptop: Laptop, host: str, ch
     error = refused(laptop, host, chat, body("x", tokens=2048))
     group = f"/aws/sagemaker/InferenceComponents/{chat}"
     console = "https://us-east-1.console.aws.amazon.com/cloudwatch/home?region=us-east-1#logEventViewer:group="
-    assert error.response["LogStreamArn"] == f"arn:aws:logs:us-east-1:000000000000:log-group:{group}"
+    said: dict[str, object] = {**error.response}
+    assert said["LogStreamArn"] == f"arn:aws:logs:us-east-1:000000000000:log-group:{group}"
     assert f"See {console}{group} in account 000000000000 for more" in error.response["Error"]["Message"]
 
 
@@ -254,7 +255,7 @@ def test_metrics_and_the_containers_log_reach_cloudwatch(laptop: Laptop, host: s
             Period=3600,
             Statistics=["Sum"],
         )
-        return sum(point["Sum"] for point in found["Datapoints"])
+        return float(sum(point["Sum"] for point in found["Datapoints"]))
 
     deadline = time.monotonic() + 60
     while not total("Invocation4XXErrors") and time.monotonic() < deadline:

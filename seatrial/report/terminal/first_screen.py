@@ -1,0 +1,226 @@
+"""What a person decides by: the deployment, its price, the SLO, the runner-up, the warnings and the next command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from seatrial.report.quantity import edges
+from seatrial.report.terminal.rivals import money
+from seatrial.report.terminal.tables import add_columns, add_row, percent, short, table
+from seatrial.units import usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import RenderableType
+
+    from seatrial.plan.document import Alternative, CurvePoint, Plan, Rejected
+    from seatrial.spec.endpoint import Percentiles, Slo
+    from seatrial.spec.load import LoadedSpec
+
+HOURS_PER_MONTH = 730
+LONGEST_WARNING = 64  # characters on the first screen; --section warnings has all of it
+_NAMES: Mapping[str, str] = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2e_latency_ms": "end-to-end latency"}
+_UNBOUNDED = (("ttft_p95_ms", "TTFT p95"), ("tpot_p95_ms", "TPOT p95"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A latency that the SLO bounds.
+
+    Attributes:
+        field: What stands for it in a point of the predicted curve.
+        name: That, in words.
+        bound_ms: The bound.
+        bounded: What it bounds, in words.
+    """
+
+    field: str
+    name: str
+    bound_ms: float
+    bounded: str
+
+    def of(self, point: CurvePoint) -> float:
+        """Return the predicted latency of a point, in milliseconds."""
+        return float(getattr(point, self.field))
+
+
+def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
+    """Yield the latencies that have bounds: a median is held against the mean, every higher percentile against p95."""
+    for metric, name in _NAMES.items():
+        percentiles: Percentiles = getattr(slo, metric)
+        for statistic, bound_ms in percentiles.model_dump().items():
+            if bound_ms is not None:
+                median = statistic == "p50"
+                field = metric if median else f"{metric.removesuffix('_ms')}_p95_ms"
+                shown = f"{name} {'mean' if median else 'p95'}"
+                yield Bounded(field, shown, bound_ms, f"{name} {statistic} {bound_ms:,g} ms")
+
+
+def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
+    """Return the plan in about ten lines."""
+    made = table(words=("", ""))
+    made.show_header = False
+    made.columns[0].no_wrap = True
+    for name, text in _lines(plan, loaded):
+        add_row(made, name, text)
+    return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), made)
+
+
+def summary_table(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:
+    """Return one line for each plan."""
+    made = table(words=("endpoint", "deployment"), numbers=("$/h", "$/Mtok", "tok/s"), gap=1)
+    add_columns(made, "left", ("SLO", "warnings"))
+    for plan, loaded in plans:
+        cost = plan.cost
+        prices = money(cost.usd_per_hour), money(cost.usd_per_million_output_tokens)
+        count = str(len(warnings_of(plan)) or "")
+        load = short(load_tok_s(plan))
+        add_row(made, plan.endpoint, deployment(plan), *prices, load, slo_state(plan, loaded), count)
+    return made
+
+
+def deployment(plan: Plan) -> str:
+    """Write instances, degree and copies: `2 x ml.g5.12xlarge, TP 4, 2 copies`."""
+    copies = plan.copy_count.value
+    return (
+        f"{plan.instance_count.value} x {plan.instance_type.value}, TP {plan.tensor_parallel_degree.value}, "
+        f"{copies} {'copy' if copies == 1 else 'copies'}"
+    )
+
+
+def warnings_of(plan: Plan) -> tuple[str, ...]:
+    """Return the warnings, those that break a rule first; the band's reason is shown with the band."""
+    warnings = [warning for warning in plan.warnings if warning != plan.band.because]
+    return tuple(sorted(warnings, key=lambda warning: not warning.startswith("SEA")))
+
+
+def load_tok_s(plan: Plan) -> float | None:
+    """Return the predicted output tokens per second of all copies at the planned load; `None` where none is known."""
+    chosen = next((one for one in plan.pareto if one.chosen), None)
+    if chosen is not None:
+        return chosen.output_tok_s
+    point = gate_point(plan)
+    return None if point is None else point.output_tok_s * plan.copy_count.value
+
+
+def gate_point(plan: Plan) -> CurvePoint | None:
+    """Return the predicted level at which the SLO must hold, or the nearest; `None` without levels."""
+    gate = plan.gate_concurrency_per_copy.value
+    return min(plan.curve, key=lambda level: abs(level.concurrency - gate), default=None)
+
+
+def slo_state(plan: Plan, loaded: LoadedSpec) -> str:
+    """Say in one or two words whether the predictions keep the SLO, and whether the whole band does."""
+    point, bounds = gate_point(plan), tuple(bounded_latencies(loaded.endpoint.slo))
+    if point is None or not bounds:
+        return "none"
+    if any(_ratio(bound, point) > 1 for bound in bounds):
+        return "missed"
+    return "at risk" if any(_ratio(bound, point) * (1 + plan.band.latency) > 1 for bound in bounds) else "met"
+
+
+def _ratio(bound: Bounded, point: CurvePoint) -> float:
+    return bound.of(point) / bound.bound_ms
+
+
+def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
+    load = loaded.endpoint.workload
+    yield "model", plan.model_name
+    yield "load", f"{load.input_tokens:,} + {load.output_tokens:,} tokens, {_traffic(loaded)}"
+    yield "deployment", deployment(plan)
+    yield "engine", f"{plan.engine.value} {plan.engine_version.value}"
+    yield "cost", _cost(plan)
+    point = gate_point(plan)
+    if point is not None:
+        yield "latency", "\n".join(_latencies(plan, loaded, point))
+        yield "SLO", _slo(plan, loaded)
+    yield "throughput", _throughput(plan, loaded)
+    yield "runner-up", _runner_up(plan)
+    warnings = warnings_of(plan)
+    if warnings:
+        yield "warnings", f"{len(warnings)}: {_cut(warnings[0])}"
+    yield "next", _next(loaded)
+
+
+def _traffic(loaded: LoadedSpec) -> str:
+    load = loaded.endpoint.workload
+    if load.concurrency is not None:
+        return f"{load.concurrency:,} concurrent requests"
+    return f"{load.requests_per_second:g} requests/s"
+
+
+def _cost(plan: Plan) -> str:
+    cost = plan.cost
+    if cost.usd_per_hour is None:
+        return "unknown: the catalog has no price for this instance type"
+    off = f" ({percent(cost.discount)} discount)" if cost.discount else ""
+    token = cost.usd_per_million_output_tokens
+    per_token = "" if token is None else f", {usd(token)} per million output tokens"
+    return f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
+
+
+def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint) -> Iterator[str]:
+    """Yield each bounded latency with its band and its bound; TTFT and TPOT where nothing is bounded."""
+    bounds = tuple(bounded_latencies(loaded.endpoint.slo))
+    for bound in bounds:
+        yield f"{bound.name} {_banded(bound.of(point), plan)}, SLO {bound.bounded}"
+    for field, name in () if bounds else _UNBOUNDED:
+        yield f"{name} {_banded(float(getattr(point, field)), plan)}"
+
+
+def _banded(value: float, plan: Plan) -> str:
+    low, high = edges(value, plan.band.latency)
+    return f"{short(value)} ms ({short(low)} to {short(high)})"
+
+
+def _slo(plan: Plan, loaded: LoadedSpec) -> str:
+    kind = "measured" if plan.band.measured else "assumed"
+    said = {
+        "met": "met, also at the band's upper end",
+        "at risk": "met, but not at the band's upper end",
+        "missed": "missed",
+        "none": "none: the spec bounds no latency",
+    }[slo_state(plan, loaded)]
+    return f"{said}; band ±{percent(plan.band.latency)} ({kind})"
+
+
+def _throughput(plan: Plan, loaded: LoadedSpec) -> str:
+    asked = loaded.endpoint.slo.output_tok_s
+    bound = "" if asked is None else f", SLO {asked:,g} tok/s"
+    return f"{short(load_tok_s(plan))} output tok/s ±{percent(plan.band.throughput)} at this load{bound}"
+
+
+def _runner_up(plan: Plan) -> str:
+    """Say what is next best: the first rejected deployment that meets the SLO, or else one of the Pareto front."""
+    loser: Rejected | Alternative | None = next((one for one in plan.rejected if one.feasible), None)
+    loser = loser or next((one for one in plan.pareto if not one.chosen), None)
+    if loser is None:
+        return "none: no other allowed deployment meets the SLO"
+    ours, theirs = plan.cost.usd_per_hour, loser.usd_per_hour
+    if theirs is None:
+        price = "price unknown"
+    elif ours is None:
+        price = f"{usd(theirs)}/h"
+    else:
+        price = f"{usd(theirs)}/h ({'+' if theirs >= ours else '-'}{usd(abs(theirs - ours))}/h)"
+    return (
+        f"{loser.instance_type}, TP {loser.tensor_parallel_degree}: {price}, {short(loser.output_tok_s)} output tok/s"
+    )
+
+
+def _cut(warning: str) -> str:
+    if len(warning) <= LONGEST_WARNING:
+        return warning
+    return f"{warning[:LONGEST_WARNING].rpartition(' ')[0]}…"
+
+
+def _next(loaded: LoadedSpec) -> str:
+    name, endpoint = loaded.environment.name, loaded.endpoint.name
+    return (
+        f"--write locks this plan, --explain shows all of it\ncdk deploy -c environment={name} -c endpoint={endpoint}"
+    )

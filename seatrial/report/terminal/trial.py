@@ -1,0 +1,81 @@
+"""What a trial concludes, on a terminal: verdict, SLO, knee, target and what changed; the report has the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table
+from seatrial.report.names import bound_text, measured_text, objective_name
+from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, table
+from seatrial.units import usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from seatrial.bench.judgement import Check, Comparison
+    from seatrial.bench.result import TrialResult
+
+MOST_CHANGES = 10
+_STATES = {True: "met", False: "missed", None: "not proven"}
+
+
+def conclusion_view(result: TrialResult) -> RenderableType:
+    """Return what a trial found, the verdict first."""
+    parts: list[RenderableType] = [Text(f"verdict: {result.verdict.status}: {verdict_sentence(result)}")]
+    if result.verdict.checks:
+        parts.append(_checks(result.verdict.checks))
+    parts += map(Text, _facts(result))
+    if result.comparison is not None:
+        parts.append(comparison_view(result.comparison))
+    parts += [Text(f"not measured: {seen.place}: {seen.sentence}") for seen in result.unmeasured if seen.errors]
+    parts.append(Text(f"stopped: {result.stopped_because}"))
+    if result.engine_note:
+        parts.append(Text(f"measured on: {result.engine_note}"))
+    return Group(*parts)
+
+
+def comparison_view(comparison: Comparison) -> RenderableType:
+    """Return how many numbers changed since the last release, and a table of the largest changes, the worse first."""
+    title = Text(f"last release: {comparison.status}: {comparison_sentence(comparison)}")
+    changed = changed_of(comparison)
+    if not changed:
+        return title
+    shown = comparison_table(changed[:MOST_CHANGES], "")
+    made = table()
+    for column in shown.columns:
+        add_columns(made, "right" if column.kind == "number" else "left", (column.label,))
+    for row in shown.cells:
+        add_row(made, *(cell.text for cell in row))
+    more = len(changed) - MOST_CHANGES
+    return Group(title, made, *((Text(f"and {more} more in the report"),) if more > 0 else ()))
+
+
+def verdict_sentence(result: TrialResult) -> str:
+    """Return why a trial passed or not; of a regression, how many numbers got worse instead of all of them."""
+    because, comparison = result.verdict.because, result.comparison
+    if comparison is None or not comparison.because:
+        return because
+    return because.replace(comparison.because, comparison_sentence(comparison))
+
+
+def _checks(checks: tuple[Check, ...]) -> RenderableType:
+    made = table(words=("SLO",), numbers=("measured", "bound"))
+    add_columns(made, "left", ("",))
+    for check in checks:
+        objective = check.objective
+        measured = UNKNOWN if check.measured is None else measured_text(check.measured, objective.metric)
+        add_row(made, objective_name(objective), measured, bound_text(objective), _STATES[check.met])
+    return made
+
+
+def _facts(result: TrialResult) -> Iterator[str]:
+    knees = [f"{knee.concurrency} ({knee.detector})" for knee in result.knees if knee.concurrency is not None]
+    yield f"knee: {', '.join(knees) or 'none found'}; concurrent requests per copy"
+    yield f"scaling target: {result.target_because}"
+    if result.usd_per_million_output_tokens is not None:
+        yield f"cost: {usd(result.usd_per_million_output_tokens)} per million output tokens"

@@ -1,0 +1,106 @@
+"""The first screen of a plan: what a person decides by."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.report.plan_view import SECTIONS, plan_view
+from seatrial.report.terminal.first_screen import gate_point, load_tok_s, slo_state, warnings_of
+from seatrial.spec.endpoint import EndpointSpec
+
+if TYPE_CHECKING:
+    from seatrial.plan.document import Plan
+    from seatrial.spec.load import LoadedSpec
+    from tests.report.terminal.conftest import Shown
+
+GOLDEN = Path(__file__).parent / "golden"
+MOST_LINES = 16
+
+
+def with_slo(loaded: LoadedSpec, **slo: object) -> LoadedSpec:
+    endpoint = EndpointSpec.model_validate({**loaded.endpoint.model_dump(), "slo": slo})
+    return replace(loaded, endpoint=endpoint)
+
+
+def lines_of(text: str) -> dict[str, str]:
+    """Return the first line of each row by its name."""
+    rows = [line.split(maxsplit=1) for line in text.splitlines()[1:] if not line.startswith(" ")]
+    return {name: rest.strip() for name, rest in rows}
+
+
+def test_the_first_screen_is_the_golden_file(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    path, text = GOLDEN / "first.80.txt", shown(plan_view(plan, loaded))
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_it_is_short_and_has_what_a_person_decides_by(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    text = shown(plan_view(plan, loaded))
+    assert len(text.splitlines()) <= MOST_LINES
+    rows = ["model", "load", "deployment", "engine", "cost", "latency", "SLO", "throughput", "runner-up"]
+    assert [name for name in lines_of(text) if name in rows] == rows
+
+
+def test_an_unknown_price_and_an_open_slo_are_said(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    cost = plan.cost.model_copy(update={"usd_per_hour": None})
+    rows = lines_of(shown(plan_view(plan.model_copy(update={"cost": cost}), with_slo(loaded))))
+    assert rows["cost"].startswith("unknown")
+    assert rows["SLO"].startswith("none")
+    assert rows["latency"].startswith("TTFT p95 ")
+
+
+def test_the_slo_is_met_at_risk_or_missed_by_the_band(plan: Plan, loaded: LoadedSpec) -> None:
+    point = gate_point(plan)
+    assert point is not None
+    tpot, band = point.tpot_p95_ms, plan.band.latency
+    bounds = {"met": tpot * (1 + band) * 1.01, "at risk": tpot * 1.01, "missed": tpot * 0.99}
+    for state, bound in bounds.items():
+        assert slo_state(plan, with_slo(loaded, tpot_ms={"p95": bound})) == state
+    assert slo_state(plan, with_slo(loaded)) == "none"
+
+
+def test_the_throughput_is_that_of_all_copies(plan: Plan) -> None:
+    chosen = next(one for one in plan.pareto if one.chosen)
+    assert load_tok_s(plan) == chosen.output_tok_s
+    bare, point = plan.model_copy(update={"pareto": ()}), gate_point(plan)
+    assert point is not None
+    assert load_tok_s(bare) == pytest.approx(point.output_tok_s * plan.copy_count.value)
+
+
+@pytest.mark.parametrize("feasible", [True, False])
+def test_the_runner_up_meets_the_slo(feasible: bool, plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:  # noqa: FBT001 (a case)
+    loser = plan.rejected[0].model_copy(update={"feasible": feasible, "instance_type": "ml.x.large"})
+    rows = lines_of(shown(plan_view(plan.model_copy(update={"rejected": (loser,)}), loaded)))
+    assert rows["runner-up"].startswith("ml.x.large") is feasible
+
+
+def test_without_a_rival_it_says_so(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    alone = plan.model_copy(update={"rejected": (), "pareto": ()})
+    assert lines_of(shown(plan_view(alone, loaded)))["runner-up"].startswith("none")
+
+
+def test_a_broken_rule_is_the_first_warning(plan: Plan) -> None:
+    warned = plan.model_copy(update={"warnings": ("Something.", plan.band.because, "SEA205, accepted: a miss.")})
+    assert warnings_of(warned) == ("SEA205, accepted: a miss.", "Something.")
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_each_section_is_shown_alone(name: str, plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    warned = plan.model_copy(update={"warnings": ("Something.",)})
+    titles = {
+        "decisions": "\nDecisions\n",
+        "memory": "\nMemory of one accelerator\n",
+        "regime": "\nRegime\n",
+        "curve": "\nPredicted for one copy",
+        "cost": "\nCost $",
+        "rivals": "\nPareto front\n",
+        "warnings": "\nwarning: ",
+    }
+    text = shown(plan_view(warned, loaded, [section for section in SECTIONS if section == name]))
+    assert [section for section, title in titles.items() if title in text] == [name]
