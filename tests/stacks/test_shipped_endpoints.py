@@ -11,24 +11,21 @@ import pytest
 from aws_cdk import App
 
 from seatrial.deployment.load import load_deployments
-from stacks.endpoint_stack import EndpointStack
+from stacks.app_stacks import add_stacks
 
 ROOT = Path(__file__).parents[2]
 ENDPOINTS = ("falcon-40b", "llama-2-7b-chat", "mixtral-8x7b")
-WITH_FLEET = {"prod": ["seatrial-prod-mixtral-8x7b.template.json"]}
 CFN_LINT = str(Path(sys.executable).with_name("cfn-lint"))
 
 
 @pytest.mark.parametrize("environment", ["dev", "prod", "local"])
 def test_every_shipped_endpoint_synthesizes_and_cfn_lint_finds_nothing(environment: str, tmp_path: Path) -> None:
     app = App(outdir=str(tmp_path), context=json.loads((ROOT / "cdk.json").read_text())["context"])
-    for deployment in load_deployments(ROOT / "endpoints", ROOT / "environments", environment):
-        EndpointStack(app, deployment.stack_name, deployment=deployment)
+    add_stacks(app, load_deployments(ROOT / "endpoints", ROOT / "environments", environment))
     app.synth()
     templates = sorted(tmp_path.glob("*.template.json"))
-    assert [file.name for file in templates] == [f"seatrial-{environment}-{name}.template.json" for name in ENDPOINTS]
-    with_fleet = [file.name for file in templates if "DISTRIBUTED" in file.read_text()]
-    assert with_fleet == WITH_FLEET.get(environment, [])
+    stacks = (*ENDPOINTS, "trials")
+    assert [file.name for file in templates] == [f"seatrial-{environment}-{name}.template.json" for name in stacks]
     # W3005 dislikes a DependsOn beside a reference; CDK writes both, and our teardown order is meant to be read.
     command = [CFN_LINT, "--ignore-checks", "W3005", "--regions", "us-east-1", "--template", *map(str, templates)]
     linted = subprocess.run(command, capture_output=True, text=True, check=False)
