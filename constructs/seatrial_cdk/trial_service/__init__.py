@@ -1,1 +1,1 @@
-"""The smoke benchmark: a custom resource that puts the deployed endpoint through its sea trial."""
+"""The trial service of an environment: its function, its workflow, its bucket and its permissions."""
