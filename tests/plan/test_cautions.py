@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
 def test_an_option_that_lmi_would_drop_is_warned_of(ask: Ask) -> None:
     serving = {"instance_types": ["ml.g5.2xlarge"], "overrides": {"extra": {"enable_prefix_cache": True}}}
-    assert (
-        "SEA306: neither LMI 27 nor its vLLM 0.23.0 knows option.enable_prefix_cache, which is dropped without an "
-        "error; did you mean enable_prefix_caching?"
-    ) in make_plan(ask(serving=serving)).warnings
+    (told,) = [warning for warning in make_plan(ask(serving=serving)).warnings if warning.startswith("SEA306")]
+    assert "option.enable_prefix_cache," in told
+    assert told.endswith("did you mean enable_prefix_caching?")
 
 
 def test_known_options_are_not(ask: Ask) -> None:
