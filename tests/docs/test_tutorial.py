@@ -29,7 +29,7 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 BIN = Path(sys.executable).parent
 DONE_ALREADY = ("make install", ". .venv/bin/activate")
 MARK = "@@ command"
-LONGEST_S = 400.0
+LONGEST_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)

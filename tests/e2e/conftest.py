@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 ENVIRONMENT = "local"
-LONGEST_TOOL_S = 300.0
-LONGEST_END_S = 20.0
+LONGEST_TOOL_S = 900.0
+LONGEST_END_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ pytestmark = pytest.mark.e2e
 
 SEATRIAL = Path(sys.executable).with_name("seatrial")
 STARTED = "✓ start the embedded AWS"
-LONGEST_WAY_S = 300.0
-LONGEST_END_S = 10.0  # it takes 3 s on a quiet machine
+LONGEST_WAY_S = 900.0
+LONGEST_END_S = 120.0  # it takes 3 s on a quiet machine; other tests may run beside
 
 
 @dataclass(frozen=True, slots=True)
