@@ -22,7 +22,14 @@ def imported() -> None:
     for file in sorted(COMMANDS.glob("*.py")):
         if file.stem != "__main__":
             importlib.import_module("seatrial.cli" if file.stem == "__init__" else f"seatrial.cli.{file.stem}")
-    for name in ("bench.trial.run", "deployment.live_stack", "plan.calibration", "plan.planner", "serving.render", "stage"):
+    for name in (
+        "bench.trial.run",
+        "deployment.live_stack",
+        "plan.calibration",
+        "plan.planner",
+        "serving.render",
+        "stage",
+    ):
         importlib.import_module(f"seatrial.{name}")
     importlib.import_module("boto3")
 

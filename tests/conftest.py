@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ TOGETHER = ("e2e", "docs/test_tutorial.py", "local", "faults", "client", "stage"
 # How long an example takes is measured in benchmarks/, never judged by a test on a machine that does other things.
 settings.register_profile("seatrial", deadline=None)
 settings.load_profile("seatrial")
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, what the tests start would ignore it
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -145,7 +145,7 @@ def test_a_template_is_that_of_a_narrowed_synthesis(
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        ("seatrial-dev-llama-2-7b-chat", {"seatrial-dev-llama-2-7b-chat"}),
+        ("seatrial-dev-llama-2-7b-chat", {"seatrial-dev-llama-2-7b-chat", "seatrial-dev-trials"}),
         ("seatrial-prod-*", {name for name in STACKS if "-prod-" in name}),
     ],
 )

@@ -64,7 +64,9 @@ def deploy(cloud: Cloud) -> None:
     """Create the endpoint, and the component that every test may use."""
     container = {"Image": LMI, "Environment": {"HF_MODEL_ID": "org/model", "OPTION_MAX_MODEL_LEN": "512"}}
     cloud.sagemaker.create_model(ModelName=MODEL, ExecutionRoleArn=ROLE, PrimaryContainer=container)  # type: ignore[arg-type]  # the stub wants its own dictionary
-    variant = {"VariantName": "main", "InstanceType": "ml.g5.12xlarge", "InitialInstanceCount": 1}
+    scaling = {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 4}
+    variant: dict[str, object] = {"VariantName": "main", "InstanceType": "ml.g5.12xlarge", "InitialInstanceCount": 1}
+    variant["ManagedInstanceScaling"] = scaling
     cloud.sagemaker.create_endpoint_config(
         EndpointConfigName=CONFIG,
         ExecutionRoleArn=ROLE,

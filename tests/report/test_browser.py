@@ -75,7 +75,7 @@ def test_error_bars_knee_and_gate_are_drawn(look: Look) -> None:
     drawn = {figure.anchor: figure for figure in look.figures}
     assert drawn["ttft"].bars == 16  # 8 levels, p50 and p95
     assert drawn["latency-throughput"].bars == 32  # of throughput too
-    assert drawn["ttft"].labels == ["knee = gate 16"]
+    assert drawn["ttft"].labels == ["gate 16", "knee 32"]
     assert set(drawn["latency-throughput"].labels) == {"1", "2", "4", "8", "16 = knee and gate", "24", "32", "64"}
 
 

@@ -220,7 +220,6 @@ def _cut(warning: str) -> str:
 
 
 def _next(loaded: LoadedSpec) -> str:
-    name, endpoint = loaded.environment.name, loaded.endpoint.name
-    return (
-        f"--write locks this plan, --explain shows all of it\ncdk deploy -c environment={name} -c endpoint={endpoint}"
-    )
+    name = loaded.environment.name
+    stack = f"seatrial-{name}-{loaded.endpoint.name}"
+    return f"--write locks this plan, --explain shows all of it\ncdk deploy {stack} -c environment={name}"

@@ -10,7 +10,7 @@ from rich.text import Text
 from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table
 from seatrial.report.names import bound_text, measured_text, objective_name
 from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, table
-from seatrial.units import usd
+from seatrial.units import usd, whole_or_tenths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,11 @@ def _checks(checks: tuple[Check, ...]) -> RenderableType:
 
 
 def _facts(result: TrialResult) -> Iterator[str]:
-    knees = [f"{knee.concurrency} ({knee.detector})" for knee in result.knees if knee.concurrency is not None]
+    knees = [
+        f"{whole_or_tenths(knee.concurrency)} ({knee.detector})"
+        for knee in result.knees
+        if knee.concurrency is not None
+    ]
     yield f"knee: {', '.join(knees) or 'none found'}; concurrent requests per copy"
     yield f"scaling target: {result.target_because}"
     if result.usd_per_million_output_tokens is not None:
