@@ -29,9 +29,6 @@ def test_text_has_every_part_in_this_order(seatrial: Seatrial) -> None:
         "\nRegime\n",
         "\nPredicted for one copy; simulated, not measured\n",
         "Band: throughput ±",
-        "TPOT p95, ms",
-        "output tok/s of one copy",
-        "the SLO's bound, TPOT p95 100 ms.",
         "\nCost $",
         "\nPareto front\n",
         "\nConsidered and rejected\n",
@@ -46,7 +43,6 @@ def test_a_terminal_without_unicode_gets_ascii(seatrial: Seatrial) -> None:
     text = seatrial("plan", SPECS[1], "-e", "dev", "--explain", env=ascii_only)
     assert (text.returncode, text.stderr) == (0, "")
     assert "Band: throughput +/-" in text.stdout
-    assert "\n   0 +\n     +-------" in text.stdout
     document = seatrial("plan", SPECS[1], "-e", "dev", "--format", "json", env=ascii_only)
     whole = seatrial("plan", SPECS[1], "-e", "dev", "--format", "json")
     assert document.stdout.isascii()

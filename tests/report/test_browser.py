@@ -76,7 +76,7 @@ def test_error_bars_knee_and_gate_are_drawn(look: Look) -> None:
     assert drawn["ttft"].bars == 16  # 8 levels, p50 and p95
     assert drawn["latency-throughput"].bars == 32  # of throughput too
     assert drawn["ttft"].labels == ["gate 16", "knee 32"]
-    assert set(drawn["latency-throughput"].labels) == {"1", "2", "4", "8", "16 = knee and gate", "24", "32", "64"}
+    assert set(drawn["latency-throughput"].labels) == {"1", "2", "4", "8", "16 = gate", "24", "32 = knee", "64"}
 
 
 def test_the_void_level_and_what_is_predicted_are_hollow(look: Look) -> None:
