@@ -329,9 +329,10 @@ def test_a_start_after_a_crash_says_so_once_and_removes_what_was_left(
     (engine,) = set(processes(str(tmp_path))) - {local.pid}
     os.kill(engine, signal.SIGSTOP)  # it would not notice the end of its parent
     os.kill(local.pid, signal.SIGKILL)
-    while lifecycle.status(tmp_path).running:
+    deadline = time.monotonic() + 60
+    while not lifecycle.was_killed(tmp_path):  # its lock is held until the process is gone
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert lifecycle.was_killed(tmp_path)
     again = lifecycle.up(state_dir=tmp_path)
     try:
         assert not lifecycle.was_killed(tmp_path)
