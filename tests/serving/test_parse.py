@@ -31,7 +31,7 @@ VERSIONS: dict[str, tuple[str, ...]] = {
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=12)
 PATHS = st.from_regex(r"[a-z]{1,6}/[a-z0-9.-]{1,8}", fullmatch=True)
 EXTRA = st.dictionaries(st.from_regex(r"zz_[a-z]{1,5}", fullmatch=True), TEXTS, max_size=2)
-WHOLE = st.none() | st.integers(1, 10**6)
+WHOLE = st.none() | st.integers(1, 65_536)
 SWITCH = st.none() | st.booleans()
 SHARE = st.none() | st.floats(0.01, 1)
 FACTOR = st.none() | st.floats(0.5, 1e7)
