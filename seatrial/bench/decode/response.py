@@ -248,4 +248,6 @@ def _failure_of_frame(frame: Frame) -> Failure | None:
 def _failure_in(said: Completion) -> Failure | None:
     if said.failure is None and not said.finished:
         return Failure("protocol", "the answer ended before its closing line")
+    if said.failure is None and said.finished_at_s is None:
+        return Failure("protocol", "the answer has a closing line and nothing before it")
     return said.failure
