@@ -241,11 +241,11 @@ def test_a_changed_byte_never_makes_a_wrong_text(stream: bytes, cuts: list[int],
     assert record.error is not None or record.output_tokens in (3, 4)
 
 
-@example(b"[DONE]", b"HTTP/1.1 200 OK\r\n\r\n", stream=True)
+@example(noise=b"[DONE]", head=b"HTTP/1.1 200 OK\r\n\r\n", stream=True)
 @given(
-    st.binary(max_size=200),
-    st.sampled_from([b"", HEAD, b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 500 x\r\n\r\n"]),
-    st.booleans(),
+    noise=st.binary(max_size=200),
+    head=st.sampled_from([b"", HEAD, b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 500 x\r\n\r\n"]),
+    stream=st.booleans(),
 )
 def test_random_bytes_become_a_failed_record(noise: bytes, head: bytes, stream: bool) -> None:  # noqa: FBT001 (drawn)
     inbox = Inbox()
