@@ -29,10 +29,10 @@ demo: $(USER_STAMP) ## Plan, deploy, try, roll back and destroy an endpoint on t
 	@$(BIN)/seatrial demo $(if $(VERBOSE),--verbose)
 
 test: $(DEV_STAMP) ## Run the test suite in two processes.
-	@$(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-flaky: $(DEV_STAMP) ## Run the tests that depend on time 20 times while all cores are busy.
-	@$(BIN)/python scripts/under_load.py $(BIN)/pytest -m timing --times 20 --numprocesses 2 --dist loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python scripts/under_load.py $(BIN)/pytest -m timing --times 20 --numprocesses 2 --dist loadscope $(PYTEST_ARGS)
 
 lint: $(DEV_STAMP) ## Format, lint, types and layers.
 	@$(BIN)/ruff format --check .
