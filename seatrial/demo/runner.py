@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STANDARD_OUTPUTS: Final = (1, 2)
 
+NO_TEMPLATE_VALIDATION = {"CDK_VALIDATION": "false"}
+"""For the CDK: its own check of a template takes half of a synthesis, and the tests check the demo's templates."""
+
 
 def end_on_signals() -> None:
     """Let Ctrl-C, a termination and a closed terminal end the demo as an exception, so that it stops what it started.
@@ -90,7 +93,7 @@ def _begin(workspace: Workspace, steps: Steps) -> Story:
     with steps.step("start the embedded AWS") as step:
         local = up(state_dir=workspace.aws)
         step.did(f"{local.endpoint_url}, account {local.account}, this machine only")
-    env = {**child_variables(local), "TMPDIR": str(workspace.scratch)}
+    env = {**child_variables(local), "TMPDIR": str(workspace.scratch), **NO_TEMPLATE_VALIDATION}
     tools = Tools(workspace.root, env, workspace.folder / "tools.log", steps.verbose)
     return Story(workspace, steps, tools, Cloud(local, local.region))
 

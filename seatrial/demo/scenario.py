@@ -168,7 +168,7 @@ class Story:
         }
         arguments = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
         arguments += ["--output", str(self.workspace.assembly), "--require-approval", "never", "--no-notices"]
-        return self.tools.cdk("deploy", "--all", *arguments, "--progress", "events")
+        return self.tools.cdk("deploy", "--all", "--method", "direct", *arguments, "--progress", "events")
 
     def _must_deploy(self) -> None:
         self.tools.must("deploy", self._deploy())
