@@ -1,10 +1,10 @@
-"""Speed of synthesis: our stacks against bare CloudFormation resources and outputs of the same templates, in the same run.
+"""Speed of synthesis: our stacks against bare resources and outputs of the same templates, in the same run.
 
     python benchmarks/synth.py
 
 Each synthesis is a process of its own, timed from its first import to its assembly; medians of five, taken in turn.
-The bare app is the least that the CDK can do: it takes each resource, as one dictionary, from our finished template. It reads
-no spec and no lock, packs no code, and refers to nothing by tokens.
+The bare app is the least that the CDK can do: it takes each resource, as one dictionary, from our finished template.
+It reads no spec and no lock, packs no code, and refers to nothing by tokens.
 """
 
 from __future__ import annotations
