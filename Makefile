@@ -10,7 +10,7 @@ LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/pac
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install demo test test-flaky check lint bench bench-load-client lock clean
+.PHONY: help install demo test test-random test-flaky check lint bench bench-load-client lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -30,6 +30,9 @@ demo: $(USER_STAMP) ## Plan, deploy, try, roll back and destroy an endpoint on t
 
 test: $(DEV_STAMP) ## Run the test suite in two processes.
 	@$(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+
+test-random: $(DEV_STAMP) ## Run the property tests with new examples; the others draw the same ones each time.
+	@$(BIN)/pytest --numprocesses 2 --hypothesis-profile random -m hypothesis $(PYTEST_ARGS)
 
 test-flaky: $(DEV_STAMP) ## Run the tests that depend on time 20 times while all cores are busy.
 	@$(BIN)/python scripts/under_load.py $(BIN)/pytest -m timing --times 20 --numprocesses 2 --dist loadscope $(PYTEST_ARGS)
