@@ -28,8 +28,8 @@ $(DEV_STAMP): $(LOCKS)
 demo: $(USER_STAMP) ## Plan, deploy, try, roll back and destroy an endpoint on this machine (VERBOSE=1 shows all output).
 	@$(BIN)/seatrial demo $(if $(VERBOSE),--verbose)
 
-test: $(DEV_STAMP) ## Run the test suite in two processes.
-	@$(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+test: $(DEV_STAMP) ## Run the test suite in three processes: one mostly waits for deployments.
+	@$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-random: $(DEV_STAMP) ## Run the property tests with new examples; the others draw the same ones each time.
 	@$(BIN)/pytest --numprocesses 2 --hypothesis-profile random -m hypothesis $(PYTEST_ARGS)
