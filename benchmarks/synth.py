@@ -47,7 +47,7 @@ def ours(count: int, folder: Path) -> int:
     from aws_cdk import App  # noqa: PLC0415
 
     from seatrial.deployment.load import load_deployments  # noqa: PLC0415
-    from stacks.app_stacks import add_stacks  # noqa: PLC0415
+    from seatrial_stacks.app_stacks import add_stacks  # noqa: PLC0415
 
     (deployment,) = load_deployments(ROOT / "endpoints", ROOT / "environments", "dev", "llama-2-7b-chat")
     named = [deployment.endpoint.model_copy(update={"name": f"chat-{number}"}) for number in range(count)]
@@ -81,7 +81,7 @@ def _templates(folder: Path) -> dict[str, dict[str, dict[str, dict[str, object]]
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         kind, count, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
-        sys.path[:0] = [str(ROOT), str(ROOT / "constructs")]
+        sys.path[:0] = [str(ROOT), str(ROOT / "constructs"), str(ROOT / "stacks")]
         began_s = time.perf_counter()
         made = ours(count, folder) if kind == "ours" else bare(folder)
         print(time.perf_counter() - began_s, made)

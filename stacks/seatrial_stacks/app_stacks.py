@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.deployment import load
-from stacks.context import context_text
-from stacks.endpoint_stack import EndpointStack
-from stacks.trials_stack import TrialsStack
+from seatrial_stacks.context import context_text
+from seatrial_stacks.endpoint_stack import EndpointStack
+from seatrial_stacks.trials_stack import TrialsStack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
