@@ -19,9 +19,10 @@ COMMANDS = Path(__file__).parents[1] / "seatrial" / "cli"
 
 def imported() -> None:
     """Import every command, and what the commands import only when they run."""
-    for file in sorted(COMMANDS.glob("*.py")):
+    for file in sorted(COMMANDS.rglob("*.py")):
         if file.stem != "__main__":
-            importlib.import_module("seatrial.cli" if file.stem == "__init__" else f"seatrial.cli.{file.stem}")
+            parts = file.relative_to(COMMANDS.parent).with_suffix("").parts
+            importlib.import_module(".".join(("seatrial", *parts)).removesuffix(".__init__"))
     for name in (
         "bench.trial.run",
         "deployment.live_stack",

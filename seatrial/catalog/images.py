@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
-from seatrial.catalog.table import nearest, read_mapping, read_rows
+from seatrial.catalog.rows import nearest, read_mapping, read_rows
 from seatrial.errors import PlanError
 
 if TYPE_CHECKING:

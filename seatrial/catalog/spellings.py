@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog.dialects import Dialect, DialectName, dialect_in, within
 from seatrial.catalog.engine_versions import version_text
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 
 if TYPE_CHECKING:
     from seatrial.catalog.engine_versions import Version

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.cli.outputs import check_outputs, spec_inputs
-from seatrial.cli.terminal import show
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.support.outputs import check_outputs, spec_inputs
+from seatrial.cli.support.terminal import show
 from seatrial.errors import SpecError
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def calibrate(
     """
     from seatrial.plan.calibration import calibrate as fit
     from seatrial.plan.calibration import chosen, measured_copy, write_calibration
-    from seatrial.plan.levels import trial_protocol
-    from seatrial.plan.lock import read_locked_plan
+    from seatrial.plan.lock.lock_file import read_locked_plan
+    from seatrial.plan.search.capacity import trial_protocol
     from seatrial.report.terminal.calibration import calibration_view
     from seatrial.spec.calibration import calibration_path
     from seatrial.spec.load import load_spec
@@ -105,7 +105,7 @@ def _text(file: Path) -> str:
 def _of_result(text: str, file: Path, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], str]:
     from seatrial.bench.model.result import TrialResult
     from seatrial.plan.calibration import check_trial, usable
-    from seatrial.report.outlook import points_of
+    from seatrial.report.calibration_preview import points_of
 
     trial = TrialResult.from_json(text)
     asked, workload = trial.request, trial.request.workload

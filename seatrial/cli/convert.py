@@ -74,7 +74,7 @@ def _source(file: Path) -> Source:
 
 
 def _write(converted: Converted, source: Source, output: Path | None) -> None:
-    from seatrial.cli.terminal import show_text
+    from seatrial.cli.support.terminal import show_text
     from seatrial.files import write_new
     from seatrial.serving.properties import write_env
 

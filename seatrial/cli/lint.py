@@ -107,7 +107,7 @@ def _fix(sources: list[Source | Unreadable], report: Report) -> None:
 
 def _tell(report: Report, output: str) -> None:
     from seatrial import __version__
-    from seatrial.cli.terminal import show_json, show_text
+    from seatrial.cli.support.terminal import show_json, show_text
     from seatrial.serving.lint.output import as_json, as_sarif, as_text
 
     for reading in report.readings:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.terminal import console, end_when_interrupted, scratch_folder
+from seatrial.cli.support.terminal import console, end_when_interrupted, scratch_folder
 from seatrial.errors import Problem, SpecError
 
 if TYPE_CHECKING:

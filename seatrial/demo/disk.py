@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.demo.tools import cdk_path
 from seatrial.errors import LocalError, Problem
-from seatrial.local.paths import cache_dir
+from seatrial.local.state import cache_dir
 from seatrial.units import MIB
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from seatrial.demo.disk import check_machine, disk_failures
 from seatrial.demo.embedded_aws import Cloud
+from seatrial.demo.progress import Steps
 from seatrial.demo.scenario import Story, failed
-from seatrial.demo.steps import Steps
 from seatrial.demo.tools import Tools
 from seatrial.demo.workspace import clear_scratch, only_demo, renew, workspace_of
 from seatrial.deployment.aws_failures import aws_failures

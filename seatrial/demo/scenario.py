@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.panel import Panel
 from rich.table import Table
 
-from seatrial.demo.watching import shown_beside
+from seatrial.demo.progress import shown_beside
 from seatrial.demo.workspace import ENDPOINT, ENVIRONMENT, Workspace
 from seatrial.deployment.load import load_deployment
 from seatrial.errors import LocalError, PlanError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.model.result import TrialResult
     from seatrial.demo.embedded_aws import Cloud, Live
-    from seatrial.demo.steps import Step, Steps
+    from seatrial.demo.progress import Step, Steps
     from seatrial.demo.tools import Outcome, Tools
     from seatrial.deployment.live_stack import LiveStack
     from seatrial.errors import Problem

@@ -10,7 +10,7 @@ from seatrial.deployment.document import Deployment
 from seatrial.deployment.live_trial import service_stack
 from seatrial.deployment.trial import request_template
 from seatrial.errors import Problem, SeatrialError, SpecError
-from seatrial.plan.lock import locked_environments, read_locked_plan
+from seatrial.plan.lock.lock_file import locked_environments, read_locked_plan
 from seatrial.serving.render import render
 from seatrial.spec.load import environment_names, load_environment, load_spec
 

@@ -11,20 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.model import FrozenModel
-from seatrial.plan.candidate import Candidate, Loss
 from seatrial.plan.cost import blended, usd_per_hour, usd_per_million
-from seatrial.plan.finding import resolve
-from seatrial.plan.fitting import candidates
-from seatrial.plan.levels import MOST_IN_FLIGHT
-from seatrial.plan.words import counted
+from seatrial.plan.resolve import resolve
+from seatrial.plan.search.candidate import Candidate, Loss
+from seatrial.plan.search.capacity import MOST_IN_FLIGHT
+from seatrial.plan.search.fitting import candidates
 from seatrial.predict.closed_form import predict
-from seatrial.units import MS_PER_S
+from seatrial.units import MS_PER_S, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.catalog.instances import Instance
-    from seatrial.plan.demand import Demand
+    from seatrial.plan.search.demand import Demand
     from seatrial.spec.load import LoadedSpec
 
 

@@ -8,11 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog import engines, images
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 from seatrial.errors import PlanError
-from seatrial.plan.cautions import option_warnings
+from seatrial.plan.decisions.plan_warnings import option_warnings
 from seatrial.plan.document import Decision, Image
-from seatrial.plan.reading import allowed_instances, batching_warnings, read_architecture, token_warnings
+from seatrial.plan.inputs import allowed_instances, batching_warnings, read_architecture, token_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.plan.calibration import model_name
+from seatrial.plan.decisions.derived_limits import Chosen, derive_limits, predict_copy
+from seatrial.plan.decisions.placement import lay_out
 from seatrial.plan.document import Decision, Plan
-from seatrial.plan.failure import no_deployment
-from seatrial.plan.finding import search_for
-from seatrial.plan.placement import lay_out
-from seatrial.plan.ranking import alternatives, rejections, why_best
-from seatrial.plan.settled import Chosen, derive_limits, predict_copy
+from seatrial.plan.search.no_deployment import no_deployment
+from seatrial.plan.search.pipeline import search_for
+from seatrial.plan.search.ranking import alternatives, rejections, why_best
 
 if TYPE_CHECKING:
-    from seatrial.plan.finding import Resolved
-    from seatrial.plan.search import Found
+    from seatrial.plan.resolve import Resolved
+    from seatrial.plan.search.best_first import Found
     from seatrial.spec.load import LoadedSpec
 
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
-from seatrial.catalog.table import nearest
+from seatrial.catalog.rows import nearest
 from seatrial.errors import PlanError
 from seatrial.model import FrozenModel
-from seatrial.plan.candidate import Loss
 from seatrial.plan.cost import hourly_words
-from seatrial.plan.estimate import estimate
-from seatrial.plan.finding import search_for
-from seatrial.plan.fitting import candidates
-from seatrial.plan.judge import judge, misses_alone
-from seatrial.plan.ranking import known, order, why_best, why_outdone
+from seatrial.plan.search.candidate import Loss
+from seatrial.plan.search.evaluate import estimate, judge, misses_alone
+from seatrial.plan.search.fitting import candidates
+from seatrial.plan.search.pipeline import search_for
+from seatrial.plan.search.ranking import known, order, why_best, why_outdone
 from seatrial.units import tenths
 
 if TYPE_CHECKING:
-    from seatrial.plan.candidate import Candidate, Offer
-    from seatrial.plan.demand import Demand
-    from seatrial.plan.ranking import Key
-    from seatrial.plan.search import Found
+    from seatrial.plan.search.best_first import Found
+    from seatrial.plan.search.candidate import Candidate, Offer
+    from seatrial.plan.search.demand import Demand
+    from seatrial.plan.search.ranking import Key
     from seatrial.spec.load import LoadedSpec
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog import instances, models
-from seatrial.catalog.table import nearest
+from seatrial.catalog.rows import nearest
 from seatrial.errors import Problem, SpecError
 
 if TYPE_CHECKING:

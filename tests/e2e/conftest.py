@@ -20,7 +20,7 @@ import yaml
 
 from seatrial.demo.embedded_aws import Cloud
 from seatrial.local import lifecycle
-from seatrial.plan.lock import write_lock
+from seatrial.plan.lock.lock_file import write_lock
 from seatrial.plan.planner import make_plan
 from seatrial.spec.load import load_spec
 from tests.environment import environment

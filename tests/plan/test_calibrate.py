@@ -9,8 +9,8 @@ import pytest
 
 from seatrial.errors import SpecError
 from seatrial.plan.calibration import calibrate, measured_copy, write_calibration
-from seatrial.plan.levels import trial_protocol
 from seatrial.plan.planner import make_plan
+from seatrial.plan.search.capacity import trial_protocol
 from seatrial.predict.band import ASSUMED
 from seatrial.predict.calibration import BETWEEN_PROBES_LATENCY, BETWEEN_PROBES_THROUGHPUT, MeasuredPoint, Source
 from seatrial.predict.simulation import outcome

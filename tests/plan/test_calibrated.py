@@ -9,10 +9,10 @@ import pytest
 
 from seatrial.errors import SpecError
 from seatrial.plan.calibration import Calibrated, calibration_warnings
-from seatrial.plan.finding import resolve
+from seatrial.plan.decisions.derived_limits import band_for
 from seatrial.plan.planner import make_plan
-from seatrial.plan.search import search
-from seatrial.plan.settled import band_for
+from seatrial.plan.resolve import resolve
+from seatrial.plan.search.best_first import search
 from seatrial.predict.band import Band
 from seatrial.predict.copy_model import Calibration
 

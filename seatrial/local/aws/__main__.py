@@ -73,12 +73,12 @@ async def _serve(arguments: Arguments, process: RunningProcess, lock: StateLock,
     from ministack.app import app as ministack  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.core import lambda_runtime  # noqa: PLC0415 (after the lock is held: heavy)
 
-    from seatrial.local.aws.autoscaling import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial.local.aws.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial.local.aws.cloudformation import register_types  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial.local.aws.gate import Gate  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial.local.aws.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial.local.aws.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.autoscaling.scalable_targets import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.cloudformation.register import register_types  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.control_plane.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.gateway.authentication import Gate  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.runtime.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
 
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -23,7 +23,7 @@ from seatrial.local.engine.family import read_settings
 from seatrial.local.engine.llama import Llama
 from seatrial.local.engine.weights import weights_file
 from seatrial.local.loopback import HOST, LIMIT_BYTES, TOKEN_VARIABLE
-from seatrial.local.paths import cache_dir
+from seatrial.local.state import cache_dir
 from seatrial.printable import printable
 
 if TYPE_CHECKING:

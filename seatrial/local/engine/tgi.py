@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.local.engine.options import Options
-from seatrial.local.engine.settings import DEFAULT_MODEL_LEN, KV_POOL_TOKENS, EngineSettings, WireFormat, refusal
+from seatrial.local.engine.settings import (
+    DEFAULT_MODEL_LEN,
+    KV_POOL_TOKENS,
+    EngineSettings,
+    Options,
+    WireFormat,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
+    from seatrial.report.calibration_preview import Outlook
     from seatrial.report.document.section import Fact, Section
-    from seatrial.report.outlook import Outlook
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
 SCRIPTS = "<!-- scripts -->"  # in the template; a text from elsewhere is escaped, so it can't say this

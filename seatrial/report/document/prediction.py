@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from seatrial.report.calibration_preview import outlook_sentence, outlook_table, ratio_sentence
 from seatrial.report.charts.model import Axis, Band, Chart, Point, Series
 from seatrial.report.document.section import Section
-from seatrial.report.outlook import outlook_sentence, outlook_table, ratio_sentence
 from seatrial.report.quantity import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.plan.document import CurvePoint, Plan
-    from seatrial.report.outlook import Outlook
+    from seatrial.report.calibration_preview import Outlook
     from seatrial.report.quantity import Quantity
 
 NOT_PREDICTED = "the plan predicts nothing at this concurrency"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.terminal.rivals import money
+from seatrial.report.terminal.alternatives import money
 from seatrial.report.terminal.tables import add_columns, add_row, heading, percent, short, table
 
 if TYPE_CHECKING:

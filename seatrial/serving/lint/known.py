@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.catalog import options, spellings
+from seatrial.catalog import known_options, spellings
 from seatrial.catalog.dialects import within
 from seatrial.catalog.engine_versions import EngineName, Version, read_version, version_text
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 from seatrial.errors import RenderError
 from seatrial.serving.lint.names import PREFIXES
 from seatrial.serving.lint.nearest import nearest_in
@@ -135,11 +135,11 @@ def _when(target: Target, row: KnownKey) -> str:
 
 def _is_passed_on(target: Target, name: str) -> bool | None:
     """Say whether the bundled vLLM has an argument; `None` where that build was not read and its neighbours differ."""
-    return _between(target.version, tuple(((row.lmi,), row.options) for row in options.every() if row.lmi), name)
+    return _between(target.version, tuple(((row.lmi,), row.options) for row in known_options.every() if row.lmi), name)
 
 
 def _passed_on_elsewhere(target: Target, name: str) -> str:
-    numbers = [row.lmi for row in options.every() if row.lmi and name in row.options]
+    numbers = [row.lmi for row in known_options.every() if row.lmi and name in row.options]
     if not numbers:
         return ""
     if min(numbers) > target.version[0]:
@@ -163,7 +163,7 @@ def _between(version: Version, known: tuple[tuple[Version, tuple[str, ...]], ...
 
 @cache
 def _arguments() -> tuple[tuple[Version, tuple[str, ...]], ...]:
-    rows = [(read_version("vllm", row.vllm), row.options) for row in options.every() if row.vllm]
+    rows = [(read_version("vllm", row.vllm), row.options) for row in known_options.every() if row.vllm]
     return tuple(sorted((version, names) for version, names in rows if version))
 
 
@@ -179,14 +179,14 @@ def _names_of(engine: EngineName, dialect: DialectName, version: Version, passes
     if engine == "lmi":
         names |= SERVER_KEYS
     if passes_on and engine == "lmi":
-        names |= {name for row in options.every() if row.lmi == _nearest_build(version) for name in row.options}
+        names |= {name for row in known_options.every() if row.lmi == _nearest_build(version) for name in row.options}
     if engine == "vllm":
         names |= {name for read, passed in _arguments() if read <= version for name in passed} | FRONTEND
     return tuple(sorted(names))
 
 
 def _nearest_build(version: Version) -> int | None:
-    numbers = [row.lmi for row in options.every() if row.lmi]
+    numbers = [row.lmi for row in known_options.every() if row.lmi]
     return min(numbers, key=lambda number: abs(number - version[0])) if numbers else None
 
 
@@ -218,7 +218,10 @@ def carries(target: Target, name: str) -> bool:
         return name in FRONTEND or name in (below[-1] if below else _arguments()[0][1])
     if target.engine == "lmi" and target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON:
         passed = {
-            option for row in options.every() if row.lmi == _nearest_build(target.version) for option in row.options
+            option
+            for row in known_options.every()
+            if row.lmi == _nearest_build(target.version)
+            for option in row.options
         }
         return name in passed or judge(target, name) is None
     rows = _rows(target.engine, name)

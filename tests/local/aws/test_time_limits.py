@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.eventstream import EventStreamBuffer
 
-from seatrial.local.aws import invocation
-from seatrial.local.aws.cloud import open_cloud
-from seatrial.local.aws.copies import Copy
-from seatrial.local.aws.fleets import Place
-from seatrial.local.aws.records import Kind, Record, Status
+from seatrial.local.aws.control_plane.cloud import open_cloud
+from seatrial.local.aws.control_plane.records import Kind, Record, Status
+from seatrial.local.aws.runtime import invocation
+from seatrial.local.aws.runtime.copy_process import Copy
+from seatrial.local.aws.runtime.running_copies import Place
 from seatrial.local.loopback import Reply, read_request
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.local.aws.asgi import Message
+    from seatrial.local.aws.gateway.asgi import Message
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial.catalog.dialects import within
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 from seatrial.serving.lint.known import is_known_option, judge
 from seatrial.serving.lint.names import PREFIXES, Option
 from seatrial.serving.lint.nearest import nearest_of
