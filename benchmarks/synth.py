@@ -16,10 +16,19 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TypedDict
 
 ROOT = Path(__file__).parent.parent
 COUNTS = (1, 100)
 RUNS = 5
+
+
+class Entry(TypedDict, total=False):
+    """A resource or an output of a template."""
+
+    Type: str
+    Properties: dict[str, object]
+    Value: object
 
 
 def main() -> None:
@@ -73,7 +82,7 @@ def bare(folder: Path) -> int:
     return sum(len(template["Resources"]) for template in templates.values())
 
 
-def _templates(folder: Path) -> dict[str, dict[str, dict[str, dict[str, object]]]]:
+def _templates(folder: Path) -> dict[str, dict[str, dict[str, Entry]]]:
     paths = sorted(Path(folder, "ours").glob("*.template.json"))
     return {path.name.partition(".")[0]: json.loads(path.read_text()) for path in paths}
 

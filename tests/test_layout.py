@@ -55,3 +55,17 @@ def test_a_stack_only_composes(stack: Path) -> None:
 def test_packages_on_the_way_to_the_lambda_hold_a_docstring_only(package: str) -> None:
     tree = ast.parse((ROOT / "constructs" / package / "__init__.py").read_text())
     assert [type(node) for node in tree.body] == [ast.Expr]
+
+
+# Public names of two borders: the client library and the trial's own measurement, which imports no other layer.
+BOTH = frozenset({"Completion", "LateStartError", "Objective", "Outcome"})
+
+
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for folder in ("seatrial", *SOURCE_ROOTS):
+        for file in (ROOT / folder).rglob("*.py"):
+            for node in ast.parse(file.read_text()).body:
+                if isinstance(node, ast.ClassDef):
+                    homes.setdefault(node.name, []).append(file.relative_to(ROOT).as_posix())
+    assert {name: sorted(files) for name, files in homes.items() if len(files) > 1 and name not in BOTH} == {}

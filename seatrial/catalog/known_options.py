@@ -9,7 +9,7 @@ from seatrial.catalog.rows import nearest, read_rows
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class KnownOptions:
     """The options of one build.
 
     Attributes:
@@ -28,9 +28,9 @@ class Options:
 
 
 @cache
-def every() -> tuple[Options, ...]:
+def every() -> tuple[KnownOptions, ...]:
     """Return all rows."""
-    return read_rows("engine_options.json", Options)
+    return read_rows("engine_options.json", KnownOptions)
 
 
 def unknown(names: tuple[str, ...], lmi: int) -> dict[str, tuple[str, ...]]:

@@ -159,14 +159,14 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
 
     An objective or a URL that isn't one is a mistake.
     """
-    from seatrial.bench.model.request import Gate, Load, Target, TrialRequest, Workload
+    from seatrial.bench.model.request import Gate, Load, TrialRequest, TrialTarget, Workload
 
     objectives = tuple(_objectives(options.objectives, mistakes))
     return TrialRequest(
         endpoint=options.model or _host(options.url) or options.url,
         environment="none",
         plan_digest="",
-        target=Target(
+        target=TrialTarget(
             endpoint_name=options.model or options.url,
             inference_component=None,
             region="none",

@@ -87,7 +87,7 @@ class Steps:
         self.console.print(f"[green]✓[/] {escape(title)}{did} [dim]{time.monotonic() - began_s:.1f} s[/]")
 
     def chapter(self, title: str) -> None:
-        """Begin a part of the story."""
+        """Begin a chapter of the scenario."""
         self.console.print(f"\n[bold]{escape(title)}[/]")
 
     def show(self, what: RenderableType) -> None:

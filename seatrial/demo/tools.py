@@ -21,7 +21,7 @@ STOP_S = 1.0  # so that Ctrl-C ends everything within 3 s
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolOutcome:
     """How a tool ended."""
 
     exit_code: int
@@ -43,7 +43,7 @@ def cdk_path() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class CdkCli:
     """The CDK CLI of this installation, in one repository and with one environment of variables.
 
     Attributes:
@@ -58,11 +58,11 @@ class Tools:
     log: Path
     verbose: bool
 
-    def cdk(self, *arguments: str, folder: Path | None = None) -> Outcome:
+    def cdk(self, *arguments: str, folder: Path | None = None) -> ToolOutcome:
         """Run the CDK CLI and return how it ended; outside the repository's folder it synthesizes nothing."""
         return self._run([cdk_path(), *arguments], folder or self.root)
 
-    def cdk_must(self, *arguments: str, folder: Path | None = None) -> Outcome:
+    def cdk_must(self, *arguments: str, folder: Path | None = None) -> ToolOutcome:
         """Run the CDK CLI.
 
         Raises:
@@ -70,7 +70,7 @@ class Tools:
         """
         return self.must(arguments[0], self.cdk(*arguments, folder=folder))
 
-    def must(self, command: str, outcome: Outcome) -> Outcome:
+    def must(self, command: str, outcome: ToolOutcome) -> ToolOutcome:
         """Return the outcome of a command of the CDK CLI.
 
         Raises:
@@ -81,7 +81,7 @@ class Tools:
             raise LocalError.of("SEA606", f"cdk {command} failed: {outcome.failure()}", hint=hint)
         return outcome
 
-    def _run(self, command: Sequence[str | Path], folder: Path) -> Outcome:
+    def _run(self, command: Sequence[str | Path], folder: Path) -> ToolOutcome:
         lines: list[str] = []
         with (
             self.log.open("a", encoding="utf-8") as log,
@@ -107,7 +107,7 @@ class Tools:
             except BaseException:
                 _stop(process)
                 raise
-        return Outcome(process.returncode, "".join(lines))
+        return ToolOutcome(process.returncode, "".join(lines))
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

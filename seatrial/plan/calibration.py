@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from seatrial.plan.document import Plan
     from seatrial.plan.engine import EngineChoice
-    from seatrial.predict.calibration import Source
+    from seatrial.predict.calibration import CalibrationSource
     from seatrial.predict.copy_model import Calibration, Copy
     from seatrial.spec.endpoint import EndpointSpec
     from seatrial.spec.load import LoadedSpec
@@ -73,7 +73,9 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
     )
 
 
-def calibrate(loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], source: Source) -> EndpointCalibration:
+def calibrate(
+    loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], source: CalibrationSource
+) -> EndpointCalibration:
     """Fit the calibration of the deployment that was measured.
 
     Args:

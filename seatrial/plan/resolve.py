@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
     from seatrial.plan.document import Decision
     from seatrial.plan.engine import EngineChoice
-    from seatrial.spec.endpoint import SpeculativeDecoding
+    from seatrial.spec.endpoint import SpeculativeDecodingSpec
     from seatrial.spec.load import LoadedSpec
 
 
@@ -26,7 +26,7 @@ class Resolved:
     """What a spec and its environment ask for, resolved before anything is searched.
 
     Attributes:
-        demand: What every candidate is judged against.
+        demand: What every candidate is compared with.
         choice: The engine.
         allowed: Instance types that may be used.
         max_model_len: The longest request that a deployment must hold, in tokens.
@@ -72,5 +72,5 @@ def resolve(loaded: LoadedSpec) -> Resolved:
     return Resolved(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))
 
 
-def _speculation(asked: SpeculativeDecoding | None) -> Speculation | None:
+def _speculation(asked: SpeculativeDecodingSpec | None) -> Speculation | None:
     return None if asked is None else Speculation(asked.draft_tokens, asked.acceptance_rate, asked.draft_cost)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial.errors import PlanError, SpecError
 from seatrial.plan.calibration import calibrate, chosen, measured_copy, usable
 from seatrial.plan.search.capacity import trial_protocol
-from seatrial.predict.calibration import MeasuredPoint, Source, compare
+from seatrial.predict.calibration import CalibrationSource, MeasuredPoint, compare
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import count, digits, number, percent
 
@@ -62,7 +62,7 @@ def outlook_of(result: TrialResult, plan: Plan, loaded: LoadedSpec) -> Outlook:
     where = "trial result"
     try:
         points = chosen(usable(points_of(result), where), None, where)
-        source = Source(file=where, digest="", engine_note=result.engine_note)
+        source = CalibrationSource(file=where, digest="", engine_note=result.engine_note)
         entry = calibrate(loaded, plan, points, source)
         copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
         after = compare(replace(copy, calibration=entry.calibration), points, protocol)

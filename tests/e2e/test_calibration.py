@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial.demo.embedded_aws import Cloud
+    from seatrial.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Outcome, RunCdk, RunTool, Workspace
 
 pytestmark = pytest.mark.e2e
@@ -34,7 +34,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(cloud: Cloud, cdk: RunCdk, run_tool: RunTool, workspace: Workspace) -> Iterator[Told]:
+def told(cloud: EmbeddedAws, cdk: RunCdk, run_tool: RunTool, workspace: Workspace) -> Iterator[Told]:
     """Deploy, measure at concurrency 1 and at the batch limit, calibrate, and ask to keep that."""
     trial = {"mode": "off", "concurrency_levels": LEVELS, "requests_per_concurrency": 2, "budget_minutes": 2}
     trial["confidence"] = 0  # two probes prove nothing of the gate between them

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.bench.model.result import LevelResult
-    from seatrial.demo.embedded_aws import Cloud
+    from seatrial.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e
@@ -39,7 +39,7 @@ def runtime_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def gate(cloud: Cloud, cdk: RunCdk, workspace: Workspace, runtime_url: str) -> Iterator[Gate]:
+def gate(cloud: EmbeddedAws, cdk: RunCdk, workspace: Workspace, runtime_url: str) -> Iterator[Gate]:
     trial = {
         "mode": "report",
         "concurrency_levels": LEVELS,

@@ -11,7 +11,7 @@ from seatrial.units import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from seatrial.catalog.image_updates import Change, Update
+    from seatrial.catalog.image_updates import ImageChange, Update
     from seatrial.catalog.images import Build
     from seatrial.plan.document import Plan
     from seatrial.spec.load import LoadedSpec
@@ -82,7 +82,7 @@ def outdated_row(loaded: LoadedSpec, plan: Plan, update: Update | None) -> Row:
     }
 
 
-def _change(change: Change) -> Row:
+def _change(change: ImageChange) -> Row:
     return {"what": change.what, "before": change.before, "after": change.after}
 
 
@@ -110,7 +110,7 @@ def outdated_text(loaded: LoadedSpec, plan: Plan, update: Update | None) -> str:
     return "\n".join([*lines, ""])
 
 
-def _change_text(change: Change) -> str:
+def _change_text(change: ImageChange) -> str:
     unknown = _DEFAULT_AMI if change.what == "InferenceAmiVersion" else "unknown"
     return f"  {change.what}: {change.before or unknown} -> {change.after or unknown}"
 

@@ -69,7 +69,7 @@ Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TextOptions:
     """Options by name, read with their type; a value of the wrong type is refused with its name."""
 
     values: Mapping[str, str]

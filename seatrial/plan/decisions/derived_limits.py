@@ -31,7 +31,7 @@ from seatrial.predict.regime import Regime, regime_of
 
 if TYPE_CHECKING:
     from seatrial.plan.resolve import Resolved
-    from seatrial.plan.search.candidate import Offer
+    from seatrial.plan.search.candidate import FeasibleCandidate
     from seatrial.plan.search.capacity import Levels
     from seatrial.plan.search.demand import Demand
     from seatrial.spec.load import LoadedSpec
@@ -49,16 +49,16 @@ class Chosen:
 
     loaded: LoadedSpec
     resolved: Resolved
-    best: Offer
+    best: FeasibleCandidate
 
     @property
     def demand(self) -> Demand:
-        """What every candidate was judged against."""
+        """What every candidate was evaluated against."""
         return self.resolved.demand
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DerivedLimits:
     """What the engine, the service and the trial are told to keep.
 
     Attributes:
@@ -90,7 +90,7 @@ class Prediction:
     regime: Regime
 
 
-def derive_limits(chosen: Chosen) -> Limits:
+def derive_limits(chosen: Chosen) -> DerivedLimits:
     """Derive the limits from the chosen deployment."""
     best, endpoint, demand = chosen.best, chosen.loaded.endpoint, chosen.demand
     overrides, memory = demand.overrides, best.candidate.memory
@@ -102,7 +102,7 @@ def derive_limits(chosen: Chosen) -> Limits:
     gate = decide_gate(best, demand)
     size = weights_bytes(demand.architecture, overrides.quantization)
     startup, download = startup_timeout(endpoint.model, size), download_timeout(endpoint.model, size)
-    return Limits(
+    return DerivedLimits(
         levels=levels,
         band=band,
         max_model_len=_max_model_len(chosen),
@@ -150,14 +150,14 @@ def _price_warnings(chosen: Chosen) -> tuple[str, ...]:
     )
 
 
-def predict_copy(chosen: Chosen, limits: Limits) -> Prediction:
+def predict_copy(chosen: Chosen, limits: DerivedLimits) -> Prediction:
     """Predict one copy with its limits at each level of the trial."""
     levels, gate = limits.concurrency_levels.value, chosen.best.load.concurrency_per_copy
     curve = tuple(curve_point(limits.levels, level) for level in levels)
     return Prediction(curve, limits.band, regime_of(limits.levels.copy, gate, levels))
 
 
-def band_for(demand: Demand, engine_version: str, best: Offer) -> Band:
+def band_for(demand: Demand, engine_version: str, best: FeasibleCandidate) -> Band:
     """Return how far the predictions for a deployment may be off."""
     own, candidate = demand.calibrated, best.candidate
     measured = own is not None and own.holds_for(candidate.instance.instance_type, candidate.degree)

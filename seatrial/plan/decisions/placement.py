@@ -14,7 +14,7 @@ from seatrial.plan.search.sizing import instances_for
 from seatrial.units import counted, gib
 
 if TYPE_CHECKING:
-    from seatrial.plan.search.candidate import Offer
+    from seatrial.plan.search.candidate import FeasibleCandidate
     from seatrial.plan.search.demand import Demand
     from seatrial.spec.endpoint import WorkloadSpec
 
@@ -47,7 +47,7 @@ class Layout:
     cost: Cost
 
 
-def lay_out(best: Offer, demand: Demand) -> Layout:
+def lay_out(best: FeasibleCandidate, demand: Demand) -> Layout:
     """Lay out the chosen deployment."""
     candidate, scaling = best.candidate, demand.endpoint.scaling
     return Layout(
@@ -71,7 +71,7 @@ def lay_out(best: Offer, demand: Demand) -> Layout:
     )
 
 
-def decide_degree(best: Offer, demand: Demand) -> Decision[int]:
+def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     """Return the accelerators of one copy."""
     memory, degree = best.candidate.memory, best.candidate.degree
     if demand.overrides.tensor_parallel_degree is not None:
@@ -84,14 +84,14 @@ def decide_degree(best: Offer, demand: Demand) -> Decision[int]:
     return Decision(value=degree, because=because)
 
 
-def decide_copies_per_instance(best: Offer) -> Decision[int]:
+def decide_copies_per_instance(best: FeasibleCandidate) -> Decision[int]:
     """Return the copies that share an instance."""
     count, degree = best.candidate.instance.accelerator_count, best.candidate.degree
     because = f"An instance has {counted(count, 'accelerator')}; each copy uses {degree}."
     return Decision(value=best.candidate.copies_per_instance, because=because)
 
 
-def decide_copy_count(best: Offer, demand: Demand) -> Decision[int]:
+def decide_copy_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     """Return the copies that run from the start, and what peak and floor need."""
     scaling, load = demand.endpoint.scaling, best.load
     highest, peak = counted(best.capacity, "concurrent request"), _peak(demand.endpoint.workload)
@@ -103,7 +103,7 @@ def decide_copy_count(best: Offer, demand: Demand) -> Decision[int]:
     return Decision(value=load.copy_count, because=f"{because}{more}.")
 
 
-def _why_more(best: Offer, demand: Demand) -> str:
+def _why_more(best: FeasibleCandidate, demand: Demand) -> str:
     """Return why there are more copies than the workload needs at least."""
     scaling, count = demand.endpoint.scaling, best.load.copy_count
     if count == best.needed:
@@ -117,15 +117,15 @@ def _why_more(best: Offer, demand: Demand) -> str:
     return f"; {count} fill the instances at the same price"
 
 
-def decide_instance_count(best: Offer, demand: Demand) -> Decision[int]:
+def decide_instance_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     """Return the instances of the planned size."""
     copies, each = best.load.copy_count, best.candidate.copies_per_instance
-    price = hourly_words(known(best.merit.usd_per_hour), demand.discount)
+    price = hourly_words(known(best.score.usd_per_hour), demand.discount)
     because = f"{counted(copies, 'copy', 'copies')}, up to {each} per instance: {price}."
     return Decision(value=best.instance_count, because=because)
 
 
-def decide_surge(best: Offer, demand: Demand) -> Decision[int]:
+def decide_surge(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     """Return the instances that an update needs on top of those for the most copies: new copies run beside old ones."""
     scaling, each = demand.endpoint.scaling, best.candidate.copies_per_instance
     most = scaling.max_copies
@@ -146,14 +146,14 @@ def decide_surge(best: Offer, demand: Demand) -> Decision[int]:
     return Decision(value=meanwhile - before, because=because)
 
 
-def decide_gate(best: Offer, demand: Demand) -> Decision[int]:
+def decide_gate(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     """Return the load per copy at which the SLO must hold."""
     copies = counted(best.load.copy_count, "copy", "copies")
     because = f"{_traffic(demand.endpoint.workload)} over {copies}, rounded up."
     return Decision(value=best.load.concurrency_per_copy, because=because)
 
 
-def decide_target(best: Offer, demand: Demand, max_num_seqs: int) -> Decision[float]:
+def decide_target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> Decision[float]:
     """Return the autoscaling target: a share of the predicted knee."""
     knee, share = min(best.capacity, max_num_seqs), demand.endpoint.scaling.target_utilization
     target = _target(best, demand, max_num_seqs)
@@ -166,16 +166,16 @@ def decide_target(best: Offer, demand: Demand, max_num_seqs: int) -> Decision[fl
     return Decision(value=target, because=because)
 
 
-def _target(best: Offer, demand: Demand, max_num_seqs: int) -> float:
+def _target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> float:
     return round(min(best.capacity, max_num_seqs) * demand.endpoint.scaling.target_utilization, 1)
 
 
-def _copies_at(best: Offer, target: float) -> int:
+def _copies_at(best: FeasibleCandidate, target: float) -> int:
     """Return the copies that autoscaling asks for when the whole workload is in flight."""
     return math.ceil(best.load.concurrency_per_copy * best.load.copy_count / target)
 
 
-def target_warnings(best: Offer, demand: Demand, max_num_seqs: int) -> tuple[str, ...]:
+def target_warnings(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> tuple[str, ...]:
     """Warn when autoscaling will run more copies at the peak than the plan counts and prices."""
     most, planned = demand.endpoint.scaling.max_copies, best.load.copy_count
     wanted = min(most, _copies_at(best, _target(best, demand, max_num_seqs)))
@@ -190,7 +190,7 @@ def target_warnings(best: Offer, demand: Demand, max_num_seqs: int) -> tuple[str
     return (warning,)
 
 
-def decide_dtype(best: Offer, demand: Demand) -> Decision[str]:
+def decide_dtype(best: FeasibleCandidate, demand: Demand) -> Decision[str]:
     """Return the type of weights and activations."""
     dtype, published = best.candidate.dtype, demand.architecture.dtype
     if demand.overrides.dtype != "auto":
@@ -207,7 +207,7 @@ def decide_host_memory() -> Decision[int]:
     return Decision(value=_HOST_MEMORY_MB, because=because)
 
 
-def cpu_cores_per_copy(best: Offer) -> float:
+def cpu_cores_per_copy(best: FeasibleCandidate) -> float:
     """Return the virtual CPUs reserved for one copy: half of its share of the host, an assumption."""
     return best.candidate.instance.vcpus * _SHARE_OF_CPUS / best.candidate.copies_per_instance
 

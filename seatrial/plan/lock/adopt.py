@@ -21,18 +21,18 @@ from seatrial.plan.lock.lock_file import read_edited_plan
 from seatrial.plan.lock.path import lock_path
 from seatrial.plan.planner import make_plan, plan_of
 from seatrial.plan.resolve import resolve
-from seatrial.plan.search.best_first import Found
-from seatrial.plan.search.candidate import Candidate, Offer
+from seatrial.plan.search.best_first import SearchResult
+from seatrial.plan.search.candidate import Candidate, FeasibleCandidate
 from seatrial.plan.search.capacity import capacity, spread
 from seatrial.plan.search.evaluate import misses_alone
 from seatrial.plan.search.fitting import candidates
-from seatrial.plan.search.sizing import instances_for, merit_of
+from seatrial.plan.search.sizing import instances_for, score_of
 from seatrial.spec.endpoint import EndpointSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.plan.search.capacity import Load
+    from seatrial.plan.search.capacity import LoadSpread
     from seatrial.plan.search.demand import Demand
     from seatrial.spec.load import LoadedSpec
 
@@ -230,8 +230,8 @@ def _follow(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> Plan:
     if missed:  # plan it without the objectives, as --accept-slo-miss does
         demand = replace(resolved.demand, objectives=resolved.demand.objectives[-1:], slo_miss_accepted=True)
         resolved = replace(resolved, demand=demand, warnings=(*resolved.warnings, missed))
-    offer = _offer(edited, by_hand, candidate, resolved.demand, loaded)
-    return plan_of(fixed, resolved, Found((offer,), (), 1))
+    feasible = _as_feasible(edited, by_hand, candidate, resolved.demand, loaded)
+    return plan_of(fixed, resolved, SearchResult((feasible,), (), 1))
 
 
 def _as_if_fixed(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> LoadedSpec:
@@ -282,7 +282,9 @@ def _missed(edited: Plan, candidate: Candidate, demand: Demand) -> str:
     )
 
 
-def _offer(edited: Plan, by_hand: set[str], candidate: Candidate, demand: Demand, loaded: LoadedSpec) -> Offer:
+def _as_feasible(
+    edited: Plan, by_hand: set[str], candidate: Candidate, demand: Demand, loaded: LoadedSpec
+) -> FeasibleCandidate:
     """Return the deployment at the size that was set."""
     copies, least = edited.copy_count.value, instances_for(candidate, edited.copy_count.value)
     count = edited.instance_count.value if "instance_count" in by_hand else least
@@ -290,8 +292,8 @@ def _offer(edited: Plan, by_hand: set[str], candidate: Candidate, demand: Demand
         message = f"{copies} copies, up to {candidate.copies_per_instance} on each instance, need {least}, not {count}"
         raise SpecError([_problem(loaded, "instance_count", "SEA416", message)])
     highest, load = _highest(edited, candidate, demand), _load(edited, candidate, demand)
-    merit = merit_of(demand, candidate, load, candidate.levels.at(highest).output_tok_s)
-    return Offer(candidate, highest, copies, load, count, merit)
+    score = score_of(demand, candidate, load, candidate.levels.at(highest).output_tok_s)
+    return FeasibleCandidate(candidate, highest, copies, load, count, score)
 
 
 def _highest(edited: Plan, candidate: Candidate, demand: Demand) -> int:
@@ -299,7 +301,7 @@ def _highest(edited: Plan, candidate: Candidate, demand: Demand) -> int:
     return max(1, capacity(candidate.levels, demand.objectives, guess))
 
 
-def _load(edited: Plan, candidate: Candidate, demand: Demand) -> Load:
+def _load(edited: Plan, candidate: Candidate, demand: Demand) -> LoadSpread:
     levels, copies = candidate.levels, edited.copy_count.value
     return spread(candidate.copy, demand.endpoint.workload, copies, lambda level: levels.at(level).output_tok_s)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from seatrial.plan.search.candidate import Candidate, Loss, Offer
-from seatrial.plan.search.evaluate import estimate, judge, misses_alone
+from seatrial.plan.search.candidate import Candidate, FeasibleCandidate, RejectedCandidate
+from seatrial.plan.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.plan.search.fitting import candidates
 from seatrial.plan.search.ranking import beats, front, order
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seatrial.catalog.instances import Instance
-    from seatrial.plan.search.candidate import Estimate, Merit
+    from seatrial.plan.search.candidate import Estimate, Score
     from seatrial.plan.search.demand import Demand
     from seatrial.plan.search.ranking import Key
 
@@ -30,96 +30,96 @@ _HOPELESS_SIMULATED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search came to.
 
     Attributes:
         ranked: Simulated deployments that satisfy everything, best first.
-        losses: What fails, and why.
+        rejections: What fails, and why.
         considered: Deployments that come into question by the closed form.
     """
 
-    ranked: tuple[Offer, ...]
-    losses: tuple[Loss, ...]
+    ranked: tuple[FeasibleCandidate, ...]
+    rejections: tuple[RejectedCandidate, ...]
     considered: int
 
 
 @dataclass(slots=True)
 class _Queue:
-    """Estimates and offers by what is best; `judged` holds what was simulated."""
+    """Estimates and feasible candidates by what is best; `evaluated` holds what was simulated."""
 
     demand: Demand
     estimates: list[Estimate]
     entries: list[_Queued]
-    judged: dict[int, Offer | Loss] = field(default_factory=dict)
+    evaluated: dict[int, FeasibleCandidate | RejectedCandidate] = field(default_factory=dict)
 
-    def simulate(self, index: int) -> Offer | Loss:
-        if index not in self.judged:
-            self.judged[index] = judge(self.demand, self.estimates[index])
-        return self.judged[index]
+    def simulate(self, index: int) -> FeasibleCandidate | RejectedCandidate:
+        if index not in self.evaluated:
+            self.evaluated[index] = evaluate(self.demand, self.estimates[index])
+        return self.evaluated[index]
 
     @property
-    def offers(self) -> list[Offer]:
+    def feasible(self) -> list[FeasibleCandidate]:
         """What was simulated and satisfies everything."""
-        return [result for result in self.judged.values() if isinstance(result, Offer)]
+        return [result for result in self.evaluated.values() if isinstance(result, FeasibleCandidate)]
 
 
-def search(demand: Demand, instances: Iterable[Instance]) -> Found:
+def search(demand: Demand, instances: Iterable[Instance]) -> SearchResult:
     """Return the best deployments over some instance types with all their degrees; what fails says why."""
     fitted = [found for instance in instances for found in candidates(demand, instance)]
-    losses = [found for found in fitted if isinstance(found, Loss)]
+    rejections = [found for found in fitted if isinstance(found, RejectedCandidate)]
     estimates = []
     for candidate in (found for found in fitted if isinstance(found, Candidate)):
         missed = misses_alone(demand, candidate)
         if missed is None:
             estimates.append(estimate(demand, candidate))
         else:
-            losses.append(missed)
+            rejections.append(missed)
     queue = _queued(demand, estimates)
     ranked = _best_first(queue)
-    ranked += [offer for offer in _rest_of_the_front(queue) if offer not in ranked]
-    losses += [result for result in queue.judged.values() if isinstance(result, Loss)]
+    ranked += [feasible for feasible in _rest_of_the_front(queue) if feasible not in ranked]
+    rejections += [result for result in queue.evaluated.values() if isinstance(result, RejectedCandidate)]
     considered = sum(estimated.comes_into_question for estimated in estimates)
-    return Found(tuple(ranked), tuple(losses), max(considered, len(ranked)))
+    return SearchResult(tuple(ranked), tuple(rejections), max(considered, len(ranked)))
 
 
 def _queued(demand: Demand, estimates: list[Estimate]) -> _Queue:
     entries = [
-        (estimated.shortfall, _order(demand, estimated.candidate, estimated.merit), index)
+        (estimated.shortfall, _order(demand, estimated.candidate, estimated.score), index)
         for index, estimated in enumerate(estimates)
     ]
     heapify(entries)
     return _Queue(demand, estimates, entries)
 
 
-def _best_first(queue: _Queue) -> list[Offer]:
-    """Return the best offers in order: the winner and the nearest runners-up."""
-    ranked: list[Offer] = []
+def _best_first(queue: _Queue) -> list[FeasibleCandidate]:
+    """Return the best feasible candidates in order: the winner and the nearest runners-up."""
+    ranked: list[FeasibleCandidate] = []
     hopeless = 0
     while queue.entries and len(ranked) < _BEST_SIMULATED:
         shortfall, _, index = heappop(queue.entries)
-        known = queue.judged.get(index)
-        if isinstance(known, Offer):
+        known = queue.evaluated.get(index)
+        if isinstance(known, FeasibleCandidate):
             ranked.append(known)
             continue
         hopeless += shortfall[0] > 0
         if hopeless > _HOPELESS_SIMULATED:
             break
         found = queue.simulate(index)
-        if isinstance(found, Offer):
-            heappush(queue.entries, ((0, 0.0), _order(queue.demand, found.candidate, found.merit), index))
+        if isinstance(found, FeasibleCandidate):
+            heappush(queue.entries, ((0, 0.0), _order(queue.demand, found.candidate, found.score), index))
     return ranked
 
 
-def _rest_of_the_front(queue: _Queue) -> list[Offer]:
-    """Simulate every estimate that no simulated offer beats, those on the estimates' own front first."""
+def _rest_of_the_front(queue: _Queue) -> list[FeasibleCandidate]:
+    """Simulate every estimate that no simulated candidate beats, those on the estimates' own front first."""
     hopeful = [index for index, estimated in enumerate(queue.estimates) if estimated.comes_into_question]
-    likely = {hopeful[place] for place in front([queue.estimates[index].merit for index in hopeful])}
+    likely = {hopeful[place] for place in front([queue.estimates[index].score for index in hopeful])}
     for index in sorted(hopeful, key=lambda each: each not in likely):
-        if not any(beats(offer.merit, queue.estimates[index].merit, earlier=True) for offer in queue.offers):
+        if not any(beats(feasible.score, queue.estimates[index].score, earlier=True) for feasible in queue.feasible):
             queue.simulate(index)
-    return sorted(queue.offers, key=lambda offer: _order(queue.demand, offer.candidate, offer.merit))
+    return sorted(queue.feasible, key=lambda feasible: _order(queue.demand, feasible.candidate, feasible.score))
 
 
-def _order(demand: Demand, candidate: Candidate, merit: Merit) -> Key:
-    return order(candidate, merit, demand.endpoint.objective)
+def _order(demand: Demand, candidate: Candidate, score: Score) -> Key:
+    return order(candidate, score, demand.endpoint.objective)

@@ -1,4 +1,4 @@
-"""One deployment under consideration, and what comes of it: an estimate, an offer or a loss."""
+"""One deployment under consideration, and what comes of it: an estimate, then feasible or rejected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
-    from seatrial.plan.search.capacity import Levels, Load
+    from seatrial.plan.search.capacity import Levels, LoadSpread
     from seatrial.plan.search.demand import Objective
     from seatrial.predict.copy_model import Copy
     from seatrial.predict.memory import MemoryFit
@@ -55,7 +55,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Merit:
+class Score:
     """What deployments are compared by.
 
     Attributes:
@@ -80,13 +80,13 @@ class Estimate:
     Attributes:
         candidate: The deployment.
         capacity: Concurrency per copy that the objectives are thought to allow: where the simulation begins.
-        merit: What it would be compared by.
+        score: What it would be compared by.
         shortfall: By how much it is thought to fail: copies first, then price; (0, 0) when it comes into question.
     """
 
     candidate: Candidate
     capacity: int
-    merit: Merit
+    score: Score
     shortfall: tuple[int, float]
 
     @property
@@ -96,7 +96,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class FeasibleCandidate:
     """A candidate that satisfies everything that was asked, by simulation.
 
     Attributes:
@@ -105,15 +105,15 @@ class Offer:
         needed: Copies that the workload needs at least.
         load: The workload spread over its copies.
         instance_count: Instances of the planned size.
-        merit: What it is compared by.
+        score: What it is compared by.
     """
 
     candidate: Candidate
     capacity: int
     needed: int
-    load: Load
+    load: LoadSpread
     instance_count: int
-    merit: Merit
+    score: Score
 
     @property
     def at_gate(self) -> Outcome:
@@ -147,7 +147,7 @@ class Excess:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class RejectedCandidate:
     """A candidate that fails, and at which question.
 
     Attributes:
@@ -155,7 +155,7 @@ class Loss:
         degree: Accelerators of one copy.
         stage: The question, in the order in which they are asked.
         because: One full sentence.
-        gap: How far it misses, to compare losses of one stage; in the stage's own unit.
+        gap: How far it misses, to compare rejections of one stage; in the stage's own unit.
         field: The field of the spec that it fails against.
         hint: How to mend it.
         usd_per_hour: Price of the size that it would have; `None` when unknown or not reached.

@@ -62,7 +62,7 @@ _RESOLUTION = 20  # of a capacity: to the last request up to 40, to 5 % beyond
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadSpread:
     """The workload spread over copies.
 
     Attributes:
@@ -169,7 +169,7 @@ def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
     return batch if batch * _COPIES_PER_BATCH_AT_LEAST <= min_copies else None
 
 
-def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[[int], float]) -> Load:
+def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[[int], float]) -> LoadSpread:
     """Spread the workload over copies.
 
     A request rate becomes a concurrency by Little's law (concurrency = rate * latency), whose latency depends on the
@@ -186,7 +186,7 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
         fewer, busiest = divmod(workload.concurrency, copy_count)
         total = busiest * tok_s(fewer + 1) if busiest else 0.0
         total += (copy_count - busiest) * tok_s(fewer) if fewer else 0.0
-        return Load(copy_count, fewer + (1 if busiest else 0), total)
+        return LoadSpread(copy_count, fewer + (1 if busiest else 0), total)
     asked = _tokens_per_second(workload)
     each = asked / copy_count
 
@@ -196,7 +196,7 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
     least = 1 + last_without(serves, most=MOST_IN_FLIGHT)
     # A level of the trial ends emptier than it ran: what is asked must be reached over the whole of it.
     enough = (level for level in range(least, 2 * least + _FEW) if tok_s(level) >= each)
-    return Load(copy_count, next(enough, least), asked)
+    return LoadSpread(copy_count, next(enough, least), asked)
 
 
 def _steady_tok_s(copy: Copy, workload: WorkloadSpec, concurrency: int) -> float:

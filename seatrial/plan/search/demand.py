@@ -1,4 +1,4 @@
-"""What every candidate deployment is judged against, read once from the spec."""
+"""What every candidate deployment is compared with, read once from the spec."""
 
 from __future__ import annotations
 

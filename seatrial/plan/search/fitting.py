@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog.architecture import shards_evenly
 from seatrial.plan.decisions.batching import ENGINE_BATCH_LIMIT
-from seatrial.plan.search.candidate import Candidate, Loss
+from seatrial.plan.search.candidate import Candidate, RejectedCandidate
 from seatrial.plan.search.capacity import Levels
 from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.memory import fit_memory, missing_bytes
@@ -32,13 +32,13 @@ def possible_degrees(architecture: Architecture, accelerators: int) -> tuple[int
     return tuple(sorted(degree for degree in tried if shards_evenly(architecture, degree)))
 
 
-def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | Loss]:
+def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | RejectedCandidate]:
     """Return a candidate for each degree with which an instance type holds the model; what doesn't says why."""
     because = _unplannable(demand, instance)
     hardware = None if because else hardware_of(instance, demand.overrides.quantization)
     if hardware is None:
         because = because or f"FLOPS and memory bandwidth of its {instance.accelerator} are unknown."
-        yield lost(instance, instance.accelerator_count, "specifications", because)
+        yield rejection_of(instance, instance.accelerator_count, "specifications", because)
         return
     fixed = demand.overrides.tensor_parallel_degree
     degrees = possible_degrees(demand.architecture, instance.accelerator_count) if fixed is None else (fixed,)
@@ -47,9 +47,9 @@ def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | Loss]
         yield _fitted(demand, instance, hardware, degree) if fits else _too_few(instance, degree)
 
 
-def lost(instance: Instance, degree: int, stage: Stage, because: str, *, gap: float = 0.0) -> Loss:
-    """Return a loss against the allowed instance types."""
-    return Loss(instance.instance_type, degree, stage, because, gap)
+def rejection_of(instance: Instance, degree: int, stage: Stage, because: str, *, gap: float = 0.0) -> RejectedCandidate:
+    """Return a rejection against the allowed instance types."""
+    return RejectedCandidate(instance.instance_type, degree, stage, because, gap)
 
 
 def _unplannable(demand: Demand, instance: Instance) -> str:
@@ -60,9 +60,9 @@ def _unplannable(demand: Demand, instance: Instance) -> str:
     return ""
 
 
-def _too_few(instance: Instance, degree: int) -> Loss:
+def _too_few(instance: Instance, degree: int) -> RejectedCandidate:
     count = instance.accelerator_count
-    return Loss(
+    return RejectedCandidate(
         instance_type=instance.instance_type,
         degree=degree,
         stage="degree",
@@ -91,7 +91,7 @@ def missing_for_one(demand: Demand, memory: MemoryFit) -> float:
     return missing_bytes(memory, demand.architecture.cached_tokens(demand.max_model_len))
 
 
-def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int) -> Candidate | Loss:
+def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int) -> Candidate | RejectedCandidate:
     memory = memory_of(demand, instance, degree)
     missing = missing_for_one(demand, memory)
     if missing > 0 or not memory.kv_limited_batch:
@@ -100,11 +100,11 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
             f"of weights, {gib(memory.activation_bytes)} of activations, a reserve of {gib(memory.reserve_bytes)} and "
             f"one sequence of {demand.max_model_len:,} tokens need {gib(missing)} more."
         )
-        return lost(instance, degree, "memory", because, gap=missing * degree)
+        return rejection_of(instance, degree, "memory", because, gap=missing * degree)
     candidate = _candidate(demand, instance, hardware, degree, memory)
     if not candidate.copy.most_running:
         because = f"Its KV room holds no whole request of {demand.tokens:,} tokens in blocks of the engine's size."
-        return lost(instance, degree, "memory", because)
+        return rejection_of(instance, degree, "memory", because)
     return candidate
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial.errors import Problem
-    from seatrial.plan.search.candidate import Excess, Loss, Miss, Stage
+    from seatrial.plan.search.candidate import Excess, Miss, RejectedCandidate, Stage
     from seatrial.plan.search.demand import Demand, Objective
     from seatrial.spec.load import LoadedSpec
 
@@ -40,11 +40,11 @@ _WHAT: dict[Stage, str] = {
 }
 
 
-def no_deployment(loaded: LoadedSpec, demand: Demand, losses: Sequence[Loss]) -> PlanError:
-    """Return the error for the losses that came furthest: the nearest of them tells what is missing."""
-    reached = {loss.stage for loss in losses}
+def no_deployment(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedCandidate]) -> PlanError:
+    """Return the error for the rejections that came furthest: the nearest of them tells what is missing."""
+    reached = {rejection.stage for rejection in rejections}
     stage = next(stage for stage in _LAST_QUESTION_FIRST if stage in reached)
-    furthest = sorted((loss for loss in losses if loss.stage == stage), key=_nearness)
+    furthest = sorted((rejection for rejection in rejections if rejection.stage == stage), key=_nearness)
     nearest = furthest[0]
     if stage == "slo":
         return PlanError(_missed_objectives(loaded, furthest))
@@ -56,12 +56,12 @@ def no_deployment(loaded: LoadedSpec, demand: Demand, losses: Sequence[Loss]) ->
     return PlanError([loaded.problem(nearest.field, _RULES[stage], message, nearest.hint or _hint(stage))])
 
 
-def _nearness(loss: Loss) -> tuple[float, str, int]:
-    return loss.gap, loss.instance_type, loss.degree
+def _nearness(rejection: RejectedCandidate) -> tuple[float, str, int]:
+    return rejection.gap, rejection.instance_type, rejection.degree
 
 
-def _place(loss: Loss) -> str:
-    return f"{loss.instance_type} with degree {loss.degree}"
+def _place(rejection: RejectedCandidate) -> str:
+    return f"{rejection.instance_type} with degree {rejection.degree}"
 
 
 def _hint(stage: Stage) -> str:
@@ -70,32 +70,35 @@ def _hint(stage: Stage) -> str:
     return "allow other instance types"
 
 
-def _missed_objectives(loaded: LoadedSpec, losses: Sequence[Loss]) -> Iterator[Problem]:
+def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidate]) -> Iterator[Problem]:
     """Return a problem for each objective that nothing reaches; where some reach each, what the nearest lacks.
 
-    The losses are those that miss something with a single request, nearest first; whatever fits is among them.
+    The rejections are those that miss something with a single request, nearest first; whatever fits is among them.
     """
-    missed = {miss.objective: None for loss in losses for miss in loss.misses}
-    reached = {objective: [found for loss in losses if (found := _miss(loss, objective))] for objective in missed}
-    hopeless = [found for found in reached.values() if len(found) == len(losses)]
+    missed = {miss.objective: None for rejection in rejections for miss in rejection.misses}
+    reached = {
+        objective: [found for rejection in rejections if (found := _miss(rejection, objective))] for objective in missed
+    }
+    hopeless = [found for found in reached.values() if len(found) == len(rejections)]
     for pairs in sorted(hopeless, key=lambda pairs: pairs[0][0].objective.path):
         yield _out_of_reach(loaded, *min(pairs, key=lambda pair: pair[0].predicted_ms))
-    for miss in () if hopeless else losses[0].misses:
+    for miss in () if hopeless else rejections[0].misses:
         message = (
-            f"no deployment is predicted to meet every objective at once; the nearest is {_place(losses[0])}: a single "
-            f"request takes {tenths(miss.predicted_ms, grouped=True)} ms of {miss.objective.bound_ms:,.12g} allowed"
+            f"no deployment is predicted to meet every objective at once; the nearest is {_place(rejections[0])}: "
+            f"a single request takes {tenths(miss.predicted_ms, grouped=True)} ms "
+            f"of {miss.objective.bound_ms:,.12g} allowed"
         )
         yield loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
 
 
-def _miss(loss: Loss, objective: Objective) -> tuple[Miss, Loss] | None:
-    return next(((miss, loss) for miss in loss.misses if miss.objective == objective), None)
+def _miss(rejection: RejectedCandidate, objective: Objective) -> tuple[Miss, RejectedCandidate] | None:
+    return next(((miss, rejection) for miss in rejection.misses if miss.objective == objective), None)
 
 
-def _out_of_reach(loaded: LoadedSpec, miss: Miss, loss: Loss) -> Problem:
+def _out_of_reach(loaded: LoadedSpec, miss: Miss, rejection: RejectedCandidate) -> Problem:
     message = (
         f"no deployment is predicted to meet the SLO: {miss.objective.bound_ms:,.12g} ms is out of reach, the best is "
-        f"{tenths(miss.predicted_ms, grouped=True)} ms, for a single request on {_place(loss)}"
+        f"{tenths(miss.predicted_ms, grouped=True)} ms, for a single request on {_place(rejection)}"
     )
     return loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
 
@@ -107,8 +110,8 @@ def _allow(miss: Miss) -> str:
     return f"allow {math.ceil(miss.predicted_ms / MS_PER_S):,} s, or allow faster instance types"
 
 
-def _exceeded(loaded: LoadedSpec, excess: Excess, loss: Loss) -> Problem:
-    message = f"{_WHAT['budget']}; the nearest is {_place(loss)}: {excess.because}"
+def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) -> Problem:
+    message = f"{_WHAT['budget']}; the nearest is {_place(rejection)}: {excess.because}"
     if excess.field[0] != "budget":
         return loaded.problem(
             excess.field, "SEA206", message, "lower max_copies, or raise the environment's guard rail"
@@ -123,7 +126,7 @@ def _exceeded(loaded: LoadedSpec, excess: Excess, loss: Loss) -> Problem:
     return loaded.problem(excess.field, "SEA206", message, hint)
 
 
-def _too_big(loaded: LoadedSpec, demand: Demand, nearest: Loss) -> PlanError:
+def _too_big(loaded: LoadedSpec, demand: Demand, nearest: RejectedCandidate) -> PlanError:
     """SEA203 when the spec fixes the degree or a single instance type, else SEA202."""
     overrides, allowed = demand.overrides, loaded.endpoint.serving.instance_types or ()
     size = f"{gib(weights_bytes(demand.architecture, overrides.quantization))} of weights"

@@ -16,7 +16,7 @@ from seatrial.units import usd
 if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
     from seatrial.plan.resolve import Resolved
-    from seatrial.plan.search.best_first import Found
+    from seatrial.plan.search.best_first import SearchResult
     from seatrial.plan.search.demand import Demand
     from seatrial.spec.load import LoadedSpec
 
@@ -26,7 +26,7 @@ _BEST_TRIED = 2
 _WORTHWHILE = 0.03  # an improvement below it is within what simulations differ by
 
 
-def search_for(loaded: LoadedSpec, *, accept_slo_miss: bool = False) -> tuple[Resolved, Found]:
+def search_for(loaded: LoadedSpec, *, accept_slo_miss: bool = False) -> tuple[Resolved, SearchResult]:
     """Read a spec and search; a miss that is accepted is among the warnings.
 
     Raises:
@@ -35,13 +35,13 @@ def search_for(loaded: LoadedSpec, *, accept_slo_miss: bool = False) -> tuple[Re
     resolved, found = _searched(resolve(loaded))
     if found.ranked or not accept_slo_miss:
         return resolved, found
-    missed = no_deployment(loaded, resolved.demand, found.losses).problems
+    missed = no_deployment(loaded, resolved.demand, found.rejections).problems
     accepted = tuple(f"{problem.rule}, accepted: {problem.message}" for problem in missed)
     demand = replace(resolved.demand, objectives=resolved.demand.objectives[-1:], slo_miss_accepted=True)
     return _searched(replace(resolved, demand=demand, warnings=(*resolved.warnings, *accepted)))
 
 
-def _searched(resolved: Resolved) -> tuple[Resolved, Found]:
+def _searched(resolved: Resolved) -> tuple[Resolved, SearchResult]:
     """Search, also with more prompt tokens an iteration where a prefill stops decoding: it then admits more prompts.
 
     An engine that mixes chunks of prompts into its decode steps gains nothing from more of them.
@@ -54,7 +54,7 @@ def _searched(resolved: Resolved) -> tuple[Resolved, Found]:
     return (best, search(best.demand, best.allowed)) if best is not resolved else (resolved, found)
 
 
-def _widest_worthwhile(resolved: Resolved, found: Found) -> Resolved:
+def _widest_worthwhile(resolved: Resolved, found: SearchResult) -> Resolved:
     """Return what was resolved with as many prompt tokens as improve the best deployments; itself when none do."""
     usual, near = resolved.batched_tokens.value, _nearest_types(found) or resolved.allowed
     best = resolved
@@ -69,18 +69,18 @@ def _widest_worthwhile(resolved: Resolved, found: Found) -> Resolved:
     return best
 
 
-def _nearest_types(found: Found) -> tuple[Instance, ...]:
+def _nearest_types(found: SearchResult) -> tuple[Instance, ...]:
     """Return the instance types of the best deployments, on which other limits are worth trying."""
-    return tuple(dict.fromkeys(offer.candidate.instance for offer in found.ranked[:_BEST_TRIED]))
+    return tuple(dict.fromkeys(feasible.candidate.instance for feasible in found.ranked[:_BEST_TRIED]))
 
 
-def _why_wider(demand: Demand, found: Found, wider: Found) -> str:
+def _why_wider(demand: Demand, found: SearchResult, wider: SearchResult) -> str:
     """Return why a search with more prompt tokens came to something better; empty when it didn't."""
     if not wider.ranked:
         return ""
     if not found.ranked:
         return "with fewer no deployment satisfies what is asked, by simulation"
-    before, after = found.ranked[0].merit, wider.ranked[0].merit
+    before, after = found.ranked[0].score, wider.ranked[0].score
     if demand.endpoint.objective == "throughput":
         gained = after.highest_tok_s > before.highest_tok_s * (1 + _WORTHWHILE)
         return f"{after.highest_tok_s:,.0f} output tokens per second, not {before.highest_tok_s:,.0f}" if gained else ""

@@ -1,4 +1,4 @@
-"""Which of the deployments that satisfy everything is the best, and what is said about those that lost."""
+"""Which of the deployments that satisfy everything is the best, and what is said about the others."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ from seatrial.units import MS_PER_S, counted, tenths, usd
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seatrial.plan.search.candidate import Candidate, Loss, Merit, Offer
+    from seatrial.plan.search.candidate import Candidate, FeasibleCandidate, RejectedCandidate, Score
     from seatrial.plan.search.demand import Demand
 
 
-def front(merits: Sequence[Merit]) -> list[int]:
-    """Return the places of the merits that no other dominates; of equal ones the first."""
+def front(scores: Sequence[Score]) -> list[int]:
+    """Return the places of the scores that no other dominates; of equal ones the first."""
     return [
         place
-        for place, merit in enumerate(merits)
-        if not any(beats(other, merit, earlier=index < place) for index, other in enumerate(merits) if index != place)
+        for place, score in enumerate(scores)
+        if not any(beats(other, score, earlier=index < place) for index, other in enumerate(scores) if index != place)
     ]
 
 
-def beats(other: Merit, merit: Merit, *, earlier: bool) -> bool:
+def beats(other: Score, score: Score, *, earlier: bool) -> bool:
     """Tell whether one is at least as good in everything, and better in something or the earlier of equals."""
-    theirs, ours = _coordinates(other), _coordinates(merit)
+    theirs, ours = _coordinates(other), _coordinates(score)
     return all(a <= b for a, b in zip(theirs, ours, strict=True)) and (theirs != ours or earlier)
 
 
-def _coordinates(merit: Merit) -> tuple[float, float, float]:
-    return merit.usd_per_hour, merit.ms_per_token_alone, -merit.highest_tok_s
+def _coordinates(score: Score) -> tuple[float, float, float]:
+    return score.usd_per_hour, score.ms_per_token_alone, -score.highest_tok_s
 
 
-def alternatives(ranked: Sequence[Offer]) -> tuple[Alternative, ...]:
-    """Return the front of simulated offers, by price; the first offer is the chosen one."""
-    places = front([offer.merit for offer in ranked])
-    best = sorted(places, key=lambda place: (_coordinates(ranked[place].merit), place))
+def alternatives(ranked: Sequence[FeasibleCandidate]) -> tuple[Alternative, ...]:
+    """Return the front of the feasible candidates, by price; the first of them is the chosen one."""
+    places = front([feasible.score for feasible in ranked])
+    best = sorted(places, key=lambda place: (_coordinates(ranked[place].score), place))
     return tuple(_alternative(ranked[place], chosen=place == 0) for place in best)
 
 
-def _alternative(offer: Offer, *, chosen: bool) -> Alternative:
-    merit = offer.merit
+def _alternative(feasible: FeasibleCandidate, *, chosen: bool) -> Alternative:
+    score = feasible.score
     return Alternative(
-        instance_type=offer.candidate.instance.instance_type,
-        tensor_parallel_degree=offer.candidate.degree,
-        copies_per_instance=offer.candidate.copies_per_instance,
-        copy_count=offer.load.copy_count,
-        instance_count=offer.instance_count,
-        usd_per_hour=known(merit.usd_per_hour),
-        usd_per_million_output_tokens=known(merit.usd_per_million_output_tokens),
-        output_tok_s=round(merit.output_tok_s, 1),
-        highest_tok_s=round(merit.highest_tok_s, 1),
-        ms_per_token_alone=round(merit.ms_per_token_alone, 2),
+        instance_type=feasible.candidate.instance.instance_type,
+        tensor_parallel_degree=feasible.candidate.degree,
+        copies_per_instance=feasible.candidate.copies_per_instance,
+        copy_count=feasible.load.copy_count,
+        instance_count=feasible.instance_count,
+        usd_per_hour=known(score.usd_per_hour),
+        usd_per_million_output_tokens=known(score.usd_per_million_output_tokens),
+        output_tok_s=round(score.output_tok_s, 1),
+        highest_tok_s=round(score.highest_tok_s, 1),
+        ms_per_token_alone=round(score.ms_per_token_alone, 2),
         chosen=chosen,
     )
 
@@ -70,20 +70,20 @@ Key = tuple[tuple[float, ...], str, int]
 _STAGES = ("budget", "price", "copies", "slo", "memory", "degree", "specifications")
 
 
-def order(candidate: Candidate, merit: Merit, goal: Goal) -> Key:
+def order(candidate: Candidate, score: Score, goal: Goal) -> Key:
     """Return what sorts deployments best first: the goal, then what else counts; the name where all is equal."""
-    price, highest, alone = merit.usd_per_hour, -merit.highest_tok_s, merit.ms_per_token_alone
+    price, highest, alone = score.usd_per_hour, -score.highest_tok_s, score.ms_per_token_alone
     key = {
         "cost": (price, highest, alone),
-        "cost_per_token": (merit.usd_per_million_output_tokens, price, highest, alone),
+        "cost_per_token": (score.usd_per_million_output_tokens, price, highest, alone),
         "latency": (alone, price, highest),
         "throughput": (highest, price, alone),
     }[goal]
     return key, candidate.instance.instance_type, candidate.degree
 
 
-def why_best(ranked: Sequence[Offer], considered: int, demand: Demand) -> str:
-    """Return why the first offer won among those that keep what was asked, with the numbers that decided.
+def why_best(ranked: Sequence[FeasibleCandidate], considered: int, demand: Demand) -> str:
+    """Return why the first feasible candidate won among those that keep what was asked, with the numbers that decided.
 
     Args:
         ranked: What was simulated and satisfies everything, best first.
@@ -102,62 +102,64 @@ def why_best(ranked: Sequence[Offer], considered: int, demand: Demand) -> str:
     return f"{_merit_words(best, of, demand)} Simulated at {load} per copy: {', '.join([*kept, slowest])}."
 
 
-def _merit_words(best: Offer, of: str, demand: Demand) -> str:
+def _merit_words(best: FeasibleCandidate, of: str, demand: Demand) -> str:
     """Say what a deployment is best at, with the number."""
-    merit, goal = best.merit, demand.endpoint.objective
-    price, most = hourly_words(known(merit.usd_per_hour), demand.discount), f"{merit.highest_tok_s:,.0f} output tok/s"
-    if goal in ("cost", "cost_per_token") and known(merit.usd_per_hour) is None:
+    score, goal = best.score, demand.endpoint.objective
+    price, most = hourly_words(known(score.usd_per_hour), demand.discount), f"{score.highest_tok_s:,.0f} output tok/s"
+    if goal in ("cost", "cost_per_token") and known(score.usd_per_hour) is None:
         return f"No price is known. Highest throughput {of}: {most}."
     return {
         "cost": f"Cheapest {of}: {price}.",
-        "cost_per_token": f"Cheapest token {of}: {usd(merit.usd_per_million_output_tokens)} per million output tokens "
+        "cost_per_token": f"Cheapest token {of}: {usd(score.usd_per_million_output_tokens)} per million output tokens "
         f"({price}).",
-        "latency": f"Lowest latency of a single request {of}: {tenths(merit.ms_per_token_alone)} ms per token.",
+        "latency": f"Lowest latency of a single request {of}: {tenths(score.ms_per_token_alone)} ms per token.",
         "throughput": f"Highest throughput {of}: {most} at up to {counted(best.capacity, 'concurrent request')} per "
         "copy.",
     }[goal]
 
 
-def rejections(ranked: Sequence[Offer], losses: Iterable[Loss], goal: Goal) -> tuple[Rejected, ...]:
+def rejections(
+    ranked: Sequence[FeasibleCandidate], rejections: Iterable[RejectedCandidate], goal: Goal
+) -> tuple[Rejected, ...]:
     """Return the nearest losers, the best of each instance type first, each with one sentence why."""
     best = ranked[0]
-    offered = [_outdone(best, offer, goal) for offer in ranked[1:]]
-    failed = [_failed(loss) for loss in sorted(losses, key=_nearness)]
+    outdone = [_outdone(best, feasible, goal) for feasible in ranked[1:]]
+    failed = [_failed(rejection) for rejection in sorted(rejections, key=_nearness)]
     first: list[Rejected] = []
     others: list[Rejected] = []
     seen = {best.candidate.instance.instance_type}
-    for rejected in (*offered, *failed):
+    for rejected in (*outdone, *failed):
         (others if rejected.instance_type in seen else first).append(rejected)
         seen.add(rejected.instance_type)
     return (*first, *others)[:MOST_REJECTED]
 
 
-def _nearness(loss: Loss) -> tuple[int, float, str, int]:
-    return _STAGES.index(loss.stage), loss.gap, loss.instance_type, loss.degree
+def _nearness(rejection: RejectedCandidate) -> tuple[int, float, str, int]:
+    return _STAGES.index(rejection.stage), rejection.gap, rejection.instance_type, rejection.degree
 
 
-def _failed(loss: Loss) -> Rejected:
+def _failed(rejection: RejectedCandidate) -> Rejected:
     return Rejected(
-        instance_type=loss.instance_type,
-        tensor_parallel_degree=loss.degree,
-        usd_per_hour=None if loss.usd_per_hour is None else known(loss.usd_per_hour),
-        output_tok_s=None if loss.output_tok_s is None else round(loss.output_tok_s, 1),
-        because=loss.because,
+        instance_type=rejection.instance_type,
+        tensor_parallel_degree=rejection.degree,
+        usd_per_hour=None if rejection.usd_per_hour is None else known(rejection.usd_per_hour),
+        output_tok_s=None if rejection.output_tok_s is None else round(rejection.output_tok_s, 1),
+        because=rejection.because,
     )
 
 
-def _outdone(best: Offer, offer: Offer, goal: Goal) -> Rejected:
+def _outdone(best: FeasibleCandidate, feasible: FeasibleCandidate, goal: Goal) -> Rejected:
     return Rejected(
-        instance_type=offer.candidate.instance.instance_type,
-        tensor_parallel_degree=offer.candidate.degree,
-        usd_per_hour=known(offer.merit.usd_per_hour),
-        output_tok_s=round(offer.merit.output_tok_s, 1),
-        because=why_outdone(best.merit, offer.merit, goal),
+        instance_type=feasible.candidate.instance.instance_type,
+        tensor_parallel_degree=feasible.candidate.degree,
+        usd_per_hour=known(feasible.score.usd_per_hour),
+        output_tok_s=round(feasible.score.output_tok_s, 1),
+        because=why_outdone(best.score, feasible.score, goal),
         feasible=True,
     )
 
 
-def why_outdone(best: Merit, other: Merit, goal: Goal) -> str:
+def why_outdone(best: Score, other: Score, goal: Goal) -> str:
     """Return why a deployment that keeps every objective is not the best."""
     if goal == "latency" and other.ms_per_token_alone > best.ms_per_token_alone:
         slower, faster = _told_apart(other.ms_per_token_alone, best.ms_per_token_alone, decimals=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.plan.cost import blended, usd_per_hour, usd_per_million
-from seatrial.plan.search.candidate import Excess, Merit
+from seatrial.plan.search.candidate import Excess, Score
 from seatrial.plan.search.capacity import copies_needed, spread
 from seatrial.units import usd
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.plan.search.candidate import Candidate
-    from seatrial.plan.search.capacity import Load
+    from seatrial.plan.search.capacity import LoadSpread
     from seatrial.plan.search.demand import Demand
     from seatrial.spec.endpoint import WorkloadSpec
 
@@ -34,7 +34,7 @@ class Sizing:
     """
 
     needed: int
-    load: Load
+    load: LoadSpread
 
 
 def size(demand: Demand, candidate: Candidate, highest: int, tok_s: Callable[[int], float]) -> Sizing:
@@ -51,7 +51,7 @@ def size(demand: Demand, candidate: Candidate, highest: int, tok_s: Callable[[in
     """
     workload, scaling, asked = demand.endpoint.workload, demand.endpoint.scaling, demand.endpoint.slo.output_tok_s
 
-    def loaded(copies: int) -> Load:
+    def loaded(copies: int) -> LoadSpread:
         return spread(candidate.copy, workload, copies, tok_s)
 
     needed = copies_needed(candidate.copy, workload, highest)
@@ -61,7 +61,7 @@ def size(demand: Demand, candidate: Candidate, highest: int, tok_s: Callable[[in
 
 
 def _enough_copies(
-    loaded: Callable[[int], Load], fewest: int, most: int, workload: WorkloadSpec, asked_tok_s: float
+    loaded: Callable[[int], LoadSpread], fewest: int, most: int, workload: WorkloadSpec, asked_tok_s: float
 ) -> int:
     """Return the fewest copies that give an output rate, or as many as get a request each.
 
@@ -92,10 +92,10 @@ def instances_for(candidate: Candidate, copies: int) -> int:
     return math.ceil(copies / candidate.copies_per_instance)
 
 
-def merit_of(demand: Demand, candidate: Candidate, load: Load, copy_highest_tok_s: float) -> Merit:
+def score_of(demand: Demand, candidate: Candidate, load: LoadSpread, copy_highest_tok_s: float) -> Score:
     """Return what a size is compared by."""
     hourly = usd_per_hour(candidate.instance, instances_for(candidate, load.copy_count), demand.discount)
-    return Merit(
+    return Score(
         usd_per_hour=UNKNOWN if hourly is None else hourly,
         usd_per_million_output_tokens=UNKNOWN if hourly is None else usd_per_million(hourly, load.output_tok_s),
         ms_per_token_alone=candidate.alone.ms_per_token.mean,
@@ -111,16 +111,16 @@ def bounds_money(demand: Demand) -> bool:
     return any(bound is not None for bound in (*given, demand.rails.usd_per_hour))
 
 
-def excesses(demand: Demand, candidate: Candidate, merit: Merit) -> list[Excess]:
+def excesses(demand: Demand, candidate: Candidate, score: Score) -> list[Excess]:
     """Return every bound on money that a size exceeds; its price is known."""
     budget, most = demand.endpoint.budget, demand.endpoint.scaling.max_copies
     off = f" ({demand.discount:.0%} off the list price)" if demand.discount else ""
     at_most = usd_per_hour(candidate.instance, instances_for(candidate, most), demand.discount) or 0.0
-    token, mixed = merit.usd_per_million_output_tokens, blended(merit.usd_per_million_output_tokens)
+    token, mixed = score.usd_per_million_output_tokens, blended(score.usd_per_million_output_tokens)
     what = f"It costs {{}} {{}}{off}, above the budget of {{}}."
     rail = f"At max_copies {most} it costs {{}} {{}}{off}, above the environment's guard rail of {{}}."
     checks = (
-        (("budget", "usd_per_hour"), merit.usd_per_hour, budget.usd_per_hour, "per hour", what),
+        (("budget", "usd_per_hour"), score.usd_per_hour, budget.usd_per_hour, "per hour", what),
         (
             ("budget", "usd_per_million_output_tokens"),
             token,

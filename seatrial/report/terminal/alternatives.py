@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seatrial.plan.document import Alternative, Plan
-    from seatrial.plan.why import Verdict
+    from seatrial.plan.why import DegreeVerdict
 
 
 FRONT = "Nothing beats these in price, latency of a single request and highest throughput at once; > is the plan."
@@ -66,7 +66,7 @@ def _alternative(alternative: Alternative) -> tuple[str, ...]:
     )
 
 
-def why_view(instance_type: str, verdicts: Sequence[Verdict]) -> RenderableType:
+def why_view(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> RenderableType:
     """Return one row for each degree of an instance type."""
     if not verdicts:
         return Text(f"{instance_type}: there is nothing to say about it.")
@@ -79,13 +79,13 @@ def why_view(instance_type: str, verdicts: Sequence[Verdict]) -> RenderableType:
     return Group(Text(why_title(instance_type, verdicts), style="bold"), made)
 
 
-def why_title(instance_type: str, verdicts: Sequence[Verdict]) -> str:
+def why_title(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> str:
     """Say in one line whether an instance type is the plan."""
     won = [verdict.tensor_parallel_degree for verdict in verdicts if verdict.won]
     return f"{instance_type} is the plan, with degree {won[0]}" if won else f"{instance_type} is not the plan"
 
 
-def outcome(verdict: Verdict) -> str:
+def outcome(verdict: DegreeVerdict) -> str:
     """Write a verdict in two words at most: `chosen`, `outdone`, `not allowed`, or at which question it failed."""
     if verdict.won:
         return "chosen"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seatrial.serving.lint.finding import Finding
-    from seatrial.serving.lint.source import Source
+    from seatrial.serving.lint.source import ConfigSource
 
 HIDDEN = "(hidden)"
 _SHORTEST = 4  # a shorter value is hidden by no search: it stands in other words too
@@ -25,7 +25,7 @@ def secret_in(key: str, value: str) -> str:
     return "a credential" if kinds or holds_credential(key) else ""
 
 
-def secrets_of(sources: Iterable[Source]) -> tuple[str, ...]:
+def secrets_of(sources: Iterable[ConfigSource]) -> tuple[str, ...]:
     """Return the secret values of configurations, the longest first."""
     entries = (entry for source in sources for entry in source.entries)
     spans = ((entry.value, one) for entry in entries for one in credentials(entry.value, name=entry.key))

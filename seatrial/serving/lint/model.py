@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.serving.lint.source import Entry, Source
+from seatrial.serving.lint.source import ConfigSource, SourceEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ _STARTUP = {"startup_timeout_s": ("ContainerStartupHealthCheckTimeoutInSeconds",
 _IMAGE = {"image": ("DeployedImage", "SpecifiedImage")}  # as DescribeInferenceComponent tells it
 
 
-def read_definition(root: Node, file: str) -> tuple[Source, ...]:
+def read_definition(root: Node, file: str) -> tuple[ConfigSource, ...]:
     """Return the containers that a JSON document defines, or its variants; none when it is something else."""
     for name in ("Model", "EndpointConfig", "InferenceComponent"):  # wrapped, as tools print several at once
         inner = root.member(name)
@@ -39,7 +39,7 @@ def read_definition(root: Node, file: str) -> tuple[Source, ...]:
     return (*_models(root, file), *_components(root, file), *_variants(root, file), *_environment(root, file))
 
 
-def _models(root: Node, file: str) -> Iterator[Source]:
+def _models(root: Node, file: str) -> Iterator[ConfigSource]:
     primary, several = root.member("PrimaryContainer"), root.member("Containers")
     containers = [node for node in (primary, *(several.items() if several else ())) if node and node.is_object]
     shared = {
@@ -52,7 +52,7 @@ def _models(root: Node, file: str) -> Iterator[Source]:
         yield _container(root, file, shared)
 
 
-def _components(root: Node, file: str) -> Iterator[Source]:
+def _components(root: Node, file: str) -> Iterator[ConfigSource]:
     specification = root.member("Specification")
     several = root.member("Specifications")
     found = [node for node in (specification, *(several.items() if several else ())) if node and node.is_object]
@@ -64,52 +64,54 @@ def _components(root: Node, file: str) -> Iterator[Source]:
             yield _container(container, file, shared)
 
 
-def _variants(root: Node, file: str) -> Iterator[Source]:
+def _variants(root: Node, file: str) -> Iterator[ConfigSource]:
     variants = root.member("ProductionVariants")
     for variant in variants.items() if variants else ():
         facts = {name: _fact(variant, path) for name, path in _VARIANT_FACTS.items()}
-        yield Source(file, "endpoint config", (), _said(facts), is_json=True, line=variant.line)
+        yield ConfigSource(file, "endpoint config", (), _said(facts), is_json=True, line=variant.line)
 
 
-def _environment(root: Node, file: str) -> Iterator[Source]:
+def _environment(root: Node, file: str) -> Iterator[ConfigSource]:
     """Take a mapping of names to scalars for an environment, also below `Environment` or `environment` alone."""
     inner = root.member("Environment") or root.member("environment") or root.member("env")
     node = inner if inner is not None and len(root.members()) == 1 else root
     members = node.members()
     if members and all(_is_name(member) and member.node.text() is not None for member in members):
-        yield Source(file, "environment JSON", _entries(node), is_json=True, line=node.line)
+        yield ConfigSource(file, "environment JSON", _entries(node), is_json=True, line=node.line)
 
 
 def _is_name(member: Member) -> bool:
     return member.name.replace("_", "").isalnum() and any(char.isupper() for char in member.name)
 
 
-def _container(node: Node, file: str, shared: dict[str, Entry | None]) -> Source:
+def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> ConfigSource:
     facts = {name: _fact(node, path) for name, path in (_CONTAINER_FACTS | _IMAGE).items()}
     facts |= {name: _fact(node, path) or facts.get(name) for name, path in (("image", ("Image",)),)}
     environment = node.member("Environment")
     entries = _entries(environment) if environment else ()
-    return Source(file, "model definition", entries, _said(facts | shared), is_json=True, line=node.line)
+    return ConfigSource(file, "model definition", entries, _said(facts | shared), is_json=True, line=node.line)
 
 
-def _said(facts: dict[str, Entry | None]) -> dict[str, Entry]:
+def _said(facts: dict[str, SourceEntry | None]) -> dict[str, SourceEntry]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-def _entries(node: Node) -> tuple[Entry, ...]:
+def _entries(node: Node) -> tuple[SourceEntry, ...]:
     pairs = [(member, member.node.text()) for member in node.members()]
     return tuple(
-        Entry(member.name, value, member.line, "env", member.span, member.node.span)
+        SourceEntry(member.name, value, member.line, "env", member.span, member.node.span)
         for member, value in pairs
         if value is not None
     )
 
 
-def _fact(node: Node, path: tuple[str, ...]) -> Entry | None:
+def _fact(node: Node, path: tuple[str, ...]) -> SourceEntry | None:
     found: Node | None = node
     for name in path:
         found = found.member(name) if found else None
     value = found.text() if found else None
     return (
-        Entry(".".join(path), value, found.line, "env", value_span=found.span) if found and value is not None else None
+        SourceEntry(".".join(path), value, found.line, "env", value_span=found.span)
+        if found and value is not None
+        else None
     )

@@ -6,8 +6,8 @@ import pytest
 
 from seatrial.plan.planner import make_plan
 from seatrial.plan.resolve import resolve
-from seatrial.plan.search.candidate import Candidate, Offer
-from seatrial.plan.search.evaluate import estimate, judge, misses_alone
+from seatrial.plan.search.candidate import Candidate, FeasibleCandidate
+from seatrial.plan.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.plan.search.fitting import candidates
 from seatrial.plan.search.pipeline import search_for
 from seatrial.plan.search.ranking import front, order
@@ -31,16 +31,16 @@ VARIED_TYPES = [
 TIGHT = {"ttft_ms": {"p95": 700}, "tpot_ms": {"p90": 35}}
 
 
-def every_offer(loaded: LoadedSpec, resolved: Resolved) -> list[Offer]:
+def every_feasible(loaded: LoadedSpec, resolved: Resolved) -> list[FeasibleCandidate]:
     """Simulate every deployment, best first: what the search must agree with."""
     demand = resolved.demand
     found = [each for instance in resolved.allowed for each in candidates(demand, instance)]
     fitting = [each for each in found if isinstance(each, Candidate) and misses_alone(demand, each) is None]
-    offers = [judge(demand, estimate(demand, each)) for each in fitting]
+    evaluated = [evaluate(demand, estimate(demand, each)) for each in fitting]
     goal = loaded.endpoint.objective
     return sorted(
-        (offer for offer in offers if isinstance(offer, Offer)),
-        key=lambda offer: order(offer.candidate, offer.merit, goal),
+        (each for each in evaluated if isinstance(each, FeasibleCandidate)),
+        key=lambda feasible: order(feasible.candidate, feasible.score, goal),
     )
 
 
@@ -49,27 +49,27 @@ def every_offer(loaded: LoadedSpec, resolved: Resolved) -> list[Offer]:
 def test_the_best_is_the_best_of_all(objective: str, slo: object, ask: Ask) -> None:
     loaded = ask(serving={"instance_types": VARIED_TYPES}, objective=objective, slo=slo, scaling={"max_copies": 4})
     resolved, found = search_for(loaded)
-    expected = every_offer(loaded, resolved)
+    expected = every_feasible(loaded, resolved)
 
     assert str(found.ranked[0].candidate) == str(expected[0].candidate)
-    assert found.ranked[0].merit == expected[0].merit
+    assert found.ranked[0].score == expected[0].score
 
 
 def test_few_deployments_are_all_simulated(ask: Ask) -> None:
     loaded = ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]})
 
-    assert [str(offer.candidate) for offer in search_for(loaded)[1].ranked] == [
-        str(offer.candidate) for offer in every_offer(loaded, resolve(loaded))
+    assert [str(feasible.candidate) for feasible in search_for(loaded)[1].ranked] == [
+        str(feasible.candidate) for feasible in every_feasible(loaded, resolve(loaded))
     ]
 
 
 def test_the_front_of_all_is_found(ask: Ask) -> None:
     loaded = ask(serving={"instance_types": VARIED_TYPES}, scaling={"max_copies": 4})
     resolved, found = search_for(loaded)
-    expected = every_offer(loaded, resolved)
+    expected = every_feasible(loaded, resolved)
 
-    def names(offers: list[Offer]) -> set[str]:
-        return {str(offers[place].candidate) for place in front([offer.merit for offer in offers])}
+    def names(feasible: list[FeasibleCandidate]) -> set[str]:
+        return {str(feasible[place].candidate) for place in front([feasible.score for feasible in feasible])}
 
     assert names(list(found.ranked)) == names(expected)
 
@@ -78,9 +78,9 @@ def test_the_front_of_the_whole_catalog_is_found(ask: Ask) -> None:
     workload = {"input_tokens": 1_000, "output_tokens": 128, "concurrency": 200}
     loaded = ask(serving={}, workload=workload, scaling={"max_copies": 8}, objective="cost_per_token")
     resolved, found = search_for(loaded)
-    merits = [offer.merit for offer in every_offer(loaded, resolved)]
+    scores = [feasible.score for feasible in every_feasible(loaded, resolved)]
 
-    assert {merits[place] for place in front(merits)} <= {offer.merit for offer in found.ranked}
+    assert {scores[place] for place in front(scores)} <= {feasible.score for feasible in found.ranked}
 
 
 def test_a_tight_time_to_first_token_hides_no_deployment_whose_requests_move_in_step(ask: Ask) -> None:
@@ -99,9 +99,9 @@ def test_the_highest_throughput_is_not_below_that_of_the_planned_load(concurrenc
     workload = {"input_tokens": 256, "output_tokens": 256, "concurrency": concurrency}
     slo = {"ttft_ms": {"p95": 2_000}, "tpot_ms": {"p95": 100}}
     loaded = ask(workload=workload, slo=slo, serving={"instance_types": ["ml.g6e.xlarge"]}, scaling={"max_copies": 4})
-    merit = search_for(loaded)[1].ranked[0].merit
+    score = search_for(loaded)[1].ranked[0].score
 
-    assert merit.highest_tok_s >= merit.output_tok_s
+    assert score.highest_tok_s >= score.output_tok_s
 
 
 def test_more_prompt_tokens_are_tried_where_a_prefill_stops_decoding(ask: Ask) -> None:

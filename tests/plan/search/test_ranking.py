@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.plan.planner import make_plan
-from seatrial.plan.search.candidate import Merit
+from seatrial.plan.search.candidate import Score
 from seatrial.plan.search.ranking import Goal, why_outdone
 
 if TYPE_CHECKING:
     from tests.plan.conftest import Ask
 
 
-def merit(usd_per_hour: float = 2.0, alone: float = 10.0, highest: float = 900.0) -> Merit:
-    return Merit(usd_per_hour, usd_per_hour, alone, 100.0, highest)
+def score(usd_per_hour: float = 2.0, alone: float = 10.0, highest: float = 900.0) -> Score:
+    return Score(usd_per_hour, usd_per_hour, alone, 100.0, highest)
 
 
 @pytest.mark.parametrize(
@@ -22,44 +22,44 @@ def merit(usd_per_hour: float = 2.0, alone: float = 10.0, highest: float = 900.0
     [
         (
             "latency",
-            merit(alone=30.04),
-            merit(),
+            score(alone=30.04),
+            score(),
             "A single request takes 30.0 ms per token; the chosen one 10.0.",
         ),
         (
             "latency",
-            merit(alone=10.004),
-            merit(),
+            score(alone=10.004),
+            score(),
             "A single request takes 10.004 ms per token; the chosen one 10.000.",
         ),
         (
             "throughput",
-            merit(highest=899.7),
-            merit(),
+            score(highest=899.7),
+            score(),
             "Gives at most 899.7 output tok/s; the chosen one 900.0.",
         ),
         (
             "cost",
-            merit(highest=800),
-            merit(),
+            score(highest=800),
+            score(),
             "Costs the same; gives at most 800 output tok/s, the chosen one 900.",
         ),
         (
             "cost",
-            merit(math.inf),
-            merit(),
+            score(math.inf),
+            score(),
             "Meets the SLO, but its price is unknown; a known price is preferred.",
         ),
         (
             "cost",
-            merit(math.inf, highest=800),
-            merit(math.inf),
+            score(math.inf, highest=800),
+            score(math.inf),
             "No price is known; gives at most 800 output tok/s, the chosen one 900.",
         ),
     ],
     ids=["slower", "hardly slower", "hardly less", "weaker", "no price", "no prices"],
 )
-def test_a_loser_is_told_apart_from_the_chosen_one(goal: Goal, other: Merit, best: Merit, because: str) -> None:
+def test_a_loser_is_told_apart_from_the_chosen_one(goal: Goal, other: Score, best: Score, because: str) -> None:
     assert why_outdone(best, other, goal) == because
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.control_plane.records import Kind, Status, Store
-from seatrial.local.aws.runtime.running_copies import Fleets, Place
+from seatrial.local.aws.runtime.running_copies import Place, RunningCopies
 from seatrial.local.aws.runtime.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Cloud:
     """The state of the embedded SageMaker."""
 
     store: Store
-    fleets: Fleets
+    running: RunningCopies
     telemetry: Telemetry = field(default_factory=Telemetry)
 
 
@@ -38,7 +38,7 @@ def open_cloud(state_dir: Path, engines: Mapping[str, str]) -> Cloud:
         if record and record.status is not Status.DELETING:
             store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
 
-    return Cloud(store=store, fleets=Fleets(state_dir, engines, died))
+    return Cloud(store=store, running=RunningCopies(state_dir, engines, died))
 
 
 def in_background(work: Callable[[], None], *, name: str) -> None:

@@ -9,10 +9,10 @@ from seatrial.local.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial.local.aws.control_plane.containers import ContainerSpec, model_container
 from seatrial.local.aws.control_plane.records import Kind, Record, Status, variants
 from seatrial.local.aws.json_document import Document, children, text, whole
-from seatrial.local.aws.runtime.copy_process import Copy, CopyFailed
+from seatrial.local.aws.runtime.copy_process import CopyFailed, CopyProcess
 from seatrial.local.aws.runtime.running_copies import Place, stop_copies
 
-Fleet = Mapping[Place, tuple[ContainerSpec, int]]
+WantedCopies = Mapping[Place, tuple[ContainerSpec, int]]
 """What each variant with a model runs, and how many copies of it."""
 
 
@@ -22,11 +22,11 @@ def create_endpoint(cloud: Cloud, request: Document) -> Document:
     Raises:
         ApiError: ValidationException, the configuration isn't there or the name is taken.
     """
-    fleet = _fleet(cloud, text(request, "EndpointName"), text(request, "EndpointConfigName"))
+    wanted_copies = _wanted_copies(cloud, text(request, "EndpointName"), text(request, "EndpointConfigName"))
     kept = {key: value for key, value in request.items() if key != "Tags"}
     record = Record(Kind.ENDPOINT, text(request, "EndpointName"), kept, status=Status.CREATING)
     cloud.store.add(record, children(request, "Tags"))
-    in_background(lambda: _deploy(cloud, record, kept, fleet), name=f"create-{record.name}")
+    in_background(lambda: _deploy(cloud, record, kept, wanted_copies), name=f"create-{record.name}")
     return {"EndpointArn": record.arn}
 
 
@@ -38,10 +38,10 @@ def update_endpoint(cloud: Cloud, request: Document) -> Document:
     """
     with cloud.store.lock:
         record = settled(cloud, Kind.ENDPOINT, text(request, "EndpointName"))
-        fleet = _fleet(cloud, record.name, text(request, "EndpointConfigName"))
+        wanted_copies = _wanted_copies(cloud, record.name, text(request, "EndpointConfigName"))
         cloud.store.change(record, status=Status.UPDATING)
     wanted = {**record.request, "EndpointConfigName": text(request, "EndpointConfigName")}
-    in_background(lambda: _deploy(cloud, record, wanted, fleet), name=f"update-{record.name}")
+    in_background(lambda: _deploy(cloud, record, wanted, wanted_copies), name=f"update-{record.name}")
     return {"EndpointArn": record.arn}
 
 
@@ -94,7 +94,7 @@ def settled(cloud: Cloud, kind: Kind, name: str) -> Record:
     return record
 
 
-def _fleet(cloud: Cloud, name: str, config_name: str) -> Fleet:
+def _wanted_copies(cloud: Cloud, name: str, config_name: str) -> WantedCopies:
     config = cloud.store.need(Kind.ENDPOINT_CONFIG, config_name)
     return {
         Place(name, text(variant, "VariantName")): (
@@ -106,25 +106,25 @@ def _fleet(cloud: Cloud, name: str, config_name: str) -> Fleet:
     }
 
 
-def _deploy(cloud: Cloud, record: Record, wanted: Document, fleet: Fleet) -> None:
+def _deploy(cloud: Cloud, record: Record, wanted: Document, wanted_copies: WantedCopies) -> None:
     try:
-        fresh = _launch(cloud, fleet)
+        fresh = _launch(cloud, wanted_copies)
     except CopyFailed as failure:
         status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
         cloud.store.change(record, status=status, failure_reason=clipped(str(failure)))
         return
     for place in _places(cloud, record) - fresh.keys():
-        cloud.fleets.put(place, ())
+        cloud.running.put(place, ())
     for place, copies in fresh.items():
-        cloud.fleets.put(place, copies)
+        cloud.running.put(place, copies)
     cloud.store.change(record, status=Status.IN_SERVICE, request=wanted)
 
 
-def _launch(cloud: Cloud, fleet: Fleet) -> dict[Place, tuple[Copy, ...]]:
-    fresh: dict[Place, tuple[Copy, ...]] = {}
+def _launch(cloud: Cloud, wanted_copies: WantedCopies) -> dict[Place, tuple[CopyProcess, ...]]:
+    fresh: dict[Place, tuple[CopyProcess, ...]] = {}
     try:
-        for place, (spec, count) in fleet.items():
-            fresh[place] = cloud.fleets.launch(place, spec, count)
+        for place, (spec, count) in wanted_copies.items():
+            fresh[place] = cloud.running.launch(place, spec, count)
     except CopyFailed:
         for copies in fresh.values():
             stop_copies(copies)
@@ -133,12 +133,12 @@ def _launch(cloud: Cloud, fleet: Fleet) -> dict[Place, tuple[Copy, ...]]:
 
 
 def _places(cloud: Cloud, record: Record) -> set[Place]:
-    return {place for place in cloud.fleets.places() if place.variant and place.owner == record.name}
+    return {place for place in cloud.running.places() if place.variant and place.owner == record.name}
 
 
 def _remove(cloud: Cloud, record: Record) -> None:
     for place in _places(cloud, record):
-        cloud.fleets.put(place, ())
+        cloud.running.put(place, ())
     cloud.store.remove(record)
 
 

@@ -94,7 +94,7 @@ def component_view(cloud: Cloud, record: Record) -> Document:
         "InferenceComponentStatus": record.status,
         "RuntimeConfig": {
             "DesiredCopyCount": copy_count(record.request),
-            "CurrentCopyCount": len(cloud.fleets.copies(Place(record.name))),
+            "CurrentCopyCount": len(cloud.running.copies(Place(record.name))),
         },
     }
 
@@ -139,14 +139,14 @@ def _deploy(cloud: Cloud, record: Record, wanted: Document, spec: ContainerSpec)
         return
     place = Place(record.name)
     same = child(wanted, "Specification") == child(record.request, "Specification")
-    kept = cloud.fleets.copies(place)[: copy_count(wanted)] if same else ()
+    kept = cloud.running.copies(place)[: copy_count(wanted)] if same else ()
     try:
-        copies = kept + cloud.fleets.launch(place, spec, copy_count(wanted) - len(kept))
+        copies = kept + cloud.running.launch(place, spec, copy_count(wanted) - len(kept))
     except CopyFailed as failure:
         status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
         cloud.store.change(record, status=status, failure_reason=clipped(str(failure)))
         return
-    cloud.fleets.put(place, copies)
+    cloud.running.put(place, copies)
     cloud.store.change(record, status=Status.IN_SERVICE, request=wanted)
 
 
@@ -201,5 +201,5 @@ def _most_instances(variant: Document) -> int:
 
 
 def _remove(cloud: Cloud, record: Record) -> None:
-    cloud.fleets.put(Place(record.name), ())
+    cloud.running.put(Place(record.name), ())
     cloud.store.remove(record)

@@ -53,7 +53,7 @@ NO_MODEL: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class AccessControl:
     """The ASGI app in front of the embedded AWS."""
 
     process: RunningProcess

@@ -82,7 +82,7 @@ def status_document(cloud: Cloud) -> Document:
                 "name": record.name,
                 "endpoint": text(record.request, "EndpointName"),
                 "status": record.status,
-                "ports": [copy.port for copy in cloud.fleets.copies(Place(record.name))],
+                "ports": [copy.port for copy in cloud.running.copies(Place(record.name))],
             }
             for record in cloud.store.all(Kind.INFERENCE_COMPONENT)
         ],
@@ -90,8 +90,8 @@ def status_document(cloud: Cloud) -> Document:
 
 
 def _ports_of_variants(cloud: Cloud, endpoint_name: str) -> list[int]:
-    places = [place for place in cloud.fleets.places() if place.variant and place.owner == endpoint_name]
-    return [copy.port for place in places for copy in cloud.fleets.copies(place)]
+    places = [place for place in cloud.running.places() if place.variant and place.owner == endpoint_name]
+    return [copy.port for place in places for copy in cloud.running.copies(place)]
 
 
 async def _control(

@@ -38,7 +38,7 @@ class CopyFailed(Exception):  # noqa: N818 (named after the status)
 
 
 @dataclass(eq=False, slots=True)
-class Copy:
+class CopyProcess:
     """A process that serves requests.
 
     Attributes:
@@ -65,7 +65,7 @@ class Copy:
             return "".join(deque(lines, maxlen=LAST_LINES)).strip()
 
 
-def start_copy(spec: ContainerSpec, variables: Mapping[str, str], *, name: str, state_dir: Path) -> Copy:
+def start_copy(spec: ContainerSpec, variables: Mapping[str, str], *, name: str, state_dir: Path) -> CopyProcess:
     """Start the process of a copy with these variables beside its container's; it isn't ready yet.
 
     Raises:
@@ -93,10 +93,10 @@ def start_copy(spec: ContainerSpec, variables: Mapping[str, str], *, name: str, 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return Copy(port=port, process=process, folder=folder, log=log, token=token)
+    return CopyProcess(port=port, process=process, folder=folder, log=log, token=token)
 
 
-def await_ready(copy: Copy, timeout_s: float) -> None:
+def await_ready(copy: CopyProcess, timeout_s: float) -> None:
     """Wait until a copy answers 200 on /ping.
 
     Raises:
@@ -118,7 +118,7 @@ def await_ready(copy: Copy, timeout_s: float) -> None:
     )
 
 
-def stop_copy(copy: Copy) -> None:
+def stop_copy(copy: CopyProcess) -> None:
     """End the process of a copy, by force when it doesn't end by itself, and remove its files."""
     copy.stopping.set()
     copy.process.terminate()
@@ -132,7 +132,7 @@ def stop_copy(copy: Copy) -> None:
     shutil.rmtree(copy.folder, ignore_errors=True)
 
 
-def watch(copy: Copy, died: Callable[[Copy], None]) -> None:
+def watch(copy: CopyProcess, died: Callable[[CopyProcess], None]) -> None:
     """Call `died` once when the process of a copy ends without having been told to."""
 
     def wait() -> None:

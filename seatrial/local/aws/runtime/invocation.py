@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from seatrial.local.aws.control_plane.cloud import Cloud
     from seatrial.local.aws.gateway.asgi import Receive, Scope, Send
-    from seatrial.local.aws.runtime.copy_process import Copy
+    from seatrial.local.aws.runtime.copy_process import CopyProcess
 
 
 def payload_part(data: bytes) -> bytes:
@@ -103,7 +103,7 @@ async def _too_large(send: Send) -> None:
 
 
 @contextmanager
-def _outstanding(copy: Copy) -> Iterator[None]:
+def _outstanding(copy: CopyProcess) -> Iterator[None]:
     copy.outstanding += 1
     try:
         yield

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial.local.aws.control_plane.cloud import Cloud
-    from seatrial.local.aws.runtime.copy_process import Copy
+    from seatrial.local.aws.runtime.copy_process import CopyProcess
 
 
 COMPONENT_HEADER: Final = "x-amzn-sagemaker-inference-component"
@@ -32,7 +32,7 @@ SERVING: Final = (Status.IN_SERVICE, Status.UPDATING)
 class Route:
     """Where an invocation goes: the copy, its place, and the variant that AWS names in the answer."""
 
-    copy: Copy
+    copy: CopyProcess
     place: Place
     variant: str
 
@@ -59,13 +59,13 @@ def route(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str]) -> Route
     if wanted not in names:
         raise _invalid(f"Variant {wanted} was not found for endpoint {endpoint_name} of account {ACCOUNT}.")
     place = Place(endpoint_name, wanted)
-    found = cloud.fleets.pick(place)
+    found = cloud.running.pick(place)
     if found is None:
         raise _invalid(f"Variant {wanted} of endpoint {endpoint_name} has no capacity to process this request.")
     return Route(found, place, wanted)
 
 
-def _copy_of_component(cloud: Cloud, endpoint_name: str, name: str) -> Copy:
+def _copy_of_component(cloud: Cloud, endpoint_name: str, name: str) -> CopyProcess:
     if not name:
         raise _invalid(
             "Inference Component Name header is required for endpoints to which you plan to deploy inference "
@@ -73,7 +73,7 @@ def _copy_of_component(cloud: Cloud, endpoint_name: str, name: str) -> Copy:
         )
     if name not in [component.name for component in components_of(cloud, endpoint_name)]:
         raise _invalid(f"Inference Component {name} of endpoint {endpoint_name} not found.")
-    copy = cloud.fleets.pick(Place(name))
+    copy = cloud.running.pick(Place(name))
     if copy is None:
         raise _invalid(
             "Inference Component has no capacity to process this request. ApplicationAutoScaling may be in-progress "

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.local.aws.runtime.copy_process import Copy, CopyFailed, await_ready, start_copy, stop_copy, watch
+from seatrial.local.aws.runtime.copy_process import CopyFailed, CopyProcess, await_ready, start_copy, stop_copy, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,7 @@ class Place:
         return f"{self.owner}-{self.variant}" if self.variant else self.owner
 
 
-class Fleets:
+class RunningCopies:
     """Starts, swaps and stops the copies of every place.
 
     Args:
@@ -43,7 +43,7 @@ class Fleets:
         self._variables = variables
         self._died = died
         self._lock = threading.Lock()
-        self._copies: dict[Place, tuple[Copy, ...]] = {}
+        self._copies: dict[Place, tuple[CopyProcess, ...]] = {}
         self._closed = False
         self._logs: dict[Path, Place] = {}
 
@@ -52,7 +52,7 @@ class Fleets:
         with self._lock:
             return [(place, log) for log, place in self._logs.items() if log.exists()]
 
-    def copies(self, place: Place) -> tuple[Copy, ...]:
+    def copies(self, place: Place) -> tuple[CopyProcess, ...]:
         """Return the copies that serve a place."""
         with self._lock:
             return self._copies.get(place, ())
@@ -62,17 +62,17 @@ class Fleets:
         with self._lock:
             return [place for place, copies in self._copies.items() if copies]
 
-    def pick(self, place: Place) -> Copy | None:
+    def pick(self, place: Place) -> CopyProcess | None:
         """Return the copy with the least outstanding requests, or None when there is no copy."""
         return min(self.copies(place), key=lambda copy: copy.outstanding, default=None)
 
-    def launch(self, place: Place, spec: ContainerSpec, count: int) -> tuple[Copy, ...]:
+    def launch(self, place: Place, spec: ContainerSpec, count: int) -> tuple[CopyProcess, ...]:
         """Start copies and wait until all are ready; they don't serve yet.
 
         Raises:
             CopyFailed: One of them didn't come into service; all of them were stopped.
         """
-        started: list[Copy] = []
+        started: list[CopyProcess] = []
         try:
             for _ in range(count):
                 started.append(self._start(place, spec))  # noqa: PERF401 (a failure needs the ones before it)
@@ -86,13 +86,13 @@ class Fleets:
             raise CopyFailed(f"The container's process could not be started: {error}") from error
         return tuple(started)
 
-    def _start(self, place: Place, spec: ContainerSpec) -> Copy:
+    def _start(self, place: Place, spec: ContainerSpec) -> CopyProcess:
         copy = start_copy(spec, self._variables, name=place.label, state_dir=self._state_dir)
         with self._lock:
             self._logs[copy.log] = place
         return copy
 
-    def put(self, place: Place, copies: tuple[Copy, ...]) -> None:
+    def put(self, place: Place, copies: tuple[CopyProcess, ...]) -> None:
         """Let these copies serve a place, and stop those that did."""
         with self._lock:
             before = self._copies.pop(place, ())
@@ -111,7 +111,7 @@ class Fleets:
             self._copies.clear()
         stop_copies(every)
 
-    def _lose(self, place: Place, dead: Copy) -> None:
+    def _lose(self, place: Place, dead: CopyProcess) -> None:
         with self._lock:
             left = tuple(copy for copy in self._copies.get(place, ()) if copy is not dead)
             self._copies[place] = left
@@ -119,7 +119,7 @@ class Fleets:
         self._died(place, f"{sentence}\n{dead.last_lines()}")
 
 
-def stop_copies(copies: Iterable[Copy]) -> None:
+def stop_copies(copies: Iterable[CopyProcess]) -> None:
     """Stop copies, all at once."""
     every = list(copies)
     if every:

@@ -153,12 +153,12 @@ class Publisher:
     def publish(self) -> None:
         """Publish what came since the last time."""
         seen = self.cloud.telemetry.take()
-        for place in {*self.cloud.fleets.places(), *seen}:
-            copies = len(self.cloud.fleets.copies(place))
+        for place in {*self.cloud.running.places(), *seen}:
+            copies = len(self.cloud.running.copies(place))
             self.metrics.put_metric_data(
                 Namespace=NAMESPACE, MetricData=metric_data(place, seen.get(place, ()), copies=copies)
             )
-        for place, log in self.cloud.fleets.logs():
+        for place, log in self.cloud.running.logs():
             self._publish_log(place, log)
 
     def _publish_log(self, place: Place, log: Path) -> None:

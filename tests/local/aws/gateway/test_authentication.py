@@ -19,7 +19,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from ministack.services.cloudformation import custom_resource
 
-from seatrial.local.aws.gateway.authentication import Gate, is_awaited_response, received_of
+from seatrial.local.aws.gateway.authentication import AccessControl, is_awaited_response, received_of
 from seatrial.local.aws.gateway.signature import Claim, Received, Refusal, read_claim
 from seatrial.local.state import RunningProcess
 
@@ -214,7 +214,7 @@ def test_a_websocket_is_refused() -> None:
     async def behind(*_: object) -> None:
         raise AssertionError("it was let in")
 
-    asyncio.run(Gate(PROCESS, behind)({"type": "websocket", "path": "/", "headers": []}, receive, send))
+    asyncio.run(AccessControl(PROCESS, behind)({"type": "websocket", "path": "/", "headers": []}, receive, send))
     assert sent == [{"type": "websocket.close", "code": 1008}]
 
 

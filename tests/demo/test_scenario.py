@@ -11,7 +11,7 @@ from seatrial.bench.knee.scaling_target import scaling_target
 from seatrial.bench.model.result import Knee, Verdict
 from seatrial.demo.embedded_aws import Live
 from seatrial.demo.scenario import Deployed, check_deployment, check_refused, check_update
-from seatrial.demo.tools import Outcome, Tools
+from seatrial.demo.tools import CdkCli, ToolOutcome
 from seatrial.deployment.live_stack import LiveStack
 from seatrial.errors import LocalError
 from seatrial_cdk.trial_service.runtime.attributes import measured_attributes
@@ -72,9 +72,9 @@ def test_a_trial_that_did_not_pass_is_told_with_its_reason(told: Told) -> None:
 
 
 def test_a_failed_deployment_is_headed_by_its_failure(tmp_path: Path) -> None:
-    tools = Tools(tmp_path, {}, tmp_path / "tools.log", verbose=False)
+    tools = CdkCli(tmp_path, {}, tmp_path / "tools.log", verbose=False)
     with pytest.raises(LocalError) as error:
-        tools.must("deploy", Outcome(1, "CREATE_FAILED\n\nno room\n"))
+        tools.must("deploy", ToolOutcome(1, "CREATE_FAILED\n\nno room\n"))
     assert str(error.value) == (
         "SEA606: cdk deploy failed: exit code 1; its last lines:\nCREATE_FAILED\nno room\n"
         f"  hint: the whole output is in {tmp_path / 'tools.log'}; --verbose shows it as it comes"
@@ -102,14 +102,14 @@ class TestAnUpdate:
 @pytest.mark.parametrize(
     ("outcome", "message"),
     [
-        (Outcome(0, "done"), "cdk deploy ended with exit code 0, although ttft_ms: {p95: 0.5} can't be met"),
+        (ToolOutcome(0, "done"), "cdk deploy ended with exit code 0, although ttft_ms: {p95: 0.5} can't be met"),
         (
-            Outcome(1, "no Docker"),
+            ToolOutcome(1, "no Docker"),
             "cdk deploy failed, but not because of ttft_ms p95: exit code 1; its last lines:\nno Docker",
         ),
     ],
 )
-def test_a_deployment_that_was_to_fail_is_told_when_it_did_not(outcome: Outcome, message: str) -> None:
+def test_a_deployment_that_was_to_fail_is_told_when_it_did_not(outcome: ToolOutcome, message: str) -> None:
     with pytest.raises(LocalError) as error:
         check_refused(outcome)
     assert str(error.value) == f"SEA606: {message}{HINT}"
