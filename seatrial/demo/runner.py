@@ -9,11 +9,11 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from seatrial.demo.cdk_cli import CdkCli
 from seatrial.demo.disk import check_machine, disk_failures
 from seatrial.demo.embedded_aws import EmbeddedAws
 from seatrial.demo.progress import Steps
 from seatrial.demo.scenario import Scenario, failed
-from seatrial.demo.tools import CdkCli
 from seatrial.demo.workspace import clear_scratch, only_demo, renew, workspace_of
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.local.lifecycle import child_variables, down, up

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from seatrial.bench.model.result import TrialResult
+    from seatrial.demo.cdk_cli import CdkCli, ToolOutcome
     from seatrial.demo.embedded_aws import EmbeddedAws, Live
     from seatrial.demo.progress import Step, Steps
-    from seatrial.demo.tools import CdkCli, ToolOutcome
     from seatrial.deployment.live_stack import LiveStack
     from seatrial.errors import Problem
     from seatrial.plan.document import Plan

@@ -10,8 +10,8 @@ from seatrial.catalog.engine_versions import version_text
 from seatrial.errors import RenderError
 from seatrial.secrets import redacted
 from seatrial.serving.fields import flatten, neutral_text, unflatten
-from seatrial.serving.lint.hidden import secret_in
 from seatrial.serving.lint.known import carries, judge
+from seatrial.serving.lint.redaction import secret_in
 from seatrial.serving.lint.target import guess, newest_build
 from seatrial.serving.neutral import render_config
 from seatrial.serving.parse import parse

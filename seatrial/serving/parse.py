@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial.catalog.spellings import find
 from seatrial.serving.fields import PRESENT, unflatten
 from seatrial.serving.properties import PropertyLine, read_env, read_properties
-from seatrial.serving.reading import is_object, read_value
+from seatrial.serving.read_value import is_object, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,9 +9,9 @@ import pytest
 
 from seatrial.bench.knee.scaling_target import scaling_target
 from seatrial.bench.model.result import Knee, Verdict
+from seatrial.demo.cdk_cli import CdkCli, ToolOutcome
 from seatrial.demo.embedded_aws import Live
 from seatrial.demo.scenario import Deployed, check_deployment, check_refused, check_update
-from seatrial.demo.tools import CdkCli, ToolOutcome
 from seatrial.deployment.live_stack import LiveStack
 from seatrial.errors import LocalError
 from seatrial_cdk.trial_service.runtime.attributes import measured_attributes

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.slo.evaluate import latency_of, statistic_of
 from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Dot, Mark, Outline, Region, Series
-from seatrial.report.names import METRICS, bound_text
+from seatrial.report.metric_names import METRICS, bound_text
 from seatrial.report.planned import expectation_of
-from seatrial.report.quantity import edges
+from seatrial.report.quantities import edges
 from seatrial.report.values import digits
 from seatrial.units import whole_or_tenths
 

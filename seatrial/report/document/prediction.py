@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.report.calibration_preview import outlook_sentence, outlook_table, ratio_sentence
 from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Series
 from seatrial.report.document.section import Section
-from seatrial.report.quantity import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
+from seatrial.report.quantities import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import (
     NO_TOKEN_COUNT,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.plan.document import CurvePoint, Plan
     from seatrial.report.calibration_preview import Outlook
-    from seatrial.report.quantity import Quantity
+    from seatrial.report.quantities import Quantity
 
 NOT_PREDICTED = "the plan predicts nothing at this concurrency"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.quantity import band_text
+from seatrial.report.quantities import band_text
 from seatrial.report.terminal.tables import add_columns, add_row, heading, percent, short, table
 from seatrial.units import MS_PER_S
 

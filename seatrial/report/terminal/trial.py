@@ -9,7 +9,7 @@ from rich.text import Text
 
 from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table
 from seatrial.report.document.jumpstart import jumpstart_table
-from seatrial.report.names import bound_text, measured_text, objective_name
+from seatrial.report.metric_names import bound_text, measured_text, objective_name
 from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, heading, table
 from seatrial.units import usd, whole_or_tenths
 

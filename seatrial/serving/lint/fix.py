@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.files import write_whole
-from seatrial.serving.lint.hidden import secrets_of, without_secrets
+from seatrial.serving.lint.redaction import secrets_of, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

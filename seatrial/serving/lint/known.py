@@ -11,9 +11,9 @@ from seatrial.catalog.dialects import within
 from seatrial.catalog.engine_versions import EngineName, Version, read_version, version_text
 from seatrial.catalog.rows import read_rows
 from seatrial.errors import RenderError
+from seatrial.serving.lint.known_keys import BATCHERS, FRONTEND, SCOPES, SERVER_KEYS
 from seatrial.serving.lint.names import PREFIXES
 from seatrial.serving.lint.nearest import nearest_in
-from seatrial.serving.lint.words import BATCHERS, FRONTEND, SCOPES, SERVER_KEYS
 
 if TYPE_CHECKING:
     from seatrial.catalog.dialects import DialectName

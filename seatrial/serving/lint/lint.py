@@ -18,7 +18,7 @@ from seatrial.serving.lint.checks import (
     speculation,
     values,
 )
-from seatrial.serving.lint.hidden import secrets_of, told, without_secrets
+from seatrial.serving.lint.redaction import secrets_of, told, without_secrets
 from seatrial.serving.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial.serving.lint.subject import Subject, look_at
 

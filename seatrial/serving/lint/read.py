@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.serving.lint.env_text import read_env
 from seatrial.serving.lint.json_text import read_json
-from seatrial.serving.lint.model import read_definition
+from seatrial.serving.lint.sagemaker_json import read_definition
 from seatrial.serving.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial.serving.properties import read_properties
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.catalog import instances, models, spellings
 from seatrial.errors import RenderError
 from seatrial.serving.lint.names import NamedOption, Space, read_options
-from seatrial.serving.reading import read_value
+from seatrial.serving.read_value import read_value
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture

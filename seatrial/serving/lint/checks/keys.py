@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from seatrial.catalog.dialects import within
 from seatrial.catalog.rows import read_rows
 from seatrial.serving.lint.known import is_known_option, judge
+from seatrial.serving.lint.known_keys import SERVER_KEYS
 from seatrial.serving.lint.names import PREFIXES, NamedOption
 from seatrial.serving.lint.nearest import nearest_of
 from seatrial.serving.lint.rules import found, key_like, remove, rename
-from seatrial.serving.lint.words import SERVER_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

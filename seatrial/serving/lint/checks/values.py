@@ -11,7 +11,7 @@ from seatrial.catalog.dialects import within
 from seatrial.serving.lint.nearest import nearest_of
 from seatrial.serving.lint.rules import found, revalue
 from seatrial.serving.lint.subject import spelled_by
-from seatrial.serving.reading import is_object, read_value
+from seatrial.serving.read_value import is_object, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.model.result import ServiceOverhead, TrialResult
 
+
 NO_DATAPOINT = "CloudWatch had no datapoint"
 
 

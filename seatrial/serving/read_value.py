@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.spellings import Spelling
     from seatrial.serving.fields import Neutral
 
+
 _WHOLE = ("int", "milliseconds", "seconds", "with_running")
 
 

@@ -16,6 +16,7 @@ from seatrial.errors import LocalError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+
 LAST_LINES = 25
 STOP_S = 1.0  # so that Ctrl-C ends everything within 3 s
 

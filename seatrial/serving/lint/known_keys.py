@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from seatrial.catalog.dialects import DialectName
 
+
 # The parts of LMI's Python code that each dialect runs through.
 SCOPES: Mapping[DialectName, tuple[str, ...]] = MappingProxyType(
     {

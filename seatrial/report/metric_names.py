@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.model.request import Metric, Objective
 
+
 METRICS: Mapping[Metric, str] = {
     "ttft_ms": "TTFT",
     "tpot_ms": "TPOT",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from seatrial.serving.lint.finding import Finding
     from seatrial.serving.lint.source import ConfigSource
 
+
 HIDDEN = "(hidden)"
 _SHORTEST = 4  # a shorter value is hidden by no search: it stands in other words too
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from seatrial.serving.lint.json_text import Member, Node
 
+
 # Facts, by the path below a container definition (CreateModel, CreateInferenceComponent).
 _CONTAINER_FACTS = {
     "image": ("Image",),
