@@ -7,7 +7,7 @@ from aws_cdk import App
 from seatrial.errors import SeatrialError
 from seatrial.printable import printable
 from seatrial.secrets import redacted
-from stacks.app_stacks import define_stacks
+from seatrial_stacks.app_stacks import define_stacks
 
 try:
     define_stacks(app := App(analytics_reporting=False))

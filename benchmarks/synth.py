@@ -16,10 +16,19 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TypedDict
 
 ROOT = Path(__file__).parent.parent
 COUNTS = (1, 100)
 RUNS = 5
+
+
+class Entry(TypedDict, total=False):
+    """A resource or an output of a template."""
+
+    Type: str
+    Properties: dict[str, object]
+    Value: object
 
 
 def main() -> None:
@@ -47,7 +56,7 @@ def ours(count: int, folder: Path) -> int:
     from aws_cdk import App  # noqa: PLC0415
 
     from seatrial.deployment.load import load_deployments  # noqa: PLC0415
-    from stacks.app_stacks import add_stacks  # noqa: PLC0415
+    from seatrial_stacks.app_stacks import add_stacks  # noqa: PLC0415
 
     (deployment,) = load_deployments(ROOT / "endpoints", ROOT / "environments", "dev", "llama-2-7b-chat")
     named = [deployment.endpoint.model_copy(update={"name": f"chat-{number}"}) for number in range(count)]
@@ -73,7 +82,7 @@ def bare(folder: Path) -> int:
     return sum(len(template["Resources"]) for template in templates.values())
 
 
-def _templates(folder: Path) -> dict[str, dict[str, dict[str, dict[str, object]]]]:
+def _templates(folder: Path) -> dict[str, dict[str, dict[str, Entry]]]:
     paths = sorted(Path(folder, "ours").glob("*.template.json"))
     return {path.name.partition(".")[0]: json.loads(path.read_text()) for path in paths}
 
@@ -81,7 +90,7 @@ def _templates(folder: Path) -> dict[str, dict[str, dict[str, dict[str, object]]
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         kind, count, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
-        sys.path[:0] = [str(ROOT), str(ROOT / "constructs")]
+        sys.path[:0] = [str(ROOT), str(ROOT / "constructs"), str(ROOT / "stacks")]
         began_s = time.perf_counter()
         made = ours(count, folder) if kind == "ours" else bare(folder)
         print(time.perf_counter() - began_s, made)

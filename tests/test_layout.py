@@ -1,20 +1,31 @@
-"""The folder `constructs/` must not hide PyPI's package of that name, and each layer keeps to its work."""
+"""The folders of source hide nobody's package, each layer keeps to its work, and each class name means one thing."""
 
 from __future__ import annotations
 
 import ast
 import json
+import tomllib
 from pathlib import Path
 
 import constructs
 import pytest
 
 ROOT = Path(__file__).parents[1]
-STACKS = sorted((ROOT / "stacks").glob("*.py"))
+SOURCE_ROOTS = {"constructs": "seatrial_cdk", "stacks": "seatrial_stacks"}
+STACKS = sorted((ROOT / "stacks" / "seatrial_stacks").glob("*.py"))
 
 
-def test_the_source_root_of_the_constructs_is_no_package() -> None:
-    assert not (ROOT / "constructs" / "__init__.py").exists()
+@pytest.mark.parametrize(("folder", "package"), SOURCE_ROOTS.items())
+def test_a_source_root_is_no_package_but_holds_one(folder: str, package: str) -> None:
+    assert not (ROOT / folder / "__init__.py").exists()
+    assert [path.parent.name for path in (ROOT / folder).glob("*/__init__.py")] == [package]
+
+
+def test_the_wheel_installs_no_name_but_ours() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    expected = {"seatrial", *(f"{folder}/{package}" for folder, package in SOURCE_ROOTS.items())}
+    assert set(wheel["packages"]) == expected
+    assert {target.partition("/")[0] for target in wheel["force-include"].values()} == {"seatrial"}
 
 
 def test_constructs_is_the_package_from_pypi() -> None:
@@ -44,3 +55,17 @@ def test_a_stack_only_composes(stack: Path) -> None:
 def test_packages_on_the_way_to_the_lambda_hold_a_docstring_only(package: str) -> None:
     tree = ast.parse((ROOT / "constructs" / package / "__init__.py").read_text())
     assert [type(node) for node in tree.body] == [ast.Expr]
+
+
+# Public names of two borders: the client library and the trial's own measurement, which imports no other layer.
+BOTH = frozenset({"Completion", "LateStartError", "Objective", "Outcome"})
+
+
+def test_a_public_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for folder in ("seatrial", *SOURCE_ROOTS):
+        for file in (ROOT / folder).rglob("*.py"):
+            for node in ast.parse(file.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, []).append(file.relative_to(ROOT).as_posix())
+    assert {name: sorted(files) for name, files in homes.items() if len(files) > 1 and name not in BOTH} == {}

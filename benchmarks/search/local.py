@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from benchmarks.search.local_endpoint import COMPONENT, ENDPOINT, LocalEndpoint, local_endpoint
 from seatrial.bench.aws.credentials import Credentials
 from seatrial.bench.knee.detectors import saturation_knee, slo_knee
-from seatrial.bench.model.request import Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.request import Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial.bench.model.result import TrialResult
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.run import run_trial
@@ -64,7 +64,7 @@ class Bench:
             endpoint="search",
             environment="local",
             plan_digest="0" * 16,
-            target=Target(
+            target=TrialTarget(
                 endpoint_name=ENDPOINT,
                 inference_component=COMPONENT,
                 region=self.endpoint.aws.region,

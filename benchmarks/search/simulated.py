@@ -29,7 +29,7 @@ from benchmarks.search.endpoints import (
     prior_of,
 )
 from seatrial.bench.knee.detectors import saturation_knee, slo_knee
-from seatrial.bench.model.request import Load, Objective, Prior, Target, TrialRequest, Workload
+from seatrial.bench.model.request import Load, Objective, Prior, TrialRequest, TrialTarget, Workload
 from seatrial.bench.search import NextLevel, next_level
 from seatrial.bench.search.bend import NEARLY_ALL, SIDE, doublings
 
@@ -143,7 +143,7 @@ def request_of(case: Case, goal: Goal) -> TrialRequest:
         endpoint="simulated",
         environment="none",
         plan_digest="",
-        target=Target(endpoint_name="simulated", inference_component=None, region="none"),
+        target=TrialTarget(endpoint_name="simulated", inference_component=None, region="none"),
         expected=None,
         workload=Workload(
             input_tokens=case.place.input_tokens, output_tokens=case.place.output_tokens, schema="openai_chat"

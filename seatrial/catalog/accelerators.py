@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 
 
 @dataclass(frozen=True, slots=True)

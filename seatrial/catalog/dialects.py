@@ -7,7 +7,7 @@ from functools import cache
 from typing import Literal, get_args
 
 from seatrial.catalog.engine_versions import EngineName, Version, read_version, version_text
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 from seatrial.errors import RenderError
 
 DialectName = Literal[

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 
 Family = Literal["lmi", "tgi", "vllm", "sglang"]
 

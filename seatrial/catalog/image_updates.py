@@ -9,7 +9,7 @@ from seatrial.catalog.images import Build, ami_version
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ImageChange:
     """One thing that another build brings.
 
     Attributes:
@@ -37,7 +37,7 @@ class Update:
     build: Build
     newer: tuple[Build, ...]
     unread: tuple[Build, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ImageChange, ...]
 
 
 def update_of(build: Build, region: str) -> Update:
@@ -48,14 +48,14 @@ def update_of(build: Build, region: str) -> Update:
     return Update(build, newer, unread, changes(build, newer[-1]) if newer else ())
 
 
-def changes(before: Build, after: Build) -> tuple[Change, ...]:
+def changes(before: Build, after: Build) -> tuple[ImageChange, ...]:
     """Return what differs between two builds of a line."""
     pairs = (
-        Change("LMI", _text(before.lmi), _text(after.lmi)),
-        Change("version", before.version, after.version),
-        Change(*_bundled(before, after)),
-        Change("CUDA", _cuda(before.cuda), _cuda(after.cuda)),
-        Change("InferenceAmiVersion", ami_version(before.cuda), ami_version(after.cuda)),
+        ImageChange("LMI", _text(before.lmi), _text(after.lmi)),
+        ImageChange("version", before.version, after.version),
+        ImageChange(*_bundled(before, after)),
+        ImageChange("CUDA", _cuda(before.cuda), _cuda(after.cuda)),
+        ImageChange("InferenceAmiVersion", ami_version(before.cuda), ami_version(after.cuda)),
     )
     return tuple(change for change in pairs if change.before != change.after)
 

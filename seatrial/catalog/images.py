@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
-from seatrial.catalog.table import nearest, read_mapping, read_rows
+from seatrial.catalog.rows import nearest, read_mapping, read_rows
 from seatrial.errors import PlanError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class RegionalImage:
     """A build in one region: `account.dkr.ecr.region.suffix/repository:tag`.
 
     Attributes:
@@ -91,7 +91,7 @@ def resolve(
     *,
     flavours: tuple[Flavour, ...] | None = None,
     accepted: Callable[[Build], bool] | None = None,
-) -> Image:
+) -> RegionalImage:
     """Return a build's address in a region.
 
     Args:
@@ -113,7 +113,7 @@ def resolve(
     build = max(matching, key=_newness)
     if region not in regions(build):
         raise _unknown(f"{build.tag} in {region}", region, regions(build))
-    return Image(build, uri(build, region), ami_version(build.cuda))
+    return RegionalImage(build, uri(build, region), ami_version(build.cuda))
 
 
 def line(family: ImageFamily, flavours: tuple[Flavour, ...] | None = None) -> list[Build]:

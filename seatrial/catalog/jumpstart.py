@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import table
+from seatrial.catalog import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ class JumpStartModel:
 @cache
 def every() -> tuple[JumpStartModel, ...]:
     """Return the models of the catalog, sorted by id."""
-    return table.read_rows(FILE, JumpStartModel)
+    return rows.read_rows(FILE, JumpStartModel)
 
 
 @cache
@@ -79,7 +79,7 @@ def find(model_id: str) -> JumpStartModel | None:
 
 def nearest(model_id: str) -> tuple[str, ...]:
     """Return the ids of the catalog that are written most like this one."""
-    return table.nearest(model_id, [model.id for model in every()])
+    return rows.nearest(model_id, [model.id for model in every()])
 
 
 def read_metadata(path: Path, model_id: str) -> JumpStartModel:

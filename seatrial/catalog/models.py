@@ -9,7 +9,7 @@ from functools import cache
 
 from seatrial.catalog.architecture import Architecture
 from seatrial.catalog.model_names import ModelName, read_name
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 
 _TUNED = re.compile(r"-(instruct|chat|it|python)(?=-|$)")
 _QUANTIZED = re.compile(

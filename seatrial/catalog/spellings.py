@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog.dialects import Dialect, DialectName, dialect_in, within
 from seatrial.catalog.engine_versions import version_text
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 
 if TYPE_CHECKING:
     from seatrial.catalog.engine_versions import Version
@@ -119,7 +119,7 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SpellingSource:
     """Where spellings were read.
 
     Attributes:
@@ -187,9 +187,9 @@ def every() -> tuple[Spelling, ...]:
 
 
 @cache
-def sources() -> dict[str, Source]:
+def sources() -> dict[str, SpellingSource]:
     """Return where the spellings were read, by label."""
-    return {source.label: source for source in read_rows("spellings.json", Source, part="sources")}
+    return {source.label: source for source in read_rows("spellings.json", SpellingSource, part="sources")}
 
 
 def option_env(key: str) -> str:

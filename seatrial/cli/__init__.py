@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
-INTERRUPTED = 130  # as in seatrial.cli.terminal
+INTERRUPTED = 130  # as in seatrial.cli.support.terminal
 SIGNALLED = {128 + number: f"ended by {number.name}" for number in (signal.SIGTERM, signal.SIGHUP)}
 UNREAD = 141  # 128 + SIGPIPE, likewise
 TRACEBACK_VARIABLE = "SEATRIAL_TRACEBACK"
@@ -33,7 +33,7 @@ def main() -> NoReturn:
 
 
 def _guarded_run() -> int:
-    from seatrial.cli.terminal import guard_output
+    from seatrial.cli.support.terminal import guard_output
 
     guard_output()
     from seatrial.cli.run import run_command
@@ -66,7 +66,7 @@ def told(run: Callable[[], int]) -> int:
 
 def _unexpected(error: Exception) -> int:
     """Tell an error that no command made a message of: one of the system, or one of ours."""
-    from seatrial.cli.terminal import OutputClosedError
+    from seatrial.cli.support.terminal import OutputClosedError
 
     if isinstance(error, OutputClosedError):
         return UNREAD
@@ -108,7 +108,7 @@ def _internal(error: Exception) -> Problem:
 
 def _write(text: str) -> None:
     """Write a message, unless nobody can read it."""
-    from seatrial.cli.terminal import OutputClosedError
+    from seatrial.cli.support.terminal import OutputClosedError
 
     try:
         sys.stderr.write(f"{text.rstrip()}\n")

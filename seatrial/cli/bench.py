@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import typer
 
 from seatrial.bounds import MOST_REQUESTS
-from seatrial.cli import bench_options as options
-from seatrial.cli.bench_files import PromptFiles, Unwritten, check_folder, keeping, prompted
-from seatrial.cli.bench_show import conclude, watched
-from seatrial.cli.options import environments_folder
-from seatrial.cli.outputs import check_outputs, local_file, report_outputs, spec_inputs
-from seatrial.cli.results import read_result
-from seatrial.cli.terminal import end_when_interrupted
+from seatrial.cli.support import bench_options as options
+from seatrial.cli.support.bench_files import PromptFiles, Unwritten, check_folder, keeping, prompted
+from seatrial.cli.support.bench_show import conclude, watched
+from seatrial.cli.support.options import environments_folder
+from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
+from seatrial.cli.support.results import read_result
+from seatrial.cli.support.terminal import end_when_interrupted
 from seatrial.errors import BenchError, Problem, SpecError
 from seatrial.units import S_PER_MINUTE
 
@@ -159,14 +159,14 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
 
     An objective or a URL that isn't one is a mistake.
     """
-    from seatrial.bench.model.request import Gate, Load, Target, TrialRequest, Workload
+    from seatrial.bench.model.request import Gate, Load, TrialRequest, TrialTarget, Workload
 
     objectives = tuple(_objectives(options.objectives, mistakes))
     return TrialRequest(
         endpoint=options.model or _host(options.url) or options.url,
         environment="none",
         plan_digest="",
-        target=Target(
+        target=TrialTarget(
             endpoint_name=options.model or options.url,
             inference_component=None,
             region="none",

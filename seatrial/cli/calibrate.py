@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.cli.outputs import check_outputs, spec_inputs
-from seatrial.cli.terminal import show
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.support.outputs import check_outputs, spec_inputs
+from seatrial.cli.support.terminal import show
 from seatrial.errors import SpecError
 
 if TYPE_CHECKING:
-    from seatrial.predict.calibration import MeasuredPoint, Source
+    from seatrial.predict.calibration import CalibrationSource, MeasuredPoint
     from seatrial.spec.load import LoadedSpec
 
 
@@ -39,8 +39,8 @@ def calibrate(
     """
     from seatrial.plan.calibration import calibrate as fit
     from seatrial.plan.calibration import chosen, measured_copy, write_calibration
-    from seatrial.plan.levels import trial_protocol
-    from seatrial.plan.lock import read_locked_plan
+    from seatrial.plan.lock.lock_file import read_locked_plan
+    from seatrial.plan.search.capacity import trial_protocol
     from seatrial.report.terminal.calibration import calibration_view
     from seatrial.spec.calibration import calibration_path
     from seatrial.spec.load import load_spec
@@ -63,7 +63,7 @@ def calibrate(
         typer.echo(f"the lock is stale now; plan again: {again}", err=True)
 
 
-def _refuse_local_engine(source: Source) -> NoReturn:
+def _refuse_local_engine(source: CalibrationSource) -> NoReturn:
     message = f"it was measured on {source.engine_note}: a CPU's speed can't calibrate the plan of a GPU"
     hint = "leave out --write to look at the fit, or calibrate with a trial on AWS"
     raise SpecError.of("SEA615", message, hint=hint, where=source.file)
@@ -76,20 +76,22 @@ def _levels(text: str | None) -> frozenset[int] | None:
         raise typer.BadParameter(f"{text!r} is not a list of whole numbers as in 1,64", param_hint="--probes") from None
 
 
-def _measured(result: Path | None, points: Path | None, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], Source]:
+def _measured(
+    result: Path | None, points: Path | None, loaded: LoadedSpec
+) -> tuple[tuple[MeasuredPoint, ...], CalibrationSource]:
     """Return the measured points of one copy, and where they were read."""
     from seatrial.model import digest
     from seatrial.plan.calibration import read_points
-    from seatrial.predict.calibration import Source
+    from seatrial.predict.calibration import CalibrationSource
 
     if (result is None) == (points is None):
         raise typer.BadParameter("give --result or --points, one of them", param_hint="--result")
     file = result or points or Path()
     text = _text(file)
     if points is not None:
-        return read_points(text, file.as_posix()), Source(file=file.name, digest=digest(text))
+        return read_points(text, file.as_posix()), CalibrationSource(file=file.name, digest=digest(text))
     found, note = _of_result(text, file, loaded)
-    return found, Source(file=file.name, digest=digest(text), engine_note=note)
+    return found, CalibrationSource(file=file.name, digest=digest(text), engine_note=note)
 
 
 def _text(file: Path) -> str:
@@ -105,7 +107,7 @@ def _text(file: Path) -> str:
 def _of_result(text: str, file: Path, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], str]:
     from seatrial.bench.model.result import TrialResult
     from seatrial.plan.calibration import check_trial, usable
-    from seatrial.report.outlook import points_of
+    from seatrial.report.calibration_preview import points_of
 
     trial = TrialResult.from_json(text)
     asked, workload = trial.request, trial.request.workload

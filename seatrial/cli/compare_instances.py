@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.cli.terminal import show, show_json, show_text
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.support.terminal import show, show_json, show_text
 
 
 def compare_instances(

@@ -12,7 +12,7 @@ from seatrial.errors import SpecError
 
 if TYPE_CHECKING:
     from seatrial.serving.convert import Converted
-    from seatrial.serving.lint.source import Source
+    from seatrial.serving.lint.source import ConfigSource
 
 SOMETHING_LOST = 1
 
@@ -60,12 +60,12 @@ def convert(
     raise typer.Exit(SOMETHING_LOST if converted.lost else 0)
 
 
-def _source(file: Path) -> Source:
+def _source(file: Path) -> ConfigSource:
     from seatrial.serving.lint.read import read_file
-    from seatrial.serving.lint.source import Source, Unreadable
+    from seatrial.serving.lint.source import ConfigSource, Unreadable
 
     found = read_file(file)
-    configurations = [one for one in found if isinstance(one, Source) and one.kind != "endpoint config"]
+    configurations = [one for one in found if isinstance(one, ConfigSource) and one.kind != "endpoint config"]
     if len(configurations) == 1:
         return configurations[0]
     unreadable = next((one for one in found if isinstance(one, Unreadable)), None)
@@ -73,8 +73,8 @@ def _source(file: Path) -> Source:
     raise SpecError.of("SEA101", because, where=file.as_posix())
 
 
-def _write(converted: Converted, source: Source, output: Path | None) -> None:
-    from seatrial.cli.terminal import show_text
+def _write(converted: Converted, source: ConfigSource, output: Path | None) -> None:
+    from seatrial.cli.support.terminal import show_text
     from seatrial.files import write_new
     from seatrial.serving.properties import write_env
 

@@ -12,7 +12,7 @@ def demo(
     *, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the tools' own output.")] = False
 ) -> None:
     """Plan, deploy, try, update, roll back and destroy an endpoint on this machine, with no AWS account."""
-    from seatrial.cli.terminal import console
-    from seatrial.demo.runner import tell
+    from seatrial.cli.support.terminal import console
+    from seatrial.demo.runner import run_demo
 
-    tell(Path.cwd(), console(markup=True), verbose=verbose)
+    run_demo(Path.cwd(), console(markup=True), verbose=verbose)

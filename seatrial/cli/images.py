@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.cli.outputs import check_lock
-from seatrial.cli.terminal import show_json, show_text
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.support.outputs import check_lock
+from seatrial.cli.support.terminal import show_json, show_text
 from seatrial.errors import SeatrialError
 from seatrial.secrets import redacted
 
@@ -42,7 +42,7 @@ def list_images(
 ) -> None:
     """List the images of the catalog, newest first; listed means by the SageMaker SDK or AWS, not pulled."""
     from seatrial.catalog import images as catalog
-    from seatrial.cli.image_views import image_rows, images_text
+    from seatrial.cli.support.image_views import image_rows, images_text
 
     if region is not None:
         catalog.check_region(region)
@@ -66,7 +66,7 @@ def lock(
 ) -> None:
     """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
     from seatrial.plan.engine import digest_of, pin
-    from seatrial.plan.lock import read_locked_plan, write_lock
+    from seatrial.plan.lock.lock_file import read_locked_plan, write_lock
     from seatrial.spec.load import load_spec
 
     folder = environments_folder(environments, spec)
@@ -121,7 +121,7 @@ def outdated(
     check: Annotated[bool, typer.Option("--check", help="Exit 1 when a newer documented build is listed.")] = False,
 ) -> None:
     """Tell which locked images have newer documented builds, and what would change with them."""
-    from seatrial.cli.image_views import outdated_row, outdated_text
+    from seatrial.cli.support.image_views import outdated_row, outdated_text
     from seatrial.spec.load import load_spec
 
     loaded = [load_spec(spec, environment, environments=environments_folder(environments, spec)) for spec in specs]
@@ -137,7 +137,7 @@ def outdated(
 def _update(loaded: LoadedSpec) -> tuple[Plan, Update | None]:
     """Return the locked plan, be it stale, with what is listed after its image; `None` for an image of the user's."""
     from seatrial.catalog.image_updates import update_of
-    from seatrial.plan.lock import read_locked_plan
+    from seatrial.plan.lock.lock_file import read_locked_plan
 
     plan = read_locked_plan(loaded, stale=True)
     build = _build(plan)

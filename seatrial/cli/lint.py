@@ -12,8 +12,8 @@ from seatrial.errors import SpecError
 from seatrial.secrets import redacted
 
 if TYPE_CHECKING:
-    from seatrial.serving.lint.lint import Given, Report
-    from seatrial.serving.lint.source import Source, Unreadable
+    from seatrial.serving.lint.lint import Given, LintReport
+    from seatrial.serving.lint.source import ConfigSource, Unreadable
 
 FINDINGS = 1
 UNREADABLE = 2
@@ -71,7 +71,7 @@ def lint(
     raise typer.Exit(UNREADABLE if report.unreadable else FINDINGS if failed else 0)
 
 
-def _report(sources: list[Source | Unreadable], given: Given) -> Report:
+def _report(sources: list[ConfigSource | Unreadable], given: Given) -> LintReport:
     from seatrial.serving.lint.lint import lint as apply_rules
 
     try:
@@ -90,11 +90,11 @@ def _check_instance(name: str | None) -> None:
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type", hint=hint)
 
 
-def _fix(sources: list[Source | Unreadable], report: Report) -> None:
+def _fix(sources: list[ConfigSource | Unreadable], report: LintReport) -> None:
     from seatrial.serving.lint.fix import diff, fixed_text, write_fixed
-    from seatrial.serving.lint.source import Source
+    from seatrial.serving.lint.source import ConfigSource
 
-    for source in {source.file: source for source in sources if isinstance(source, Source)}.values():
+    for source in {source.file: source for source in sources if isinstance(source, ConfigSource)}.values():
         text = fixed_text(source, report.findings)
         if text == source.text:
             continue
@@ -105,9 +105,9 @@ def _fix(sources: list[Source | Unreadable], report: Report) -> None:
         typer.echo(diff(source, text), nl=False, err=True)
 
 
-def _tell(report: Report, output: str) -> None:
+def _tell(report: LintReport, output: str) -> None:
     from seatrial import __version__
-    from seatrial.cli.terminal import show_json, show_text
+    from seatrial.cli.support.terminal import show_json, show_text
     from seatrial.serving.lint.output import as_json, as_sarif, as_text
 
     for reading in report.readings:

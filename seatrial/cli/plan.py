@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
-from seatrial.cli.outputs import check_lock
-from seatrial.cli.specs import is_list, load_specs, of_every, spec_files
-from seatrial.cli.terminal import show, show_json
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
+from seatrial.cli.support.outputs import check_lock
+from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
+from seatrial.cli.support.terminal import show, show_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from seatrial.plan.document import Plan
-    from seatrial.plan.freshness import Freshness
+    from seatrial.plan.lock.lock_file import Freshness
     from seatrial.report.plan_view import Section
     from seatrial.spec.load import LoadedSpec
 
@@ -155,7 +155,7 @@ def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Secti
 
 
 def _check(loaded: Sequence[LoadedSpec], output_format: Format) -> None:
-    from seatrial.plan.freshness import freshness_of
+    from seatrial.plan.lock.lock_file import freshness_of
 
     found = [freshness_of(one) for one in loaded]
     if output_format == "json":
@@ -195,14 +195,14 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, *, a
         rows = [verdict.model_dump(mode="json") for verdict in verdicts]
         show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})
         return
-    from seatrial.report.terminal.why import why_view
+    from seatrial.report.terminal.alternatives import why_view
 
     show(why_view(instance_type, verdicts))
 
 
 def _lock(made: Sequence[_Made], *, many: bool) -> None:
     """Write the locks: every lock that is there is read first, so that one that can't be read stops all of them."""
-    from seatrial.plan.lock import locked_document
+    from seatrial.plan.lock.lock_file import locked_document
 
     before = of_every(made, lambda one: locked_document(one.loaded))
     for one, locked in zip(made, before, strict=True):
@@ -217,9 +217,9 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
 
 def _locked(made: _Made, before: dict[str, object] | None) -> tuple[Path, tuple[str, ...]]:
     """Write one lock, and return its path with what changed in it."""
-    from seatrial.plan.changes import changes
     from seatrial.plan.engine import keep_digest
-    from seatrial.plan.lock import write_lock
+    from seatrial.plan.lock.changes import changes
+    from seatrial.plan.lock.lock_file import write_lock
 
     kept = keep_digest(before, made.plan)
     file = write_lock(kept, made.loaded.path)
@@ -227,9 +227,9 @@ def _locked(made: _Made, before: dict[str, object] | None) -> tuple[Path, tuple[
 
 
 def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:
-    from seatrial.plan.adopt import adopt
-    from seatrial.plan.changes import text_of
-    from seatrial.plan.lock import read_locked_plan, write_lock
+    from seatrial.plan.lock.adopt import adopt
+    from seatrial.plan.lock.changes import text_of
+    from seatrial.plan.lock.lock_file import read_locked_plan, write_lock
 
     adoption = adopt(loaded)
     if adoption is None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from seatrial.cli.terminal import show_json_text, show_text
+from seatrial.cli.support.terminal import show_json_text, show_text
 from seatrial.errors import SpecError
 
 

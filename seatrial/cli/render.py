@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, SpecFiles
-from seatrial.cli.specs import is_list, load_specs, of_every, spec_files
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles
+from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
 from seatrial.errors import Problem, SpecError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _show(rendered: _Rendered, output: Path | None, of: str) -> None:
 
 
 def _plan(loaded: LoadedSpec) -> Plan:
-    from seatrial.plan.lock import is_locked, read_locked_plan
+    from seatrial.plan.lock.lock_file import is_locked, read_locked_plan
     from seatrial.plan.planner import make_plan
 
     if is_locked(loaded):

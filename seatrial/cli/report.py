@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.options import EnvironmentsFolder, environments_folder
-from seatrial.cli.outputs import check_outputs, local_file, report_outputs, spec_inputs
-from seatrial.cli.results import read_result
+from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
+from seatrial.cli.support.results import read_result
 
 if TYPE_CHECKING:
     from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
-    from seatrial.report.outlook import Outlook
+    from seatrial.report.calibration_preview import Outlook
 
 
 def report(
@@ -49,12 +49,12 @@ def report(
         plan, outlook = _planned(spec, environment or measured.request.environment, environments, measured)
     written = write_report(measured, plan, output, outlook=outlook)
     if is_jumpstart(measured):
-        from seatrial.cli.terminal import show
-        from seatrial.report.terminal.jumpstart import jumpstart_view
+        from seatrial.cli.support.terminal import show
+        from seatrial.report.terminal.trial import jumpstart_view
 
         show(jumpstart_view(measured, plan))
     if measured.comparison is not None:
-        from seatrial.cli.terminal import show_lines
+        from seatrial.cli.support.terminal import show_lines
         from seatrial.report.terminal.trial import comparison_view
 
         show_lines(comparison_view(measured.comparison))
@@ -72,8 +72,8 @@ def _planned(
     spec: Path, environment: str, environments: Path | None, result: TrialResult
 ) -> tuple[Plan, Outlook | None]:
     """Return the locked plan, and what a calibration by the trial would change if the trial was made from that plan."""
-    from seatrial.plan.lock import read_locked_plan
-    from seatrial.report.outlook import outlook_of
+    from seatrial.plan.lock.lock_file import read_locked_plan
+    from seatrial.report.calibration_preview import outlook_of
     from seatrial.report.planned import is_comparable, plan_of_trial
     from seatrial.spec.load import load_spec
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.terminal import console, end_when_interrupted, scratch_folder
+from seatrial.cli.support.terminal import console, end_when_interrupted, scratch_folder
 from seatrial.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seatrial.stage.destination import Destination, Manifest
-    from seatrial.stage.source import Source
+    from seatrial.stage.source import ModelFiles
     from seatrial.stage.survey import Survey
 
 
@@ -77,7 +77,7 @@ def _destination(to: str, kms_key: str | None) -> Destination:
         return Destination(boto3.client("s3", config=config), bucket, prefix, kms_key)
 
 
-def _source(model: str, revision: str | None, scratch: Path) -> Source:
+def _source(model: str, revision: str | None, scratch: Path) -> ModelFiles:
     from seatrial.stage.source import is_commit, read_folder, read_hub
 
     if Path(model).is_dir():
@@ -94,7 +94,7 @@ def _source(model: str, revision: str | None, scratch: Path) -> Source:
     return source
 
 
-def _advise(source: Source) -> None:
+def _advise(source: ModelFiles) -> None:
     from seatrial.stage.source import held_twice
 
     if patterns := held_twice(source):
@@ -124,7 +124,7 @@ def _tell_survey(found: Survey) -> None:
     typer.echo(f"{len(found.missing)} of {len(found.looks)} files would be copied, {size_bytes:,} bytes")
 
 
-def _tell(model: str, source: Source, found: Survey, manifest: Manifest, destination: Destination) -> None:
+def _tell(model: str, source: ModelFiles, found: Survey, manifest: Manifest, destination: Destination) -> None:
     from seatrial.stage.destination import MANIFEST
     from seatrial.units import gib
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.options import EnvironmentName, EnvironmentsFolder, environments_folder
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
 
 if TYPE_CHECKING:
     from seatrial.deployment.live_trial import Bucket, LiveTrial
@@ -33,7 +33,7 @@ def watch(endpoint: Endpoint, environment: EnvironmentName, environments: Enviro
 
     It exits with 0 when the trial is passed, else with 1. Ctrl-C leaves the trial alone.
     """
-    from seatrial.cli.terminal import end_when_interrupted
+    from seatrial.cli.support.terminal import end_when_interrupted
     from seatrial.deployment.live_trial import follow
 
     end_when_interrupted()

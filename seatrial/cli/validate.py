@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from seatrial.cli.options import EnvironmentsFolder, SpecFiles, environments_folder
-from seatrial.cli.specs import spec_files
+from seatrial.cli.support.options import EnvironmentsFolder, SpecFiles, environments_folder
+from seatrial.cli.support.specs import spec_files
 from seatrial.errors import Problem, SpecError
 
 

@@ -1,1 +1,1 @@
-"""The whole story on a laptop: plan, deploy, trial, update, a failed trial rolled back, and nothing left."""
+"""The demonstration on a laptop: plan, deploy, trial, update, a failed trial rolled back, and nothing left."""

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seatrial.demo.tools import cdk_path
+from seatrial.demo.cdk_cli import cdk_path
 from seatrial.errors import LocalError, Problem
-from seatrial.local.paths import cache_dir
+from seatrial.local.state import cache_dir
 from seatrial.units import MIB
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
-class Cloud:
+class EmbeddedAws:
     """The embedded AWS.
 
     Attributes:
@@ -72,7 +72,7 @@ class Cloud:
     def client(self, service: Literal["application-autoscaling"]) -> ApplicationAutoScalingClient: ...
     def client(self, service: Service) -> object:
         """Return a boto3 client that reaches the embedded AWS and nothing else, through no proxy and by no profile."""
-        import boto3  # noqa: PLC0415 (costs a second; the story begins without it)
+        import boto3  # noqa: PLC0415 (costs a second; the scenario begins without it)
         from botocore.config import Config  # noqa: PLC0415 (likewise)
 
         with _environment(child_variables(self.local)):

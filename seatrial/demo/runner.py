@@ -1,4 +1,4 @@
-"""Tells the story from start to end and stops everything that it started, however it ends."""
+"""Runs the scenario from start to end and stops everything that it started, however it ends."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from seatrial.demo.cdk_cli import CdkCli
 from seatrial.demo.disk import check_machine, disk_failures
-from seatrial.demo.embedded_aws import Cloud
-from seatrial.demo.scenario import Story, failed
-from seatrial.demo.steps import Steps
-from seatrial.demo.tools import Tools
+from seatrial.demo.embedded_aws import EmbeddedAws
+from seatrial.demo.progress import Steps
+from seatrial.demo.scenario import Scenario, failed
 from seatrial.demo.workspace import clear_scratch, only_demo, renew, workspace_of
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.local.lifecycle import child_variables, down, up
@@ -65,8 +65,8 @@ def _leave_terminal() -> None:
                 os.dup2(nothing.fileno(), output)
 
 
-def tell(root: Path, console: Console, *, verbose: bool) -> None:
-    """Tell the whole story in a checkout of the repository.
+def run_demo(root: Path, console: Console, *, verbose: bool) -> None:
+    """Run the whole scenario in a checkout of the repository.
 
     Raises:
         LocalError: SEA601 to SEA606 when a step did not happen as told; SEA611 when another demo runs in the checkout;
@@ -89,20 +89,20 @@ def tell(root: Path, console: Console, *, verbose: bool) -> None:
     console.print(f"\n[bold green]The whole story in {time.monotonic() - began_s:.0f} s.[/]")
 
 
-def _begin(workspace: Workspace, steps: Steps) -> Story:
+def _begin(workspace: Workspace, steps: Steps) -> Scenario:
     with steps.step("start the embedded AWS") as step:
         local = up(state_dir=workspace.aws)
         step.did(f"{local.endpoint_url}, account {local.account}, this machine only")
     env = {**child_variables(local), "TMPDIR": str(workspace.scratch), **NO_TEMPLATE_VALIDATION}
-    tools = Tools(workspace.root, env, workspace.folder / "tools.log", steps.verbose)
-    return Story(workspace, steps, tools, Cloud(local, local.region))
+    tools = CdkCli(workspace.root, env, workspace.folder / "tools.log", steps.verbose)
+    return Scenario(workspace, steps, tools, EmbeddedAws(local, local.region))
 
 
-def _chapters(story: Story) -> None:
-    first = story.first_deployment(story.plan())
-    second = story.smaller_batch(first)
-    story.impossible_slo(second)
-    story.destroy()
+def _chapters(scenario: Scenario) -> None:
+    first = scenario.first_deployment(scenario.plan())
+    second = scenario.smaller_batch(first)
+    scenario.impossible_slo(second)
+    scenario.destroy()
 
 
 def _end(workspace: Workspace, steps: Steps) -> None:

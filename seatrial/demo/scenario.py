@@ -1,4 +1,4 @@
-"""The story, chapter by chapter; every step checks that what it tells did happen."""
+"""The scenario, chapter by chapter; every step checks that what it says did happen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.panel import Panel
 from rich.table import Table
 
-from seatrial.demo.watching import shown_beside
+from seatrial.demo.progress import shown_beside
 from seatrial.demo.workspace import ENDPOINT, ENVIRONMENT, Workspace
 from seatrial.deployment.load import load_deployment
 from seatrial.errors import LocalError, PlanError
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from seatrial.bench.model.result import TrialResult
-    from seatrial.demo.embedded_aws import Cloud, Live
-    from seatrial.demo.steps import Step, Steps
-    from seatrial.demo.tools import Outcome, Tools
+    from seatrial.demo.cdk_cli import CdkCli, ToolOutcome
+    from seatrial.demo.embedded_aws import EmbeddedAws, Live
+    from seatrial.demo.progress import Step, Steps
     from seatrial.deployment.live_stack import LiveStack
     from seatrial.errors import Problem
     from seatrial.plan.document import Plan
@@ -36,12 +36,12 @@ HINT = "run it again with --verbose; the logs are in .seatrial/demo"
 
 
 def expect(failure: str, found: object, wanted: object) -> None:
-    """Compare what was found with what the story tells.
+    """Compare what was found with what the scenario says.
 
     Args:
         failure: What is wrong where they differ: `the trial did not pass`.
         found: What was found.
-        wanted: What the story tells.
+        wanted: What the scenario says.
 
     Raises:
         LocalError: SEA606 with the failure and both values.
@@ -71,13 +71,13 @@ class Deployed:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
-    """The chapters, and what they are told with."""
+class Scenario:
+    """The chapters, and what they run with."""
 
     workspace: Workspace
     steps: Steps
-    tools: Tools
-    cloud: Cloud
+    tools: CdkCli
+    cloud: EmbeddedAws
 
     def plan(self) -> Plan:
         """Plan the endpoint, show why, lock it, and show what the container will read."""
@@ -159,7 +159,7 @@ class Story:
     def _trial_shown(self, step: Step) -> AbstractContextManager[None]:
         return shown_beside(self.cloud.watcher(ENVIRONMENT, f"{ENVIRONMENT}-{ENDPOINT}"), step)
 
-    def _deploy(self) -> Outcome:
+    def _deploy(self) -> ToolOutcome:
         shutil.rmtree(self.workspace.assembly, ignore_errors=True)
         context = {
             "environment": ENVIRONMENT,
@@ -233,7 +233,7 @@ def check_update(first: Deployed, second: Deployed) -> None:
         raise failed(f"the update was not tried: the result is still {uri}")
 
 
-def check_refused(outcome: Outcome) -> None:
+def check_refused(outcome: ToolOutcome) -> None:
     """Check that a deployment failed because its trial missed the objective.
 
     Raises:
@@ -245,6 +245,6 @@ def check_refused(outcome: Outcome) -> None:
         raise failed(f"cdk deploy failed, but not because of {MISSED}: {outcome.failure()}")
 
 
-def _reason(outcome: Outcome) -> str:
+def _reason(outcome: ToolOutcome) -> str:
     found = re.search(rf"{MISSED} .*? per copy", outcome.output)
     return found[0] if found else ""

@@ -13,7 +13,7 @@ from seatrial.errors import LocalError
 from seatrial.file_lock import hold_file_lock
 from seatrial.local.lifecycle import down
 from seatrial.local.state import scratch_folder
-from seatrial.plan.lock import write_lock
+from seatrial.plan.lock.lock_file import write_lock
 from seatrial.plan.planner import make_plan
 from seatrial.spec.load import load_spec
 

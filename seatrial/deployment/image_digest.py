@@ -37,7 +37,7 @@ class Registry(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ImageAddress:
     """Where an image lies.
 
     Attributes:
@@ -51,7 +51,7 @@ class Address:
     repository: str
 
 
-def read_address(uri: str) -> Address:
+def read_address(uri: str) -> ImageAddress:
     """Return where an image lies.
 
     Raises:
@@ -60,7 +60,7 @@ def read_address(uri: str) -> Address:
     found = _ADDRESS.match(uri)
     if found is None:
         raise SeatrialError.of("SEA350", "this is no address of Amazon ECR, which alone is asked", where=uri)
-    return Address(**found.groupdict())
+    return ImageAddress(**found.groupdict())
 
 
 def read_digest(uri: str, tag: str, registry: Registry) -> str:

@@ -10,7 +10,7 @@ from seatrial.deployment.document import Deployment
 from seatrial.deployment.live_trial import service_stack
 from seatrial.deployment.trial import request_template
 from seatrial.errors import Problem, SeatrialError, SpecError
-from seatrial.plan.lock import locked_environments, read_locked_plan
+from seatrial.plan.lock.lock_file import locked_environments, read_locked_plan
 from seatrial.serving.render import render
 from seatrial.spec.load import environment_names, load_environment, load_spec
 
@@ -40,7 +40,7 @@ def load_deployments(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LockedDeployments:
     """What is locked in every environment.
 
     Attributes:
@@ -52,7 +52,7 @@ class Found:
     left_out: tuple[str, ...]
 
 
-def find_deployments(endpoints: Path, environments: Path, endpoint: str | None = None) -> Found:
+def find_deployments(endpoints: Path, environments: Path, endpoint: str | None = None) -> LockedDeployments:
     """Load what is locked in every environment; the embedded AWS is none of them, since it must be asked for by name.
 
     Args:
@@ -85,7 +85,7 @@ def find_deployments(endpoints: Path, environments: Path, endpoint: str | None =
     if not deployments:
         hint = "; ".join(left_out) or f"there is no environment in {environments.as_posix()}"
         raise SpecError.of("SEA404", "no endpoint is locked in any environment", where=endpoints.as_posix(), hint=hint)
-    return Found(tuple(deployments), tuple(left_out))
+    return LockedDeployments(tuple(deployments), tuple(left_out))
 
 
 def _specs(endpoints: Path, endpoint: str | None) -> list[Path]:

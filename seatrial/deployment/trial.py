@@ -13,8 +13,8 @@ from seatrial.bench.model.request import (
     Objective,
     PredictedLevel,
     Prior,
-    Target,
     TrialRequest,
+    TrialTarget,
     Workload,
 )
 from seatrial.units import S_PER_MINUTE
@@ -34,7 +34,7 @@ ONLY_THE_STACK_KNOWS = ("target", "expected")
 
 
 def trial_request(
-    loaded: LoadedSpec, plan: Plan, serving: RenderedConfig, target: Target, expected: Expected | None
+    loaded: LoadedSpec, plan: Plan, serving: RenderedConfig, target: TrialTarget, expected: Expected | None
 ) -> TrialRequest:
     """Return the trial of one deployment.
 
@@ -78,7 +78,7 @@ def request_template(loaded: LoadedSpec, plan: Plan, serving: RenderedConfig) ->
     Raises:
         BenchError: SEA501, with every value that the deployed trial would refuse.
     """
-    nowhere = Target(endpoint_name="", inference_component=None, region=loaded.environment.region)
+    nowhere = TrialTarget(endpoint_name="", inference_component=None, region=loaded.environment.region)
     request = trial_request(loaded, plan, serving, nowhere, None)
     request.check()
     fields = json.loads(request.to_json())
@@ -157,7 +157,7 @@ def complete_request(deployment: Deployment, stack: LiveStack) -> TrialRequest:
     Raises:
         BenchError: SEA502 when the stack lacks an output.
     """
-    target = Target(
+    target = TrialTarget(
         endpoint_name=stack.output("EndpointName"),
         inference_component=stack.output("InferenceComponentName"),
         region=deployment.environment.region,

@@ -29,7 +29,7 @@ class LoopbackError(ConnectionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LoopbackRequest:
     """A request as it was received; the names of its headers are in lower case."""
 
     method: str
@@ -79,7 +79,7 @@ def refusal(headers: Mapping[str, str], port: int) -> str | None:
     return None
 
 
-async def read_request(reader: asyncio.StreamReader) -> Request:
+async def read_request(reader: asyncio.StreamReader) -> LoopbackRequest:
     """Read one request with its body.
 
     Raises:
@@ -90,7 +90,7 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
     if len(parts) != 3:  # noqa: PLR2004 (method, path, version)
         raise LoopbackError(f"not an HTTP request: {first!r}")
     body = await _exactly(reader, int(headers.get("content-length", "0")))
-    return Request(method=parts[0], path=parts[1], headers=headers, body=body)
+    return LoopbackRequest(method=parts[0], path=parts[1], headers=headers, body=body)
 
 
 @asynccontextmanager

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import IO, Literal, Self
 
+
 STATE_FILE: Final = "aws.json"
 LOCK_FILE: Final = "aws.lock"
 LOG_FOLDER: Final = "logs"
@@ -251,3 +252,8 @@ def _end_processes_in(folder: Path) -> None:
             command, works_in = (process / "cmdline").read_bytes(), (process / "cwd").readlink()
             if works_in.is_relative_to(folder.resolve()) and any(name in command for name in names):
                 os.kill(int(process.name), signal.SIGKILL)
+
+
+def cache_dir() -> Path:
+    """Return the folder of cached weights: `$XDG_CACHE_HOME/seatrial`, by default `~/.cache/seatrial`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seatrial"

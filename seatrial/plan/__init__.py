@@ -1,1 +1,1 @@
-"""From what is asked to what is deployed, and why: one file per question."""
+"""From what is asked to what is deployed, and why."""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import engines, instances
 from seatrial.errors import PlanError, Problem, SpecError
-from seatrial.plan.levels import trial_protocol
-from seatrial.plan.lock import replace_file
-from seatrial.plan.reading import read_architecture
-from seatrial.plan.words import counted
+from seatrial.plan.inputs import read_architecture
+from seatrial.plan.lock.lock_file import replace_file
+from seatrial.plan.search.capacity import trial_protocol
 from seatrial.predict.band import ASSUMED, Band
 from seatrial.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
@@ -27,6 +26,7 @@ from seatrial.predict.calibration import (
 )
 from seatrial.predict.copy_model import Speculation, hardware_of, place
 from seatrial.spec.calibration import SCHEMA_VERSION, calibration_path, every_calibration
+from seatrial.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from seatrial.plan.document import Plan
     from seatrial.plan.engine import EngineChoice
-    from seatrial.predict.calibration import Source
+    from seatrial.predict.calibration import CalibrationSource
     from seatrial.predict.copy_model import Calibration, Copy
     from seatrial.spec.endpoint import EndpointSpec
     from seatrial.spec.load import LoadedSpec
@@ -73,7 +73,9 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
     )
 
 
-def calibrate(loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], source: Source) -> EndpointCalibration:
+def calibrate(
+    loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], source: CalibrationSource
+) -> EndpointCalibration:
     """Fit the calibration of the deployment that was measured.
 
     Args:

@@ -11,24 +11,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.model import FrozenModel
-from seatrial.plan.candidate import Candidate, Loss
 from seatrial.plan.cost import blended, usd_per_hour, usd_per_million
-from seatrial.plan.finding import resolve
-from seatrial.plan.fitting import candidates
-from seatrial.plan.levels import MOST_IN_FLIGHT
-from seatrial.plan.words import counted
+from seatrial.plan.resolve import resolve
+from seatrial.plan.search.candidate import Candidate, RejectedCandidate
+from seatrial.plan.search.capacity import MOST_IN_FLIGHT
+from seatrial.plan.search.fitting import candidates
 from seatrial.predict.closed_form import predict
-from seatrial.units import MS_PER_S
+from seatrial.units import MS_PER_S, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.catalog.instances import Instance
-    from seatrial.plan.demand import Demand
+    from seatrial.plan.search.demand import Demand
     from seatrial.spec.load import LoadedSpec
 
 
-class Comparison(FrozenModel):
+class InstanceComparison(FrozenModel):
     """What one instance of a type is predicted to do.
 
     Attributes:
@@ -71,7 +70,7 @@ class _Loaded:
     tok_s: float
 
 
-def compare(loaded: LoadedSpec) -> tuple[Comparison, ...]:
+def compare(loaded: LoadedSpec) -> tuple[InstanceComparison, ...]:
     """Compare the allowed instance types, the cheapest token first; an unknown price comes last.
 
     Raises:
@@ -82,17 +81,17 @@ def compare(loaded: LoadedSpec) -> tuple[Comparison, ...]:
     return tuple(sorted(rows, key=_by_price))
 
 
-def _by_price(row: Comparison) -> tuple[bool, float, float, str]:
+def _by_price(row: InstanceComparison) -> tuple[bool, float, float, str]:
     price = row.usd_per_million_output_tokens
     return not row.fits, math.inf if price is None else price, -row.highest_tok_s, row.instance_type
 
 
-def _compared(demand: Demand, instance: Instance) -> Comparison:
+def _compared(demand: Demand, instance: Instance) -> InstanceComparison:
     found = list(candidates(demand, instance))
     fitting = [candidate for candidate in found if isinstance(candidate, Candidate)]
     if not fitting:
-        losses = [loss for loss in found if isinstance(loss, Loss)]
-        return _without(demand, instance, losses)
+        rejections = [rejection for rejection in found if isinstance(rejection, RejectedCandidate)]
+        return _without(demand, instance, rejections)
     estimates = [_estimated(candidate) for candidate in fitting]
     best = max(estimates, key=lambda each: (each.tok_s, -each.candidate.degree))
     others = ", ".join(str(each.candidate.degree) for each in estimates if each is not best)
@@ -129,11 +128,11 @@ def _instance_tok_s(concurrency: int, copies: int, tok_s: Callable[[int], float]
     return (busier * tok_s(fewer + 1) if busier else 0.0) + ((copies - busier) * tok_s(fewer) if fewer else 0.0)
 
 
-def _row(demand: Demand, best: _Loaded, why: str) -> Comparison:
+def _row(demand: Demand, best: _Loaded, why: str) -> InstanceComparison:
     candidate, instance = best.candidate, best.candidate.instance
     hourly = usd_per_hour(instance, 1, demand.discount)
     per_million = None if hourly is None or not best.tok_s else usd_per_million(hourly, best.tok_s)
-    return Comparison(
+    return InstanceComparison(
         instance_type=instance.instance_type,
         accelerators=instance.accelerator_count,
         tensor_parallel_degree=candidate.degree,
@@ -150,15 +149,15 @@ def _row(demand: Demand, best: _Loaded, why: str) -> Comparison:
     )
 
 
-def _without(demand: Demand, instance: Instance, losses: list[Loss]) -> Comparison:
+def _without(demand: Demand, instance: Instance, rejections: list[RejectedCandidate]) -> InstanceComparison:
     """Return the row of an instance type on which nothing fits, with what the widest degree lacks."""
     hourly = usd_per_hour(instance, 1, demand.discount)
     count = counted(instance.accelerator_count, "accelerator")
-    because = losses[-1].because if losses else f"No degree that divides the heads suits its {count}."
-    return Comparison(
+    because = rejections[-1].because if rejections else f"No degree that divides the heads suits its {count}."
+    return InstanceComparison(
         instance_type=instance.instance_type,
         accelerators=instance.accelerator_count,
-        tensor_parallel_degree=losses[-1].degree if losses else instance.accelerator_count,
+        tensor_parallel_degree=rejections[-1].degree if rejections else instance.accelerator_count,
         copies_per_instance=0,
         kv_limited_batch=0,
         ms_per_token_alone=None,

@@ -122,7 +122,7 @@ class Alternative(FrozenModel):
 
 
 class Rejected(FrozenModel):
-    """A deployment that was considered and lost.
+    """A deployment that was considered and rejected.
 
     Attributes:
         feasible: It is predicted to satisfy everything that was asked; another is better.

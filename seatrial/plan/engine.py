@@ -8,11 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog import engines, images
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 from seatrial.errors import PlanError
-from seatrial.plan.cautions import option_warnings
+from seatrial.plan.decisions.plan_warnings import option_warnings
 from seatrial.plan.document import Decision, Image
-from seatrial.plan.reading import allowed_instances, batching_warnings, read_architecture, token_warnings
+from seatrial.plan.inputs import allowed_instances, batching_warnings, read_architecture, token_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ _UNKNOWN_FAMILY = "inline"  # a shape that is written in the spec names no archi
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class EngineOption:
     """An engine with a backend.
 
     Attributes:
@@ -109,14 +109,14 @@ def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[
     return Case({name: value for name, value in found.items() if value is not None}, named)
 
 
-def best_option(case: Case, among: Iterable[Option] | None = None) -> Option:
+def best_option(case: Case, among: Iterable[EngineOption] | None = None) -> EngineOption:
     """Return the first option that no rule excludes; the first of all when every one is excluded."""
     candidates = tuple(among) if among is not None else automatic()
     free = [option for option in candidates if not reasons(case, option, "excludes")]
     return (free or list(candidates))[0]
 
 
-def reasons(case: Case, option: Option, *verdicts: str) -> list[str]:
+def reasons(case: Case, option: EngineOption, *verdicts: str) -> list[str]:
     """Return the sentences of the rules that fit a case and say one of the verdicts of an option."""
     words = {"title": option.title, "instances": case.instances} | {
         str(name): fact for name, fact in case.facts.items()
@@ -125,7 +125,7 @@ def reasons(case: Case, option: Option, *verdicts: str) -> list[str]:
     return [rule.because.format_map(words) for rule in fitting if _fits(rule, case.facts)]
 
 
-def why(case: Case, option: Option) -> str:
+def why(case: Case, option: EngineOption) -> str:
     """Return why an option is chosen: what speaks for it, and what against those that were passed over."""
     others = [other for other in automatic() if other != option]
     preferred = automatic()[: automatic().index(option)] if option in automatic() else ()
@@ -134,7 +134,7 @@ def why(case: Case, option: Option) -> str:
     return " ".join([*reasons(case, option, "for"), *against])
 
 
-def opinion(case: Case, option: Option, fixed_by: str) -> tuple[str, ...]:
+def opinion(case: Case, option: EngineOption, fixed_by: str) -> tuple[str, ...]:
     """Return a warning of what speaks against an option, in one piece; none when nothing does.
 
     Args:
@@ -160,15 +160,15 @@ def status_of(engine: str, flavour: str) -> str | None:
     return next((rule.because for rule in fitting if rule.id.endswith("-status")), None)
 
 
-def automatic() -> tuple[Option, ...]:
+def automatic() -> tuple[EngineOption, ...]:
     """Return the options that are chosen among unless the spec fixes one, best first."""
     return tuple(option for option in options() if option.automatic)
 
 
 @cache
-def options() -> tuple[Option, ...]:
+def options() -> tuple[EngineOption, ...]:
     """Return every option, by preference."""
-    return read_rows(_TABLE, Option, part="options")
+    return read_rows(_TABLE, EngineOption, part="options")
 
 
 @cache
@@ -204,7 +204,7 @@ class EngineChoice:
 class _Taken:
     """The option that is taken, and which fields of the spec fix it; none when it was chosen."""
 
-    option: Option
+    option: EngineOption
     because: str
     fixed_by: str = ""
 
@@ -250,7 +250,7 @@ def _refuse_foreign_backend(loaded: LoadedSpec) -> None:
         raise PlanError([problem])
 
 
-def _option_of_image(uri: str) -> Option:
+def _option_of_image(uri: str) -> EngineOption:
     """Return the option that an image's name tells of; LMI with vLLM when it tells nothing."""
     repository, _, tag = uri.rpartition("/")[2].partition("@")[0].partition(":")
     by_name = [option for mark, option in _REPOSITORIES.items() if mark in repository]
@@ -276,7 +276,7 @@ def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
     )
 
 
-def _resolve(loaded: LoadedSpec, option: Option) -> images.Image:
+def _resolve(loaded: LoadedSpec, option: EngineOption) -> images.RegionalImage:
     """Return the image of an option, its newest documented build unless the spec gives the version."""
     version = loaded.endpoint.serving.engine_version
     region, last = loaded.environment.region, option.last_lmi
@@ -312,7 +312,7 @@ def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
     )
 
 
-def _why_version(build: images.Build, option: Option, *, fixed: bool) -> str:
+def _why_version(build: images.Build, option: EngineOption, *, fixed: bool) -> str:
     if fixed:
         return "The spec fixes it."
     if option.last_lmi is not None:

@@ -1,6 +1,6 @@
 """Makes the plan in typed stages: resolve what is asked, search, lay out the best deployment, derive limits, predict.
 
-LoadedSpec -> Resolved -> Found -> Chosen -> Layout, Limits, Prediction -> Plan
+LoadedSpec -> Resolved -> SearchResult -> Chosen -> Layout, DerivedLimits, Prediction -> Plan
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.plan.calibration import model_name
+from seatrial.plan.decisions.derived_limits import Chosen, derive_limits, predict_copy
+from seatrial.plan.decisions.placement import lay_out
 from seatrial.plan.document import Decision, Plan
-from seatrial.plan.failure import no_deployment
-from seatrial.plan.finding import search_for
-from seatrial.plan.placement import lay_out
-from seatrial.plan.ranking import alternatives, rejections, why_best
-from seatrial.plan.settled import Chosen, derive_limits, predict_copy
+from seatrial.plan.search.no_deployment import no_deployment
+from seatrial.plan.search.pipeline import search_for
+from seatrial.plan.search.ranking import alternatives, rejections, why_best
 
 if TYPE_CHECKING:
-    from seatrial.plan.finding import Resolved
-    from seatrial.plan.search import Found
+    from seatrial.plan.resolve import Resolved
+    from seatrial.plan.search.best_first import SearchResult
     from seatrial.spec.load import LoadedSpec
 
 
@@ -34,11 +34,11 @@ def make_plan(loaded: LoadedSpec, *, accept_slo_miss: bool = False) -> Plan:
     """
     resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss)
     if not found.ranked:
-        raise no_deployment(loaded, resolved.demand, found.losses)
+        raise no_deployment(loaded, resolved.demand, found.rejections)
     return plan_of(loaded, resolved, found)
 
 
-def plan_of(loaded: LoadedSpec, resolved: Resolved, found: Found) -> Plan:
+def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan:
     """Return the plan of the best deployment that was found, or of the one that someone chose."""
     chosen = Chosen(loaded, resolved, found.ranked[0])
     layout, limits = lay_out(chosen.best, resolved.demand), derive_limits(chosen)
@@ -83,11 +83,11 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: Found) -> Plan:
         regime=prediction.regime,
         cost=layout.cost,
         pareto=alternatives(found.ranked),
-        rejected=rejections(found.ranked, found.losses, endpoint.objective),
+        rejected=rejections(found.ranked, found.rejections, endpoint.objective),
         warnings=limits.warnings,
     )
 
 
-def _instance_type(resolved: Resolved, found: Found) -> Decision[str]:
+def _instance_type(resolved: Resolved, found: SearchResult) -> Decision[str]:
     because = why_best(found.ranked, found.considered, resolved.demand)
     return Decision(value=found.ranked[0].candidate.instance.instance_type, because=because)

@@ -1,31 +1,30 @@
-"""Why one instance type is the plan's, or lost: a verdict for each degree."""
+"""Why one instance type is the plan's, or was rejected: a verdict for each degree."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
-from seatrial.catalog.table import nearest
+from seatrial.catalog.rows import nearest
 from seatrial.errors import PlanError
 from seatrial.model import FrozenModel
-from seatrial.plan.candidate import Loss
 from seatrial.plan.cost import hourly_words
-from seatrial.plan.estimate import estimate
-from seatrial.plan.finding import search_for
-from seatrial.plan.fitting import candidates
-from seatrial.plan.judge import judge, misses_alone
-from seatrial.plan.ranking import known, order, why_best, why_outdone
+from seatrial.plan.search.candidate import RejectedCandidate
+from seatrial.plan.search.evaluate import estimate, evaluate, misses_alone
+from seatrial.plan.search.fitting import candidates
+from seatrial.plan.search.pipeline import search_for
+from seatrial.plan.search.ranking import known, order, why_best, why_outdone
 from seatrial.units import tenths
 
 if TYPE_CHECKING:
-    from seatrial.plan.candidate import Candidate, Offer
-    from seatrial.plan.demand import Demand
-    from seatrial.plan.ranking import Key
-    from seatrial.plan.search import Found
+    from seatrial.plan.search.best_first import SearchResult
+    from seatrial.plan.search.candidate import Candidate, FeasibleCandidate
+    from seatrial.plan.search.demand import Demand
+    from seatrial.plan.search.ranking import Key
     from seatrial.spec.load import LoadedSpec
 
 
-class Verdict(FrozenModel):
+class DegreeVerdict(FrozenModel):
     """What became of an instance type with one degree.
 
     Attributes:
@@ -47,8 +46,8 @@ class Verdict(FrozenModel):
     output_tok_s: float | None
 
 
-def explain(loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = False) -> tuple[Verdict, ...]:
-    """Say of an instance type, degree by degree, why it was chosen or lost.
+def explain(loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = False) -> tuple[DegreeVerdict, ...]:
+    """Say of an instance type, degree by degree, why it was chosen or rejected.
 
     Args:
         loaded: What is asked for.
@@ -68,55 +67,55 @@ def explain(loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = F
     return verdicts if instance in resolved.allowed else tuple(map(_not_allowed, verdicts))
 
 
-def _verdict(demand: Demand, found: Found, candidate: Candidate | Loss) -> Verdict:
-    if isinstance(candidate, Loss):
-        return _lost(candidate)
-    judged = misses_alone(demand, candidate) or judge(demand, estimate(demand, candidate))
-    return _lost(judged) if isinstance(judged, Loss) else _offered(demand, found, judged)
+def _verdict(demand: Demand, found: SearchResult, candidate: Candidate | RejectedCandidate) -> DegreeVerdict:
+    if isinstance(candidate, RejectedCandidate):
+        return _rejected(candidate)
+    evaluated = misses_alone(demand, candidate) or evaluate(demand, estimate(demand, candidate))
+    return _rejected(evaluated) if isinstance(evaluated, RejectedCandidate) else _feasible(demand, found, evaluated)
 
 
-def _lost(loss: Loss) -> Verdict:
-    return Verdict(
-        instance_type=loss.instance_type,
-        tensor_parallel_degree=loss.degree,
+def _rejected(rejection: RejectedCandidate) -> DegreeVerdict:
+    return DegreeVerdict(
+        instance_type=rejection.instance_type,
+        tensor_parallel_degree=rejection.degree,
         won=False,
-        stage=loss.stage,
-        because=loss.because,
-        usd_per_hour=None if loss.usd_per_hour is None else known(loss.usd_per_hour),
-        output_tok_s=None if loss.output_tok_s is None else round(loss.output_tok_s, 1),
+        stage=rejection.stage,
+        because=rejection.because,
+        usd_per_hour=None if rejection.usd_per_hour is None else known(rejection.usd_per_hour),
+        output_tok_s=None if rejection.output_tok_s is None else round(rejection.output_tok_s, 1),
     )
 
 
-def _offered(demand: Demand, found: Found, offer: Offer) -> Verdict:
-    candidate, best = offer.candidate, found.ranked[0] if found.ranked else None
+def _feasible(demand: Demand, found: SearchResult, feasible: FeasibleCandidate) -> DegreeVerdict:
+    candidate, best = feasible.candidate, found.ranked[0] if found.ranked else None
     won = best is not None and str(best.candidate) == str(candidate)
     if best is None:
         because = "Satisfies everything that was asked."
     elif won:
         because = why_best(found.ranked, found.considered, demand)
-    elif _key(demand, offer) < _key(demand, best):
-        price = hourly_words(known(offer.merit.usd_per_hour), demand.discount)
-        alone = f"{tenths(offer.merit.ms_per_token_alone)} ms per token alone"
-        numbers = f"{alone}, {offer.merit.highest_tok_s:,.0f} tok/s at most"
+    elif _key(demand, feasible) < _key(demand, best):
+        price = hourly_words(known(feasible.score.usd_per_hour), demand.discount)
+        alone = f"{tenths(feasible.score.ms_per_token_alone)} ms per token alone"
+        numbers = f"{alone}, {feasible.score.highest_tok_s:,.0f} tok/s at most"
         because = f"Predicted to {demand.kept}; ranks before the chosen {best.candidate}: {price}, {numbers}."
     else:
         chosen = f"Chosen: {best.candidate}."
-        because = f"{why_outdone(best.merit, offer.merit, demand.endpoint.objective)} {chosen}"
-    return Verdict(
+        because = f"{why_outdone(best.score, feasible.score, demand.endpoint.objective)} {chosen}"
+    return DegreeVerdict(
         instance_type=candidate.instance.instance_type,
         tensor_parallel_degree=candidate.degree,
         won=won,
         stage="chosen" if won else "ranking",
         because=because,
-        usd_per_hour=known(offer.merit.usd_per_hour),
-        output_tok_s=round(offer.merit.output_tok_s, 1),
+        usd_per_hour=known(feasible.score.usd_per_hour),
+        output_tok_s=round(feasible.score.output_tok_s, 1),
     )
 
 
-def _key(demand: Demand, offer: Offer) -> Key:
-    return order(offer.candidate, offer.merit, demand.endpoint.objective)
+def _key(demand: Demand, feasible: FeasibleCandidate) -> Key:
+    return order(feasible.candidate, feasible.score, demand.endpoint.objective)
 
 
-def _not_allowed(verdict: Verdict) -> Verdict:
+def _not_allowed(verdict: DegreeVerdict) -> DegreeVerdict:
     because = f"Not in `instance_types`. If allowed: {verdict.because[:1].lower()}{verdict.because[1:]}"
     return verdict.model_copy(update={"won": False, "stage": "allowed", "because": because})

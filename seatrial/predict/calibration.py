@@ -40,7 +40,7 @@ class MeasuredPoint(FrozenModel):
     ms_per_token_p90: Positive | None = None
 
 
-class Source(FrozenModel):
+class CalibrationSource(FrozenModel):
     """Where the points were read.
 
     Attributes:
@@ -85,7 +85,7 @@ class EndpointCalibration(FrozenModel):
     points: Annotated[tuple[MeasuredPoint, ...], Field(min_length=1)]
     throughput_error: Share
     latency_error: Share | None
-    source: Source
+    source: CalibrationSource
 
     @property
     def calibration(self) -> Calibration:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from seatrial.catalog.engines import Engine
     from seatrial.predict.copy_model import Copy
-    from seatrial.predict.csv_rows import Asked, Row
+    from seatrial.predict.csv_rows import Asked, CsvRow
 
 
 Form = Literal["simulation", "closed"]
@@ -47,7 +47,7 @@ _ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RowPrediction:
     """What one row is predicted to give; not measured.
 
     Attributes:
@@ -64,7 +64,7 @@ class Answer:
     band: Band
 
 
-def answer(asked: Asked, engine: Engine, version: str, form: Form) -> Answer:
+def answer(asked: Asked, engine: Engine, version: str, form: Form) -> RowPrediction:
     """Predict one row.
 
     Args:
@@ -75,17 +75,17 @@ def answer(asked: Asked, engine: Engine, version: str, form: Form) -> Answer:
     """
     band = _band(asked, engine, version)
     if not shards_evenly(asked.architecture, asked.degree):
-        return Answer(None, None, "degree does not divide the heads", band)
+        return RowPrediction(None, None, "degree does not divide the heads", band)
     copy = copy_of(asked, engine)
     if copy.kv_limited_batch < 1:
-        return Answer(None, None, "does not fit", band)
+        return RowPrediction(None, None, "does not fit", band)
     found = fleet(
         _instance(copy, asked, form),
         concurrency=asked.concurrency,
         instances=asked.instance_count,
         requests_per_client=PUBLISHED.requests_per_concurrency,
     )
-    return Answer(found.output_tok_s, found.ms_per_token, _limit(copy, asked, found), band)
+    return RowPrediction(found.output_tok_s, found.ms_per_token, _limit(copy, asked, found), band)
 
 
 def copy_of(asked: Asked, engine: Engine) -> Copy:
@@ -218,7 +218,7 @@ _DIGITS = 6  # significant ones; the band says how many mean something
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CsvTable:
     """Columns in their order, and the cells of each row; a number that is not there is `None`."""
 
     columns: tuple[str, ...]
@@ -239,14 +239,14 @@ def read_engine(text: str) -> tuple[Engine, str]:
     raise SpecError.of("SEA223", f"the engine {text!r} is unknown", hint=hint, where="--engine")
 
 
-def answered(columns: Sequence[str], rows: Iterable[Row], engine: Engine, version: str, form: Form) -> Table:
+def answered(columns: Sequence[str], rows: Iterable[CsvRow], engine: Engine, version: str, form: Form) -> CsvTable:
     """Predict every row; columns of an earlier prediction are written anew."""
     kept = (*columns, *(name for name in PREDICTED if name not in columns))
     predicted = ((row, _cells(answer(row.asked, engine, version, form))) for row in rows)
-    return Table(kept, tuple({**row.cells, **cells} for row, cells in predicted))
+    return CsvTable(kept, tuple({**row.cells, **cells} for row, cells in predicted))
 
 
-def as_csv(table: Table) -> str:
+def as_csv(table: CsvTable) -> str:
     """Write a table as CSV with a head; a number that is not there is an empty cell."""
     text = io.StringIO()
     writer = csv.DictWriter(text, table.columns, lineterminator="\n")
@@ -255,7 +255,7 @@ def as_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def as_json(table: Table) -> str:
+def as_json(table: CsvTable) -> str:
     """Write a table as a JSON array of objects; counts and predictions are numbers, all else text as it came."""
     rows = [{name: _typed(name, row[name]) for name in table.columns} for row in table.rows]
     return f"{json.dumps(rows, indent=2, ensure_ascii=False)}\n"
@@ -267,7 +267,7 @@ def _typed(name: str, cell: Cell) -> Cell:
     return int(float(cell)) if cell.strip() else None
 
 
-def _cells(found: Answer) -> dict[str, Cell]:
+def _cells(found: RowPrediction) -> dict[str, Cell]:
     throughput, latency = found.output_tok_s, found.ms_per_token
     low, high = 1 / (1 + found.band.throughput), 1 + found.band.throughput
     quick, slow = 1 / (1 + found.band.latency), 1 + found.band.latency

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog import instances, models
-from seatrial.catalog.table import nearest
+from seatrial.catalog.rows import nearest
 from seatrial.errors import Problem, SpecError
 
 if TYPE_CHECKING:
@@ -164,14 +164,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CsvRow:
     """One row: its cells as they were written, and what they ask."""
 
     cells: Mapping[str, str]
     asked: Asked
 
 
-def read_rows(content: bytes, where: str) -> tuple[tuple[str, ...], list[Row]]:
+def read_rows(content: bytes, where: str) -> tuple[tuple[str, ...], list[CsvRow]]:
     """Read a CSV table; return its columns and its rows, both in their order.
 
     Args:
@@ -189,7 +189,7 @@ def read_rows(content: bytes, where: str) -> tuple[tuple[str, ...], list[Row]]:
     (line, head), *body = records
     columns = tuple(name.strip() for name in head)
     problems = _head_problems(columns, f"{where}:{line}")
-    rows: list[Row] = []
+    rows: list[CsvRow] = []
     for number, values in body:
         row = _read(columns, values, f"{where}:{number}", problems)
         if row is not None:
@@ -227,7 +227,7 @@ def _head_problems(columns: tuple[str, ...], where: str) -> list[Problem]:
     return missing + [Problem(where, name, "SEA221", "the column is written twice") for name in twice]
 
 
-def _read(columns: tuple[str, ...], values: list[str], where: str, problems: list[Problem]) -> Row | None:
+def _read(columns: tuple[str, ...], values: list[str], where: str, problems: list[Problem]) -> CsvRow | None:
     """Read one record; add what is wrong with it to the problems."""
     if len(values) != len(columns):
         message = f"the row has {len(values)} fields, the head {len(columns)}"
@@ -250,4 +250,4 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, problems: lis
         quantization=words["quantization"] or None,
         **counts,
     )
-    return Row(cells, asked)
+    return CsvRow(cells, asked)

@@ -59,7 +59,7 @@ class _Group:
 
 
 @dataclass(slots=True)
-class _Server:
+class _EngineState:
     """The engine at one moment.
 
     Attributes:
@@ -131,7 +131,7 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
     outgrown = cached(copy.input_tokens + 1) < copy.input_tokens + 1
     growing = cached(longest + 1) - cached(longest) if outgrown else 1.0
     total = protocol.ramp(concurrency) + protocol.measured(concurrency)
-    server = _Server(
+    server = _EngineState(
         copy=copy,
         costs=costs_of(copy),
         protocol=protocol,
@@ -153,7 +153,7 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
     return server.done
 
 
-def _separate(server: _Server) -> None:
+def _separate(server: _EngineState) -> None:
     waiting = server.waiting
     prompts = min(waiting, server.per_prefill, server.most_running - server.batch)
     if prompts > 0 and _may_enter(server, prompts):
@@ -165,14 +165,14 @@ def _separate(server: _Server) -> None:
         _decode(server, waiting, _steps_until_entry(server, waiting))
 
 
-def _may_enter(server: _Server, prompts: int) -> bool:
+def _may_enter(server: _EngineState, prompts: int) -> bool:
     engine = server.copy.engine
     if not server.batch or server.waited_steps >= engine.steps_between_prefills:
         return True
     return prompts >= math.floor(server.batch * engine.waiting_served_ratio)
 
 
-def _steps_until_entry(server: _Server, waiting: int) -> int:
+def _steps_until_entry(server: _EngineState, waiting: int) -> int:
     """Return the decode steps after which a waiting prompt may enter by the clock of steps."""
     prompts = min(waiting, server.per_prefill, server.most_running - server.batch)
     if prompts <= 0:
@@ -182,7 +182,7 @@ def _steps_until_entry(server: _Server, waiting: int) -> int:
     return max(1, server.copy.engine.steps_between_prefills - server.waited_steps)
 
 
-def _chunked(server: _Server) -> None:
+def _chunked(server: _EngineState) -> None:
     """Run one mixed iteration while prompts wait, or leap through decode steps."""
     waiting, room = server.waiting, server.most_running - server.batch
     if room <= 0 or not (server.chunk_done or waiting):
@@ -200,7 +200,7 @@ def _chunked(server: _Server) -> None:
         _admit(server, whole)
 
 
-def _iteration_s(server: _Server, tokens: int) -> float:
+def _iteration_s(server: _EngineState, tokens: int) -> float:
     """Return the time of a mixed iteration without its attention; the same few batches come again and again."""
     key = server.batch, tokens
     known = server.iterations.get(key)
@@ -212,7 +212,7 @@ def _iteration_s(server: _Server, tokens: int) -> float:
     return known
 
 
-def _admit(server: _Server, prompts: int) -> None:
+def _admit(server: _EngineState, prompts: int) -> None:
     sent = server.arrivals[server.admitted : server.admitted + prompts]
     server.admitted += prompts
     group = _Group(prompts, sent, server.now, server.steps)
@@ -224,7 +224,7 @@ def _admit(server: _Server, prompts: int) -> None:
     server.context += prompts * (server.copy.input_tokens + 1)
 
 
-def _decode(server: _Server, waiting: int, most: int) -> None:
+def _decode(server: _EngineState, waiting: int, most: int) -> None:
     """Take decode steps in one leap: until a group ends, a prompt may enter, or one arrives that could."""
     steps = min(most, server.steps_left)
     step, attention = server.costs.step(server.batch), server.costs.attention(server.batch)
@@ -238,7 +238,7 @@ def _decode(server: _Server, waiting: int, most: int) -> None:
     _advance(server, steps)
 
 
-def _advance(server: _Server, steps: int) -> None:
+def _advance(server: _EngineState, steps: int) -> None:
     server.waited_steps += steps
     server.steps += steps
     server.context += server.batch * steps * server.per_step
@@ -250,7 +250,7 @@ def _advance(server: _Server, steps: int) -> None:
         _end(server, group)
 
 
-def _end(server: _Server, group: _Group) -> None:
+def _end(server: _EngineState, group: _Group) -> None:
     """Answer a group: each client sends its next request."""
     half = server.protocol.round_trip_s / 2
     answered = server.now + half

@@ -3,7 +3,7 @@
     document/  one module for each chapter, then the page and the Markdown of them
     charts/    what each chart shows, written in Python; draw.js draws it in the page with Observable Plot
     terminal/  plans and trials on a terminal
-    values.py, table.py, names.py, quantity.py  every number as it is shown
+    values.py, table.py, metric_names.py, quantities.py  every number as it is shown
 
 TrialResult, Plan ─▶ chapters (Section) ─▶ page (HTML), markdown
 """

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Literal
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.terminal.cost import cost_view
+from seatrial.report.terminal.alternatives import pareto_view, rejected_view
 from seatrial.report.terminal.curve import curve_view
-from seatrial.report.terminal.decisions import decisions_view
 from seatrial.report.terminal.first_screen import first_screen, summary_table, warnings_of
-from seatrial.report.terminal.memory import memory_view
-from seatrial.report.terminal.regime import regime_view
-from seatrial.report.terminal.rivals import pareto_view, rejected_view
+from seatrial.report.terminal.plan_sections import cost_view, decisions_view, memory_view, regime_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

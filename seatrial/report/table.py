@@ -51,7 +51,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One row of the body: its name and the heading of that, then its values."""
 
     label: str
@@ -85,11 +85,11 @@ class Table:
         return tuple(headings)
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[TableRow, ...]:
         """The body."""
         first, *rest = self.columns
         return tuple(
-            Row(
+            TableRow(
                 first.heading,
                 name,
                 tuple(Value(column.kind, column.heading, cell) for column, cell in zip(rest, cells, strict=True)),

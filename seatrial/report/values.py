@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from markupsafe import Markup, escape
 
-from seatrial.report.names import plain
+from seatrial.report.metric_names import plain
 from seatrial.units import exported, usd, whole_or_tenths
 
 if TYPE_CHECKING:

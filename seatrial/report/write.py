@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
-    from seatrial.report.outlook import Outlook
+    from seatrial.report.calibration_preview import Outlook
 
 
 @dataclass(frozen=True, slots=True)

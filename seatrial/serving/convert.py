@@ -10,8 +10,8 @@ from seatrial.catalog.engine_versions import version_text
 from seatrial.errors import RenderError
 from seatrial.secrets import redacted
 from seatrial.serving.fields import flatten, neutral_text, unflatten
-from seatrial.serving.lint.hidden import secret_in
 from seatrial.serving.lint.known import carries, judge
+from seatrial.serving.lint.redaction import secret_in
 from seatrial.serving.lint.target import guess, newest_build
 from seatrial.serving.neutral import render_config
 from seatrial.serving.parse import parse
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from seatrial.catalog.engine_versions import EngineName
     from seatrial.catalog.spellings import SpellingTable
     from seatrial.serving.config import ServingConfig
-    from seatrial.serving.lint.source import Source
-    from seatrial.serving.lint.target import Target
+    from seatrial.serving.lint.source import ConfigSource
+    from seatrial.serving.lint.target import TargetContainer
     from seatrial.serving.neutral import Form, Rendered
     from seatrial.serving.parse import Parsed
 
@@ -67,14 +67,14 @@ class Converted:
     """
 
     rendered: Rendered
-    origin: Target
+    origin: TargetContainer
     called: str
     kept: tuple[str, ...]
     lost: tuple[Lost, ...]
 
 
 def convert(
-    source: Source,
+    source: ConfigSource,
     to: DialectName,
     to_version: str | None = None,
     *,
@@ -130,7 +130,7 @@ def default_dialect(to: str, version: str | None) -> DialectName:
     return next((name for name in order if name in existing), "lmi-vllm")
 
 
-def _parsed(source: Source, origin: Target, values: Mapping[str, str]) -> Parsed:
+def _parsed(source: ConfigSource, origin: TargetContainer, values: Mapping[str, str]) -> Parsed:
     version = ".".join(map(str, origin.version))
     if source.kind != "serving.properties":
         return parse(origin.dialect, version, env=values)
@@ -138,7 +138,7 @@ def _parsed(source: Source, origin: Target, values: Mapping[str, str]) -> Parsed
     return parse(origin.dialect, version, properties=text)
 
 
-def _portable(parsed: Parsed, origin: Target, table: SpellingTable) -> tuple[ServingConfig, list[Lost]]:
+def _portable(parsed: Parsed, origin: TargetContainer, table: SpellingTable) -> tuple[ServingConfig, list[Lost]]:
     """Take out what only the origin knows: keys without a meaning, and options that the other container lacks."""
     gone = [Lost(entry.key, entry.line, entry.because) for entry in parsed.unknown]
     extra: dict[str, str] = {}
@@ -153,14 +153,14 @@ def _portable(parsed: Parsed, origin: Target, table: SpellingTable) -> tuple[Ser
     return parsed.config.model_copy(update={"extra": extra}), gone
 
 
-def _every_gpu(parsed: Parsed, origin: Target, table: SpellingTable) -> Iterator[Lost]:
+def _every_gpu(parsed: Parsed, origin: TargetContainer, table: SpellingTable) -> Iterator[Lost]:
     """Yield LMI's `max`, which means every GPU: the other containers take one where nothing is written."""
     for entry in parsed.entries if origin.engine == "lmi" != table.dialect.engine else ():
         if entry.field == "tensor_parallel_degree" and entry.value == "max":
             yield Lost(entry.key, entry.line, f"{table.called} uses one GPU unless their number is written")
 
 
-def _not_portable(name: str, origin: Target, table: SpellingTable) -> str:
+def _not_portable(name: str, origin: TargetContainer, table: SpellingTable) -> str:
     """Return why an option that has no neutral field can't be taken along; empty when it can."""
     written = name.upper() if origin.engine == "tgi" else name
     read_by_origin = judge(origin, written)

@@ -12,7 +12,7 @@ from seatrial.errors import Problem, RenderError
 from seatrial.serving.conflicts import conflicts
 from seatrial.serving.fields import flatten, neutral_text
 from seatrial.serving.limits import MAX_CHARS, env_problems
-from seatrial.serving.spelling import Said, doubled, spell
+from seatrial.serving.spelling import SpelledConfig, doubled, spell
 from seatrial.serving.templates import fill
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def render_config(
 Pair = tuple[str | None, str | None, str]  # key, environment variable, text
 
 
-def _extended(said: Said, config: ServingConfig, table: SpellingTable) -> list[Pair]:
+def _extended(said: SpelledConfig, config: ServingConfig, table: SpellingTable) -> list[Pair]:
     """Return what is written, extra options last and sorted."""
     pairs: list[Pair] = [(row.key, row.env, text) for row, text in said.pairs]
     for name in sorted(config.extra):
@@ -153,7 +153,7 @@ def _form_problems(table: SpellingTable, form: Form) -> Iterator[Problem]:
         yield Problem("", "form", "SEA310", message, hint)
 
 
-def _missing(table: SpellingTable, said: Said) -> Iterator[Problem]:
+def _missing(table: SpellingTable, said: SpelledConfig) -> Iterator[Problem]:
     for one in said.missing:
         because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
         known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
@@ -162,7 +162,7 @@ def _missing(table: SpellingTable, said: Said) -> Iterator[Problem]:
         yield Problem("", one.field, "SEA308", message, hint)
 
 
-def _conflicts(config: ServingConfig, table: SpellingTable, said: Said) -> Iterator[Problem]:
+def _conflicts(config: ServingConfig, table: SpellingTable, said: SpelledConfig) -> Iterator[Problem]:
     for conflict in conflicts(config, table):
         yield Problem("", " and ".join(conflict.fields), "SEA309", conflict.message, conflict.hint)
     for first, second, key in doubled(said):
@@ -170,7 +170,7 @@ def _conflicts(config: ServingConfig, table: SpellingTable, said: Said) -> Itera
         yield Problem("", f"{first} and {second}", "SEA309", message, "leave one of them out")
 
 
-def _extra_problems(config: ServingConfig, table: SpellingTable, said: Said) -> Iterator[Problem]:
+def _extra_problems(config: ServingConfig, table: SpellingTable, said: SpelledConfig) -> Iterator[Problem]:
     flat = flatten(config)
     written = {row.key or row.env for row, _ in said.pairs}
     for name in config.extra:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog.spellings import find
 from seatrial.serving.fields import PRESENT, unflatten
-from seatrial.serving.properties import Line, read_env, read_properties
-from seatrial.serving.reading import is_object, read_value
+from seatrial.serving.properties import PropertyLine, read_env, read_properties
+from seatrial.serving.read_value import is_object, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _EXTRA_PREFIX = {"vllm": "SM_VLLM_", "sglang": "SM_SGLANG_", "tgi": ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ParsedEntry:
     """One key that was found.
 
     Attributes:
@@ -59,19 +59,19 @@ class Parsed:
     """
 
     config: ServingConfig
-    entries: tuple[Entry, ...]
+    entries: tuple[ParsedEntry, ...]
 
     @property
-    def unknown(self) -> tuple[Entry, ...]:
+    def unknown(self) -> tuple[ParsedEntry, ...]:
         """Return the keys that say nothing to this engine and version, or say what it can't mean."""
         return tuple(entry for entry in self.entries if entry.because)
 
 
 @dataclass(slots=True)
-class _Reading:
+class _ParseState:
     values: dict[str, Neutral] = field(default_factory=dict)
     extra: dict[str, str] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[ParsedEntry] = field(default_factory=list)
 
 
 def parse(
@@ -89,7 +89,7 @@ def parse(
         RenderError: SEA307 for a version or dialect that doesn't exist. Nothing else: what can't be read is listed.
     """
     table = find(dialect, version)
-    reading = _Reading()
+    reading = _ParseState()
     for source, line in (*_file_lines(table, properties), *_env_lines(env)):
         _read(source, line, table, reading)
     waiting = reading.values.get("max_queued_requests")
@@ -100,19 +100,19 @@ def parse(
     return Parsed(config, entries)
 
 
-def _file_lines(table: SpellingTable, properties: str) -> Iterator[tuple[str, Line]]:
+def _file_lines(table: SpellingTable, properties: str) -> Iterator[tuple[str, PropertyLine]]:
     if table.dialect.engine != "lmi":
         return
     last = {line.key: line for line in read_properties(properties)}  # Java keeps the last of a key
     yield from ((PROPERTIES, line) for line in last.values())
 
 
-def _env_lines(env: Mapping[str, str] | str | None) -> Iterator[tuple[str, Line]]:
+def _env_lines(env: Mapping[str, str] | str | None) -> Iterator[tuple[str, PropertyLine]]:
     if isinstance(env, str):
         last = {line.key: line for line in read_env(env)}
         yield from ((ENVIRONMENT, line) for line in last.values())
         return
-    yield from ((ENVIRONMENT, Line(name, value, 0)) for name, value in (env or {}).items())
+    yield from ((ENVIRONMENT, PropertyLine(name, value, 0)) for name, value in (env or {}).items())
 
 
 def property_of_env(name: str) -> str | None:
@@ -125,12 +125,12 @@ def property_of_env(name: str) -> str | None:
     return option if option == "engine" else f"option.{option}"
 
 
-def _read(source: str, line: Line, table: SpellingTable, reading: _Reading) -> None:
+def _read(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> None:
     name, because = _understand(source, line, table, reading)
-    reading.entries.append(Entry(source, line.key, line.value, line.number, name, because))
+    reading.entries.append(ParsedEntry(source, line.key, line.value, line.number, name, because))
 
 
-def _understand(source: str, line: Line, table: SpellingTable, reading: _Reading) -> tuple[str | None, str]:
+def _understand(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> tuple[str | None, str]:
     rows = _rows(source, line.key, table)
     for row in rows:
         said = read_value(row, line.value)
@@ -153,7 +153,7 @@ def _rows(source: str, key: str, table: SpellingTable) -> tuple[Spelling, ...]:
     return table.of_env(key) or (table.of_key(option) if option else ())
 
 
-def _take(said: Mapping[str, Neutral], line: Line, reading: _Reading) -> str:
+def _take(said: Mapping[str, Neutral], line: PropertyLine, reading: _ParseState) -> str:
     for name, value in said.items():
         known = reading.values.setdefault(name, value)
         if known not in (value, PRESENT) and value != PRESENT:
@@ -162,7 +162,7 @@ def _take(said: Mapping[str, Neutral], line: Line, reading: _Reading) -> str:
     return ""
 
 
-def _why_not(row: Spelling, line: Line, table: SpellingTable) -> str:
+def _why_not(row: Spelling, line: PropertyLine, table: SpellingTable) -> str:
     if row.fixed is not None:
         return f"{table.called} has {line.key}={row.fixed}"
     return f"{line.value!r} is no value of {line.key} that {table.called} takes"
@@ -179,7 +179,7 @@ def _extra_name(source: str, key: str, table: SpellingTable) -> str | None:
     return name if _OPTION_NAME.fullmatch(name) else None
 
 
-def _without_running(waiting: str, reading: _Reading) -> None:
+def _without_running(waiting: str, reading: _ParseState) -> None:
     """Take the sequences that run off the requests that TGI bounds, running and waiting together."""
     running = reading.values.get("max_num_seqs")
     if isinstance(running, str) and int(waiting) > int(running):
@@ -188,15 +188,17 @@ def _without_running(waiting: str, reading: _Reading) -> None:
     del reading.values["max_queued_requests"]
     because = "it bounds running and waiting requests together, and how many run is not said"
     reading.entries = [
-        Entry(entry.source, entry.key, entry.value, entry.line, entry.field, because)
+        ParsedEntry(entry.source, entry.key, entry.value, entry.line, entry.field, because)
         if entry.field == "max_queued_requests"
         else entry
         for entry in reading.entries
     ]
 
 
-def _marked(entry: Entry, wrong: Mapping[str, str]) -> Entry:
+def _marked(entry: ParsedEntry, wrong: Mapping[str, str]) -> ParsedEntry:
     names = [name for name in wrong if entry.field and (name == entry.field or name.startswith(f"{entry.field}."))]
     if entry.because or not names:
         return entry
-    return Entry(entry.source, entry.key, entry.value, entry.line, entry.field, f"{entry.value!r}: {wrong[names[0]]}")
+    return ParsedEntry(
+        entry.source, entry.key, entry.value, entry.line, entry.field, f"{entry.value!r}: {wrong[names[0]]}"
+    )

@@ -21,7 +21,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PropertyLine:
     """One entry of a file.
 
     Attributes:
@@ -64,12 +64,12 @@ def parse_properties(text: str) -> dict[str, str]:
     return {line.key: line.value for line in read_properties(text)}
 
 
-def read_properties(text: str) -> tuple[Line, ...]:
+def read_properties(text: str) -> tuple[PropertyLine, ...]:
     """Read a properties file as Java does, repeated keys too: `=`, `:` or blanks end a key; continuations, escapes."""
     return tuple(_entries(text))
 
 
-def _entries(text: str) -> Iterator[Line]:
+def _entries(text: str) -> Iterator[PropertyLine]:
     line = 1
     for start, end in _logical_lines(text):
         body = _body(text[start:end])
@@ -81,13 +81,13 @@ def _entries(text: str) -> Iterator[Line]:
         line += _count_lines(text[start:end])
 
 
-def _entry(text: str, whole: tuple[int, int], start: int, line: int) -> Line:
+def _entry(text: str, whole: tuple[int, int], start: int, line: int) -> PropertyLine:
     body = _body(text[start : whole[1]])
     end = start + len(body) - _dangling(body)
     key_end = _matched(_KEY, text, start, end)
     value_start = _matched(_GAP, text, key_end, end)
     key, value = text[start:key_end], text[value_start:end]
-    return Line(_unescape(key), _unescape(value), line, (start, key_end), (value_start, end), whole)
+    return PropertyLine(_unescape(key), _unescape(value), line, (start, key_end), (value_start, end), whole)
 
 
 def _matched(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
@@ -136,16 +136,16 @@ def _count_lines(text: str) -> int:
     return len(re.findall(r"\r\n|\r|\n", text))
 
 
-def read_env(text: str) -> tuple[Line, ...]:
+def read_env(text: str) -> tuple[PropertyLine, ...]:
     """Read `NAME=value` lines; the value is everything after the first `=`."""
     return tuple(_env_lines(re.split(r"\r\n|\n|\r", text)))
 
 
-def _env_lines(lines: Iterable[str]) -> Iterator[Line]:
+def _env_lines(lines: Iterable[str]) -> Iterator[PropertyLine]:
     for number, line in enumerate(lines, start=1):
         if line and not line.startswith("#"):
             name, _, value = line.partition("=")
-            yield Line(name, value, number)
+            yield PropertyLine(name, value, number)
 
 
 def write_env(env: Mapping[str, str]) -> str:

@@ -19,7 +19,7 @@ NOTHING = "{}"  # an empty JSON object says nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpelledConfig:
     """A configuration in an engine's spelling.
 
     Attributes:
@@ -57,7 +57,7 @@ class _Draft:
     missing: list[Missing] = field(default_factory=list)
 
 
-def spell(config: ServingConfig, table: SpellingTable) -> Said:
+def spell(config: ServingConfig, table: SpellingTable) -> SpelledConfig:
     """Choose for each field that is set the spelling of a dialect and version."""
     flat = flatten(config)
     draft = _Draft()
@@ -66,7 +66,7 @@ def spell(config: ServingConfig, table: SpellingTable) -> Said:
             _say(name, flat, table, draft)
     _add_fixed(flat, table, draft)
     pairs = tuple((row, draft.texts[index]) for index, row in enumerate(table.rows) if index in draft.texts)
-    return Said(pairs, tuple(dict.fromkeys(draft.notes)), tuple(draft.missing))
+    return SpelledConfig(pairs, tuple(dict.fromkeys(draft.notes)), tuple(draft.missing))
 
 
 def _say(name: str, flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) -> None:
@@ -153,7 +153,7 @@ def _add_fixed(flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) ->
             draft.texts[index] = row.fixed
 
 
-def doubled(said: Said) -> Iterator[tuple[str, str, str]]:
+def doubled(said: SpelledConfig) -> Iterator[tuple[str, str, str]]:
     """Yield each key that two fields write: the fields and the key."""
     seen: dict[str, str] = {}
     for row, _ in said.pairs:

@@ -206,7 +206,7 @@ class Budget(FrozenModel):
     )
 
 
-class SpeculativeDecoding(FrozenModel):
+class SpeculativeDecodingSpec(FrozenModel):
     """Drafted tokens that the model only checks. The acceptance rate is your assumption until it is measured."""
 
     draft_tokens: Annotated[int, Field(ge=1, le=MOST_DRAFT_TOKENS)] = Field(description="Tokens drafted per step.")
@@ -230,7 +230,7 @@ class ServingOverrides(FrozenModel):
     max_queued_requests: InFlight | None = Field(None, description="Requests that wait before one is refused.")
     dtype: Literal["auto", "fp16", "bf16"] = Field("auto", description="Type of weights and activations.")
     quantization: Literal["fp8", "awq", "gptq"] | None = Field(None, description="Quantization of the weights.")
-    speculative_decoding: SpeculativeDecoding | None = Field(
+    speculative_decoding: SpeculativeDecodingSpec | None = Field(
         None,
         description="What the plan assumes of speculative decoding; left out, none.",
         json_schema_extra=_left_out_or_mapping,

@@ -22,7 +22,14 @@ from seatrial.spec.environment import (
 )
 from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.text_rules import character_problems, secret_problems, secret_values, without_secrets
-from seatrial.spec.yaml_source import OVERRIDES, Document, Source, merge_environment, read_source, validation_problems
+from seatrial.spec.yaml_source import (
+    OVERRIDES,
+    Document,
+    YamlSource,
+    merge_environment,
+    read_source,
+    validation_problems,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -154,7 +161,7 @@ def _validate(model: type[Spec], document: Document) -> tuple[Spec | None, list[
         return None, list(validation_problems(error, model, document))
 
 
-def _unknown_overrides(source: Source, environments: Path) -> Iterator[Problem]:
+def _unknown_overrides(source: YamlSource, environments: Path) -> Iterator[Problem]:
     overrides = source.data.get(OVERRIDES)
     if overrides is not None and not isinstance(overrides, dict):
         where = f"{source.path}:{source.lines[(OVERRIDES,)]}"

@@ -13,7 +13,7 @@ from seatrial.spec.yaml_source import dotted, texts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seatrial.spec.yaml_source import FieldPath, Source
+    from seatrial.spec.yaml_source import FieldPath, YamlSource
 
 
 _PROSE = "\n\t\u00a0\u2009\u202f\u3000\u200c\u200d\u2028\u2029"
@@ -21,7 +21,7 @@ _PROSE = "\n\t\u00a0\u2009\u202f\u3000\u200c\u200d\u2028\u2029"
 _HINT = "write the text anew: it was copied with it, or somebody hid it there"
 
 
-def character_problems(source: Source) -> Iterator[Problem]:
+def character_problems(source: YamlSource) -> Iterator[Problem]:
     """Yield each field whose name or value holds such a character, those of every environment's overrides included."""
     for path, name, text in texts(source.data):
         if found := unprintable(text, layout=_PROSE if _is_prose(path, name) else ""):
@@ -39,7 +39,7 @@ _SHORTEST = 6  # a shorter value is hidden by no search: it stands in other word
 _STORE_IT = "store it in Secrets Manager and give model.hub_token_secret; revoke this one"
 
 
-def secret_problems(source: Source) -> Iterator[Problem]:
+def secret_problems(source: YamlSource) -> Iterator[Problem]:
     """Yield each field whose name or value holds a credential, those of every environment's overrides included."""
     for path, name, text in texts(source.data):
         if holds_credential(text, name=name):
@@ -47,7 +47,7 @@ def secret_problems(source: Source) -> Iterator[Problem]:
             yield Problem(where, dotted(path), "SEA113", _MESSAGE, _STORE_IT)
 
 
-def secret_values(source: Source) -> tuple[str, ...]:
+def secret_values(source: YamlSource) -> tuple[str, ...]:
     """Return the credentials of a file that only the name of their field tells, the longest first."""
     spans = ((text, one) for _, name, text in texts(source.data) for one in credentials(text, name=name))
     found = {text[one.start : one.end] for text, one in spans if one.end - one.start >= _SHORTEST}

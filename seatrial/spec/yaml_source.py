@@ -50,7 +50,7 @@ _TOO_LARGE = ("the text is nested too deeply, or its aliases unfold to too much"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class YamlSource:
     """The content of one YAML file.
 
     Attributes:
@@ -66,7 +66,7 @@ class Source:
     problems: tuple[Problem, ...] = ()
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path) -> YamlSource:
     """Read one YAML file; what is wrong with it is returned, not raised."""
     name = path.as_posix()
     try:
@@ -78,7 +78,7 @@ def read_source(path: Path) -> Source:
     return parse_source(text, name)
 
 
-def parse_source(text: str, name: str) -> Source:
+def parse_source(text: str, name: str) -> YamlSource:
     """Parse YAML text under the name of its file; what is wrong with it is returned, not raised."""
     try:
         if _depth(text) > MAX_DEPTH:
@@ -91,10 +91,10 @@ def parse_source(text: str, name: str) -> Source:
     if _is_too_large(root):
         return _broken(name, "SEA102", *_TOO_LARGE)
     problems = tuple(_endless(root, name)) or tuple(_non_string_keys(root, name))
-    return Source(name, {}, {}, problems) if problems else _constructed(root, text, name)
+    return YamlSource(name, {}, {}, problems) if problems else _constructed(root, text, name)
 
 
-def _constructed(root: yaml.MappingNode, text: str, name: str) -> Source:
+def _constructed(root: yaml.MappingNode, text: str, name: str) -> YamlSource:
     loader = _Loader(text)
     try:
         data: dict[str, Yaml] = loader.construct_document(root)
@@ -102,7 +102,7 @@ def _constructed(root: yaml.MappingNode, text: str, name: str) -> Source:
         return _broken_yaml(name, error)
     finally:
         loader.dispose()
-    return Source(name, data, dict(_walk(root, ())), (*_duplicates(root, name), *_no_json(root, name)))
+    return YamlSource(name, data, dict(_walk(root, ())), (*_duplicates(root, name), *_no_json(root, name)))
 
 
 def _depth(text: str) -> int:
@@ -116,15 +116,15 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def _broken(name: str, rule: str, message: str, hint: str) -> Source:
-    return Source(name, {}, {}, (Problem(name, "", rule, message, hint),))
+def _broken(name: str, rule: str, message: str, hint: str) -> YamlSource:
+    return YamlSource(name, {}, {}, (Problem(name, "", rule, message, hint),))
 
 
-def _broken_yaml(name: str, error: yaml.YAMLError) -> Source:
+def _broken_yaml(name: str, error: yaml.YAMLError) -> YamlSource:
     mark = getattr(error, "problem_mark", None)
     where, hint = (f"{name}:{mark.line + 1}", "mend the YAML syntax at this line") if mark else (name, "")
     what = getattr(error, "problem", None) or "the text can't be parsed"
-    return Source(name, {}, {}, (Problem(where, "", "SEA102", str(what), hint),))
+    return YamlSource(name, {}, {}, (Problem(where, "", "SEA102", str(what), hint),))
 
 
 def _is_too_large(root: yaml.Node) -> bool:
@@ -384,7 +384,7 @@ class Document:
         return path
 
 
-def merge_environment(source: Source, environment: str | None) -> Document:
+def merge_environment(source: YamlSource, environment: str | None) -> Document:
     """Lay the overrides of one environment over the base; `null` in an override removes the base's value."""
     base = {key: value for key, value in source.data.items() if key != OVERRIDES}
     origins: dict[FieldPath, FieldPath] = {path: path for path in source.lines if path[0] != OVERRIDES}

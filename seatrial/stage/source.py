@@ -49,7 +49,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelFiles:
     """The files of one model.
 
     Attributes:
@@ -68,7 +68,7 @@ class Source:
         return sum(file.size_bytes for file in self.files)
 
 
-def select(source: Source, *, include: Sequence[str], exclude: Sequence[str]) -> Source:
+def select(source: ModelFiles, *, include: Sequence[str], exclude: Sequence[str]) -> ModelFiles:
     """Keep the files that match one of `include` (empty: every file) and none of `exclude`.
 
     A pattern is a shell pattern on the whole name, in which `*` matches slashes too: `original/*`, `*.safetensors`.
@@ -84,14 +84,14 @@ def select(source: Source, *, include: Sequence[str], exclude: Sequence[str]) ->
     if not kept:
         message = f"none of the {len(source.files)} files is left to copy"
         raise StageError.of("SEA360", message, where=source.model, hint="widen --include or narrow --exclude")
-    return Source(source.model, source.revision, kept)
+    return ModelFiles(source.model, source.revision, kept)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def held_twice(source: Source) -> tuple[str, ...]:
+def held_twice(source: ModelFiles) -> tuple[str, ...]:
     """Return the patterns of weights that lie beside safetensors files, which engines prefer: copying them is waste."""
     names = [file.name for file in source.files]
     if not any(name.endswith(".safetensors") for name in names):
@@ -109,7 +109,7 @@ def is_commit(revision: str) -> bool:
     return _COMMIT.fullmatch(revision) is not None
 
 
-def read_hub(model: str, revision: str | None, scratch: Path, *, endpoint: str | None = None) -> Source:
+def read_hub(model: str, revision: str | None, scratch: Path, *, endpoint: str | None = None) -> ModelFiles:
     """Return the files of a hub repository at the commit that a revision names now.
 
     A file is downloaded into `scratch` while it is lent, and deleted afterwards: the machine needs room for as many
@@ -139,7 +139,7 @@ def read_hub(model: str, revision: str | None, scratch: Path, *, endpoint: str |
     if info.sha is None or not info.siblings:
         raise StageError.of("SEA360", "the hub lists no files", where=model)
     files = (_file(api, model, info.sha, sibling, scratch) for sibling in info.siblings)
-    return Source(model, info.sha, tuple(sorted(files, key=lambda file: file.name)))
+    return ModelFiles(model, info.sha, tuple(sorted(files, key=lambda file: file.name)))
 
 
 def _file(api: HfApi, model: str, commit: str, sibling: RepoSibling, scratch: Path) -> SourceFile:
@@ -174,7 +174,7 @@ def _refused(where: str, what: str, error: Exception) -> StageError:
     return StageError.of("SEA360", f"{what}: {first}", where=where, hint=hint)
 
 
-def read_folder(folder: Path) -> Source:
+def read_folder(folder: Path) -> ModelFiles:
     """Return the files of a folder and of the folders in it; names that begin with a dot are left out.
 
     A link to a file is read through, as the hub's cache has them; a link to a folder is not followed.
@@ -199,7 +199,7 @@ def read_folder(folder: Path) -> Source:
         raise StageError(problems)
     if not found:
         raise StageError.of("SEA360", "the folder holds no file", where=folder.as_posix())
-    return Source(folder.resolve().name, None, tuple(sorted(found, key=lambda file: file.name)))
+    return ModelFiles(folder.resolve().name, None, tuple(sorted(found, key=lambda file: file.name)))
 
 
 def _lent_by_folder(path: Path) -> AbstractContextManager[Path]:

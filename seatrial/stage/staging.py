@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.stage.destination import Destination
-    from seatrial.stage.source import Checksums, Source, SourceFile
+    from seatrial.stage.source import Checksums, ModelFiles, SourceFile
     from seatrial.stage.survey import Look, Survey
 
 
 def copy_model(
-    source: Source,
+    source: ModelFiles,
     destination: Destination,
     found: Survey,
     *,
@@ -88,7 +88,7 @@ def _read(file: SourceFile, path: Path, stop: threading.Event) -> Checksums:
     return checksums
 
 
-def _refuse_another(source: Source, found: Survey, old: Manifest, destination: Destination) -> None:
+def _refuse_another(source: ModelFiles, found: Survey, old: Manifest, destination: Destination) -> None:
     if source.revision is not None or old.revision is not None:
         another = (old.model, old.revision) != (source.model, source.revision)
     else:
@@ -107,7 +107,7 @@ def _sha256(look: Look) -> str:
         return checksums_of(path, look.file.size_bytes).sha256
 
 
-def _manifest(source: Source, files: tuple[ManifestFile, ...], found: Survey, *, replace: bool) -> Manifest:
+def _manifest(source: ModelFiles, files: tuple[ManifestFile, ...], found: Survey, *, replace: bool) -> Manifest:
     """List this run's files, and those of earlier runs of the same model that still lie there."""
     earlier = found.old.files if found.old is not None and not replace else ()
     every = {file.name: file for file in earlier if file.name in found.others} | {file.name: file for file in files}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
 
     from seatrial.stage.destination import Destination
-    from seatrial.stage.source import Checksums, Source, SourceFile
+    from seatrial.stage.source import Checksums, ModelFiles, SourceFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Survey:
         return tuple(look for look in self.looks if look.there is None)
 
 
-def survey(source: Source, destination: Destination, stop: threading.Event) -> Survey:
+def survey(source: ModelFiles, destination: Destination, stop: threading.Event) -> Survey:
     """Look what of a model is under a prefix already.
 
     Raises:

@@ -15,7 +15,7 @@ import pytest
 
 from seatrial.bench.decode.event_stream import encode_frame
 from seatrial.bench.decode.response import RequestRecord
-from seatrial.bench.model.request import Expected, Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial.bench.model.result import LevelResult
 from seatrial.measure.distribution import Distribution
 
@@ -228,7 +228,7 @@ def make_request(**changes: object) -> TrialRequest:
         "endpoint": "chat",
         "environment": "dev",
         "plan_digest": "0123456789abcdef",
-        "target": Target(endpoint_name="stream", inference_component="chat-copy", region="eu-west-1"),
+        "target": TrialTarget(endpoint_name="stream", inference_component="chat-copy", region="eu-west-1"),
         "expected": Expected(endpoint_config_name="config-2", model_name="model-2"),
         "workload": Workload(input_tokens=16, output_tokens=4, schema="lmi"),
         "load": Load(

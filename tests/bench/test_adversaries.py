@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.decode.response import NO_MODEL_HEADER
-from seatrial.bench.model.request import Load, Objective, Target, Workload
+from seatrial.bench.model.request import Load, Objective, TrialTarget, Workload
 from seatrial.bench.model.result import TrialResult
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.run import run_trial
@@ -89,7 +89,7 @@ def tried(trial_request: MakeRequest, monkeypatch: pytest.MonkeyPatch) -> Callab
         **changes: object,
     ) -> TrialResult:
         with serving(answer, status) as url:
-            target = Target(
+            target = TrialTarget(
                 endpoint_name="mine",
                 inference_component=None,
                 region="",
@@ -298,7 +298,7 @@ def test_an_endpoint_that_counts_the_same_for_every_prompt_gets_prompts_of_a_bou
 
 def test_the_embedded_aws_is_not_measured_as_a_model(trial_request: MakeRequest) -> None:
     with serving(b"{}", 501, **{NO_MODEL_HEADER: "openai"}) as url:
-        target = Target(
+        target = TrialTarget(
             endpoint_name="x", inference_component=None, region="", kind="openai", endpoint_url=url, model="x"
         )
         request = trial_request(target=target, workload=LONG, expected=None, load=LOAD, gate_concurrency=2)

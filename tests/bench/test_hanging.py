@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import Gate, Load, Target, Workload
+from seatrial.bench.model.request import Gate, Load, TrialTarget, Workload
 from seatrial.bench.model.result import TrialResult
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.run import run_trial
@@ -84,7 +84,7 @@ def serving(manner: Manner, *, well: int = 0) -> Iterator[str]:
 def tried(trial_request: MakeRequest) -> Callable[..., TrialResult]:
     def run(manner: Manner, *, well: int = 0, **changes: object) -> TrialResult:
         with serving(manner, well=well) as url:
-            target = Target(
+            target = TrialTarget(
                 endpoint_name="mine", inference_component=None, region="", kind="openai", endpoint_url=url, model="m"
             )
             workload = Workload(input_tokens=8, output_tokens=3, schema="openai_chat", stream=False)

@@ -16,7 +16,7 @@ from seatrial.bench.client.connection import dialer, socket_addresses
 from seatrial.bench.client.event_loop import Wave, run_wave
 from seatrial.bench.client.request_writer import request_writer
 from seatrial.bench.decode.response import record_of
-from seatrial.bench.model.request import Target, Workload
+from seatrial.bench.model.request import TrialTarget, Workload
 from seatrial.bench.prompts.synthetic import SyntheticPrompts
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def whole(document: dict[str, object]) -> dict[str, object]:
 
 
 def ask(server: Server, schema: PayloadSchema, *, stream: bool, key: str = KEY) -> list[RequestRecord]:
-    target = Target(
+    target = TrialTarget(
         endpoint_name="mine",
         inference_component=None,
         region="",

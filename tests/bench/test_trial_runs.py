@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.aws.credentials import Credentials
 from seatrial.bench.model.progress import TrialProgress
-from seatrial.bench.model.request import Load, Target, Workload
+from seatrial.bench.model.request import Load, TrialTarget, Workload
 from seatrial.bench.model.result import TrialResult
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.events import LevelEnded
@@ -38,7 +38,7 @@ def whole(ended: TrialResult | TrialProgress) -> TrialResult:
 
 
 def test_a_trial_stops_when_it_is_told(trial_request: MakeRequest, runtime_url: str) -> None:
-    target = Target(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
+    target = TrialTarget(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
     request = trial_request(target=target, expected=None, load=LOAD)
     tools = Tools(credentials=CREDENTIALS, calibrates=False)
     result = whole(run_trial(request, tools=tools, should_stop=lambda: "the stack is deleted"))
@@ -47,7 +47,7 @@ def test_a_trial_stops_when_it_is_told(trial_request: MakeRequest, runtime_url: 
 
 
 def test_a_trial_that_pauses_goes_on_where_it_was(trial_request: MakeRequest, runtime_url: str) -> None:
-    target = Target(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
+    target = TrialTarget(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
     request = trial_request(target=target, expected=None, load=replace(LOAD, budget_s=1_000.0))
     over: list[LevelEnded] = []
 
@@ -76,7 +76,7 @@ def test_a_level_that_a_run_is_too_short_for_is_sent_anew_with_other_prompts(
     trial_request: MakeRequest, runtime_url: str
 ) -> None:
     """The engine has the first prompts in its prefix cache: sent again, they would be answered too fast."""
-    target = Target(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
+    target = TrialTarget(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
     load = replace(LOAD, concurrency_levels=(1,), requests=300, warmup_requests=0, ramp_per_concurrency=1)
     request = trial_request(target=target, expected=None, load=load)
     sent: list[set[int]] = []
@@ -96,7 +96,7 @@ def test_a_level_that_a_run_is_too_short_for_is_sent_anew_with_other_prompts(
 
 
 def test_a_level_that_no_run_is_long_enough_for_ends_the_trial(trial_request: MakeRequest, runtime_url: str) -> None:
-    target = Target(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
+    target = TrialTarget(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
     request = trial_request(target=target, expected=None, load=replace(LOAD, requests=100_000))
     tools = Tools(credentials=CREDENTIALS, calibrates=False)
     paused = run_trial(request, tools=tools, pause_after_s=0.3)
@@ -124,7 +124,9 @@ def test_a_trial_that_is_stopped_does_not_wait_for_cloudwatch(trial_request: Mak
     """Its datapoints come 70 s late, and whoever stops the trial waits for its end."""
     seen: list[TrialEvent] = []
     waits: list[float] = []
-    target = Target(endpoint_name="whole", inference_component="copy", region="eu-west-1", endpoint_url=runtime_url)
+    target = TrialTarget(
+        endpoint_name="whole", inference_component="copy", region="eu-west-1", endpoint_url=runtime_url
+    )
     workload = Workload(input_tokens=16, output_tokens=4, schema="lmi", stream=False)
     tools = Tools(
         credentials=CREDENTIALS, calibrates=False, cloudwatch=NoMetrics(), sleep=waits.append, watch=seen.append

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.catalog import images
-from seatrial.catalog.image_updates import Change, Update, update_of
+from seatrial.catalog.image_updates import ImageChange, Update, update_of
 from seatrial.errors import PlanError
 
 if TYPE_CHECKING:
@@ -144,11 +144,11 @@ def test_what_a_newer_build_brings() -> None:
     assert [build.lmi for build in found.newer] == list(range(17, 28))
     assert [build.lmi for build in found.unread] == [28, 29]
     assert found.changes == (
-        Change("LMI", "16", "27"),
-        Change("version", "0.34.0-lmi16.0.0", "0.36.0-lmi27.0.0"),
-        Change("vLLM", "0.10.2", "0.23.1"),
-        Change("CUDA", "12.8", "13.0"),
-        Change("InferenceAmiVersion", None, "al2023-ami-sagemaker-inference-gpu-4-1"),
+        ImageChange("LMI", "16", "27"),
+        ImageChange("version", "0.34.0-lmi16.0.0", "0.36.0-lmi27.0.0"),
+        ImageChange("vLLM", "0.10.2", "0.23.1"),
+        ImageChange("CUDA", "12.8", "13.0"),
+        ImageChange("InferenceAmiVersion", None, "al2023-ami-sagemaker-inference-gpu-4-1"),
     )
 
 

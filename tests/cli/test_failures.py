@@ -176,7 +176,7 @@ def test_a_command_that_python_can_not_interrupt_is_ended_and_its_scratch_folder
     script = (
         "import signal, threading, sys, tempfile\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from seatrial.cli.terminal import end_when_interrupted, scratch_folder\n"
+        "from seatrial.cli.support.terminal import end_when_interrupted, scratch_folder\n"
         "end_when_interrupted()\n"
         "signal.signal(signal.SIGINT, lambda *_: None)\n"
         "with scratch_folder('scratch-'):\n"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.model.result import TrialResult
-from seatrial.plan.lock import read_locked_plan
+from seatrial.plan.lock.lock_file import read_locked_plan
 from seatrial.spec.load import load_spec
 from tests.report.samples import concluded, sample_level, sample_request
 from tests.sample_plan import sample_plan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.bench.model.request import Expected, Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial.bench.model.result import Check, Knee, LevelResult, LiveProof, TrialResult, Verdict
 from seatrial.measure.distribution import Distribution
 from seatrial_cdk.trial_service.runtime.store import Versioned
@@ -65,7 +65,7 @@ def request_of_dev() -> TrialRequest:
         endpoint="chat",
         environment="dev",
         plan_digest="b",
-        target=Target(endpoint_name="dev-chat", inference_component="dev-chat-model", region="us-east-1"),
+        target=TrialTarget(endpoint_name="dev-chat", inference_component="dev-chat-model", region="us-east-1"),
         expected=Expected(endpoint_config_name="config-2", model_name="model-2", image=IMAGE),
         workload=Workload(input_tokens=256, output_tokens=256, schema="lmi"),
         load=Load(

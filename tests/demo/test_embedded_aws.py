@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.demo.embedded_aws import Cloud
+from seatrial.demo.embedded_aws import EmbeddedAws
 from seatrial.local import lifecycle
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Buckets(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def cloud() -> Iterator[Cloud]:
+def cloud() -> Iterator[EmbeddedAws]:
     """Return the client side of something on the loopback that answers as S3 does."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Buckets)
     thread = Thread(target=server.serve_forever)
@@ -48,7 +48,7 @@ def cloud() -> Iterator[Cloud]:
             access_key_id="AKIAOFTHISSTART",
             secret_access_key="the-secret",
         )
-        yield Cloud(local, "us-east-1")
+        yield EmbeddedAws(local, "us-east-1")
     finally:
         server.shutdown()
         thread.join()
@@ -64,12 +64,12 @@ def closed_port() -> int:
     return port
 
 
-def bucket_names(cloud: Cloud) -> list[str | None]:
+def bucket_names(cloud: EmbeddedAws) -> list[str | None]:
     return [bucket.get("Name") for bucket in cloud.client("s3").list_buckets()["Buckets"]]
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"])
-def test_no_proxy_is_used(cloud: Cloud, closed_port: int, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_no_proxy_is_used(cloud: EmbeddedAws, closed_port: int, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for other in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(other, raising=False)
     monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port}")
@@ -92,12 +92,14 @@ def test_no_proxy_is_used(cloud: Cloud, closed_port: int, monkeypatch: pytest.Mo
         ("AWS_SESSION_TOKEN", "planted"),
     ],
 )
-def test_no_variable_of_the_user_is_read(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_no_variable_of_the_user_is_read(
+    cloud: EmbeddedAws, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
     monkeypatch.setenv(name, value)
     assert bucket_names(cloud) == ["results"]
 
 
-def test_the_users_environment_is_as_it_was(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_environment_is_as_it_was(cloud: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "unknown")
     before = dict(os.environ)
     cloud.client("s3")

@@ -30,12 +30,12 @@ RUN = """
 import os, sys
 from pathlib import Path
 from seatrial.demo.runner import end_on_signals
-from seatrial.demo.tools import Tools
+from seatrial.demo.cdk_cli import CdkCli
 end_on_signals()
 folder = Path(sys.argv[1])
 code = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 script = f"trap '' TERM; {sys.executable} -c '{code}' > {folder}/child; sleep 60"
-Tools(folder, os.environ, folder / "log", verbose=True)._run(["/bin/sh", "-c", script], folder)
+CdkCli(folder, os.environ, folder / "log", verbose=True)._run(["/bin/sh", "-c", script], folder)
 """
 
 

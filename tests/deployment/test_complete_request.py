@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.bench.model.request import Expected, Target
+from seatrial.bench.model.request import Expected, TrialTarget
 from seatrial.deployment.live_stack import LiveStack
 from seatrial.deployment.trial import complete_request
 from tests.sample_plan import LMI_IMAGE
@@ -17,5 +17,7 @@ def test_target_and_expected_come_from_the_stack_and_the_image_from_what_was_ren
         "ModelName": "model-2",
     }
     request = complete_request(dev(), LiveStack(name="seatrial-dev-chat", status="CREATE_COMPLETE", outputs=outputs))
-    assert request.target == Target(endpoint_name="dev-chat", inference_component="dev-chat-model", region="us-east-1")
+    assert request.target == TrialTarget(
+        endpoint_name="dev-chat", inference_component="dev-chat-model", region="us-east-1"
+    )
     assert request.expected == Expected(endpoint_config_name="config-2", model_name="model-2", image=LMI_IMAGE)

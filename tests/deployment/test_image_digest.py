@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 from botocore.stub import Stubber
 
-from seatrial.deployment.image_digest import Address, read_address, read_digest
+from seatrial.deployment.image_digest import ImageAddress, read_address, read_digest
 from seatrial.errors import SeatrialError
 
 if TYPE_CHECKING:
@@ -120,14 +120,14 @@ def test_without_credentials_the_message_says_how_to_get_some() -> None:
 @pytest.mark.parametrize(
     ("uri", "address"),
     [
-        (URI, Address("763104351884", "eu-west-1", "djl-inference")),
+        (URI, ImageAddress("763104351884", "eu-west-1", "djl-inference")),
         (
             "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/team/tgi@sha256:0",
-            Address("111122223333", "cn-north-1", "team/tgi"),
+            ImageAddress("111122223333", "cn-north-1", "team/tgi"),
         ),
     ],
 )
-def test_an_address_says_where_the_image_lies(uri: str, address: Address) -> None:
+def test_an_address_says_where_the_image_lies(uri: str, address: ImageAddress) -> None:
     assert read_address(uri) == address
 
 

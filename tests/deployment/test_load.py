@@ -7,7 +7,7 @@ import pytest
 import seatrial.local.environment
 from seatrial.deployment.load import find_deployments, load_deployments
 from seatrial.errors import SpecError
-from seatrial.plan.lock import write_lock
+from seatrial.plan.lock.lock_file import write_lock
 from seatrial.plan.planner import make_plan
 from seatrial.spec.environment import EMBEDDED_ACCOUNT
 from seatrial.spec.load import load_spec

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import PredictedLevel, Target, TrialRequest
+from seatrial.bench.model.request import PredictedLevel, TrialRequest, TrialTarget
 from seatrial.deployment.trial import request_template, trial_request
 from seatrial.errors import BenchError
 from seatrial.plan.planner import make_plan
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.plan.document import Plan
 
 ROOT = Path(__file__).parents[2]
-NOWHERE = Target(endpoint_name="", inference_component=None, region="us-east-1")
+NOWHERE = TrialTarget(endpoint_name="", inference_component=None, region="us-east-1")
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 import yaml
 
-from seatrial.demo.embedded_aws import Cloud
+from seatrial.demo.embedded_aws import EmbeddedAws
 from seatrial.local import lifecycle
-from seatrial.plan.lock import write_lock
+from seatrial.plan.lock.lock_file import write_lock
 from seatrial.plan.planner import make_plan
 from seatrial.spec.load import load_spec
 from tests.environment import environment
@@ -188,12 +188,12 @@ def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cloud(state_dir: Path, account_free: dict[str, str]) -> Iterator[Cloud]:
+def cloud(state_dir: Path, account_free: dict[str, str]) -> Iterator[EmbeddedAws]:
     """Start an embedded AWS for the session."""
     try:
         with environment(account_free):
             local = lifecycle.up(state_dir=state_dir)
-        yield Cloud(local, local.region)
+        yield EmbeddedAws(local, local.region)
     finally:
         lifecycle.down(state_dir)
 
@@ -205,7 +205,7 @@ def engines(state_dir: Path, processes: Processes) -> Callable[[], list[int]]:
 
 
 @pytest.fixture(scope="session")
-def cdk(cloud: Cloud, account_free: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> RunCdk:
+def cdk(cloud: EmbeddedAws, account_free: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> RunCdk:
     """Bootstrap the embedded AWS and return the way to run the CDK CLI on it."""
     with environment(account_free):
         env = lifecycle.child_variables(cloud.local)
@@ -220,7 +220,7 @@ def cdk(cloud: Cloud, account_free: dict[str, str], tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture(scope="session")
-def remove_stacks(cloud: Cloud) -> Callable[[], None]:
+def remove_stacks(cloud: EmbeddedAws) -> Callable[[], None]:
     """Return a function that deletes what the tests of a file left: the endpoints, then the service of their trials."""
     client = cloud.client("cloudformation")
 

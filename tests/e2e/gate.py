@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from seatrial.bench.model.result import TrialResult
-    from seatrial.demo.embedded_aws import Cloud
+    from seatrial.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Processes, Workspace
 
 APP = f"{sys.executable} {Path(__file__).with_name('gate_app.py')}"
@@ -37,7 +37,7 @@ PATIENCE_S = 120.0
 class Gate:
     """The gate of one endpoint: its cloud, its assembly, and the queue that its events go to."""
 
-    cloud: Cloud
+    cloud: EmbeddedAws
     name: str
     assembly: Path
     queue_url: str = ""
@@ -102,7 +102,7 @@ class Gate:
 Service = Literal["lambda", "sqs", "events", "logs", "stepfunctions"]
 
 
-def boto3_client(cloud: Cloud, service: Service) -> Any:  # noqa: ANN401 (boto3's clients have no type of their own)
+def boto3_client(cloud: EmbeddedAws, service: Service) -> Any:  # noqa: ANN401 (boto3's clients have no type of their own)
     variables = lifecycle.child_variables(cloud.local)
     return boto3.client(
         service,
@@ -123,7 +123,7 @@ def deploy_arguments(workspace: Workspace, gate: Gate, *, runtime_url: str, sock
     )
 
 
-def events_queue(cloud: Cloud) -> str:
+def events_queue(cloud: EmbeddedAws) -> str:
     """Send the gate's events to a queue, as a pipeline would, and return its URL."""
     sqs, events = boto3_client(cloud, "sqs"), boto3_client(cloud, "events")
     url: str = sqs.create_queue(QueueName="sea-trials")["QueueUrl"]

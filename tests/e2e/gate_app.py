@@ -7,9 +7,9 @@ from pathlib import Path
 from aws_cdk import App
 
 from seatrial.deployment.load import load_deployments
-from stacks.app_stacks import add_stacks
-from stacks.context import context_text
-from stacks.trials_stack import TrialsStack
+from seatrial_stacks.app_stacks import add_stacks
+from seatrial_stacks.context import context_text
+from seatrial_stacks.trials_stack import TrialsStack
 
 
 def define(app: App) -> None:

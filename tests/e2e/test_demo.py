@@ -33,7 +33,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def told(checkout: Path, trace: Path, variables: dict[str, str], run_tool: RunTool) -> Outcome:
-    code = os.pathsep.join(map(str, (checkout, checkout / "constructs")))
+    code = os.pathsep.join(str(checkout / root) for root in (".", "constructs", "stacks"))
     env = {**variables, "PYTHONPATH": code, "TMPDIR": str(trace), "COLUMNS": "80"}
     return run_tool(SEATRIAL, "demo", folder=checkout, env=env)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seatrial.demo.embedded_aws import Cloud
+    from seatrial.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Outcome, RunCdk, Workspace
 
     Deploy = Callable[[str, Path], Outcome]
@@ -62,7 +62,7 @@ def deploy(cdk: RunCdk, remove_stacks: Callable[[], None]) -> Iterator[Deploy]:
 
 
 def test_a_new_stack_is_rolled_back_and_leaves_nothing(
-    cloud: Cloud, deploy: Deploy, assemblies: tuple[Path, Path], engines: Callable[[], list[int]]
+    cloud: EmbeddedAws, deploy: Deploy, assemblies: tuple[Path, Path], engines: Callable[[], list[int]]
 ) -> None:
     ended = deploy(NEW, assemblies[0])
     assert ended.exit_code == 1
@@ -74,7 +74,7 @@ def test_a_new_stack_is_rolled_back_and_leaves_nothing(
 
 
 def test_a_refused_update_leaves_the_old_copy_serving(
-    cloud: Cloud, deploy: Deploy, assemblies: tuple[Path, Path], engines: Callable[[], list[int]]
+    cloud: EmbeddedAws, deploy: Deploy, assemblies: tuple[Path, Path], engines: Callable[[], list[int]]
 ) -> None:
     assert deploy(STEADY, assemblies[0]).exit_code == 0
     healthy, (engine,) = cloud.stack(STEADY), engines()

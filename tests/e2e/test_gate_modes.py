@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seatrial.demo.embedded_aws import Cloud
+    from seatrial.demo.embedded_aws import EmbeddedAws
     from seatrial.plan.document import Plan
     from tests.e2e.conftest import Outcome, RunCdk, RunTool, Workspace
 
@@ -66,7 +66,7 @@ def assembly(
 
 
 def test_a_missed_slo_is_reported_and_the_deployment_stands(
-    cloud: Cloud, plans: dict[str, Plan], assembly: Path
+    cloud: EmbeddedAws, plans: dict[str, Plan], assembly: Path
 ) -> None:
     stack = cloud.stack(REPORT)
     assert stack.status == "CREATE_COMPLETE"
@@ -77,7 +77,7 @@ def test_a_missed_slo_is_reported_and_the_deployment_stands(
 
 
 def test_without_a_knee_the_scaling_target_is_the_planned_one(
-    cloud: Cloud, plans: dict[str, Plan], assembly: Path
+    cloud: EmbeddedAws, plans: dict[str, Plan], assembly: Path
 ) -> None:
     stack = cloud.stack(REPORT)
     planned = plans[REPORT].target_concurrency_per_copy.value
@@ -87,7 +87,7 @@ def test_without_a_knee_the_scaling_target_is_the_planned_one(
 
 
 def test_a_deployment_without_a_trial_has_the_planned_target(
-    cloud: Cloud, plans: dict[str, Plan], assembly: Path
+    cloud: EmbeddedAws, plans: dict[str, Plan], assembly: Path
 ) -> None:
     stack = cloud.stack(OFF)
     template = json.loads((assembly / f"{OFF}.template.json").read_text())
@@ -99,7 +99,7 @@ def test_a_deployment_without_a_trial_has_the_planned_target(
 
 
 @pytest.fixture(scope="module")
-def probe(cloud: Cloud, run_tool: RunTool, workspace: Workspace, assembly: Path) -> Callable[..., Outcome]:
+def probe(cloud: EmbeddedAws, run_tool: RunTool, workspace: Workspace, assembly: Path) -> Callable[..., Outcome]:
     """Return a function that runs a command on the endpoint without a trial, once it was measured at two levels."""
     del assembly
     env = lifecycle.child_variables(cloud.local)
@@ -130,7 +130,9 @@ def test_a_cpus_numbers_become_no_constants(probe: Callable[..., Outcome], works
     assert not (workspace.endpoints / "off.calibration.json").exists()
 
 
-def test_an_update_that_leaves_the_plan_as_it_is_runs_no_trial_again(cloud: Cloud, cdk: RunCdk, assembly: Path) -> None:
+def test_an_update_that_leaves_the_plan_as_it_is_runs_no_trial_again(
+    cloud: EmbeddedAws, cdk: RunCdk, assembly: Path
+) -> None:
     before = cloud.stack(REPORT).outputs
     options = ("--app", assembly, "--require-approval", "never", "--tags", "review=again")
     ended = cdk("deploy", REPORT, *options)
@@ -141,7 +143,7 @@ def test_an_update_that_leaves_the_plan_as_it_is_runs_no_trial_again(cloud: Clou
     assert len(trials(cloud, before["ResultsBucket"])) == 1
 
 
-def test_a_destroyed_stack_leaves_nothing_of_itself(cloud: Cloud, cdk: RunCdk, assembly: Path) -> None:
+def test_a_destroyed_stack_leaves_nothing_of_itself(cloud: EmbeddedAws, cdk: RunCdk, assembly: Path) -> None:
     bucket = cloud.stack(REPORT).output("ResultsBucket")
     assert trials(cloud, bucket)
     assert len(cloud.leftovers("seatrial-local")) == 2 * len(("endpoint", "component", "model", "config", "target")) + 1
@@ -152,6 +154,6 @@ def test_a_destroyed_stack_leaves_nothing_of_itself(cloud: Cloud, cdk: RunCdk, a
     assert [stack["StackName"] for stack in left["StackSummaries"]] == ["CDKToolkit"]
 
 
-def trials(cloud: Cloud, bucket: str) -> list[str]:
+def trials(cloud: EmbeddedAws, bucket: str) -> list[str]:
     found = cloud.client("s3").list_objects_v2(Bucket=bucket, Prefix="trials/").get("Contents", [])
     return [entry["Key"] for entry in found if entry["Key"].endswith(".json")]

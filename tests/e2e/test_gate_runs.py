@@ -28,7 +28,7 @@ from tests.e2e.paced_runtime import paced_runtime
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.demo.embedded_aws import Cloud
+    from seatrial.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Processes, RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e
@@ -50,7 +50,7 @@ def answers() -> Iterator[CloudFormation]:
 
 @pytest.fixture(scope="module")
 def gate(
-    cloud: Cloud,
+    cloud: EmbeddedAws,
     cdk: RunCdk,
     workspace: Workspace,
     runtime_url: str,

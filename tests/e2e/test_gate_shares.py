@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seatrial.bench.model.result import LevelResult
-    from seatrial.demo.embedded_aws import Cloud
+    from seatrial.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e
@@ -40,7 +40,7 @@ def runtime_url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def gate(
-    cloud: Cloud, cdk: RunCdk, workspace: Workspace, runtime_url: str, remove_stacks: Callable[[], None]
+    cloud: EmbeddedAws, cdk: RunCdk, workspace: Workspace, runtime_url: str, remove_stacks: Callable[[], None]
 ) -> Iterator[Gate]:
     trial = {
         "mode": "report",

@@ -109,7 +109,7 @@ def scratch_of(folder: Path) -> list[str]:
 @contextmanager
 def running_demo(folder: Path, variables: dict[str, str], processes: Processes) -> Iterator[subprocess.Popen[bytes]]:
     """Start the demo as a shell does, in a process group of its own; whatever is left in the end is killed."""
-    code = os.pathsep.join(map(str, (folder / "checkout", folder / "checkout" / "constructs")))
+    code = os.pathsep.join(str(folder / "checkout" / root) for root in (".", "constructs", "stacks"))
     with (folder / "output").open("w") as output:
         demo = subprocess.Popen(
             [SEATRIAL, "demo"],

@@ -21,7 +21,7 @@ from seatrial.local.loopback import HOST, exchange
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from seatrial.local.loopback import Request, Response
+    from seatrial.local.loopback import LoopbackRequest, Response
     from tests.faults.order import Order
 
 HOP_BY_HOP = ("connection", "content-length", "host", "transfer-encoding")
@@ -31,7 +31,7 @@ HOP_BY_HOP = ("connection", "content-length", "host", "transfer-encoding")
 class Passage:
     """A request, the way to its upstream, and the way back to the client."""
 
-    request: Request
+    request: LoopbackRequest
     order: Order
     upstream_port: int
     reader: asyncio.StreamReader

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.aws.credentials import Credentials
-from seatrial.bench.model.request import Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.request import Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial.bench.model.result import TrialResult
 from seatrial.bench.slo.verdict import verdict_at
 from seatrial.bench.trial.dependencies import Tools
@@ -69,8 +69,8 @@ class Trials:
         }
         return TrialRequest(**fields)  # type: ignore[arg-type]  # a maker for tests: keywords of any type
 
-    def target(self, component: str = COMPONENT) -> Target:
-        return Target(
+    def target(self, component: str = COMPONENT) -> TrialTarget:
+        return TrialTarget(
             endpoint_name=ENDPOINT,
             inference_component=component,
             region=self.cloud.local.region,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from seatrial.bench.model.request import Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.request import Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial.bench.model.result import TrialResult
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.run import run_trial
@@ -40,7 +40,7 @@ def request_of(component: str, endpoint: str, workload: Workload) -> TrialReques
         endpoint="own",
         environment="local",
         plan_digest="0123456789abcdef",
-        target=Target(endpoint_name=endpoint, inference_component=component, region="us-east-1"),
+        target=TrialTarget(endpoint_name=endpoint, inference_component=component, region="us-east-1"),
         expected=None,
         workload=workload,
         load=load,

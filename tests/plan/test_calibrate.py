@@ -9,10 +9,15 @@ import pytest
 
 from seatrial.errors import SpecError
 from seatrial.plan.calibration import calibrate, measured_copy, write_calibration
-from seatrial.plan.levels import trial_protocol
 from seatrial.plan.planner import make_plan
+from seatrial.plan.search.capacity import trial_protocol
 from seatrial.predict.band import ASSUMED
-from seatrial.predict.calibration import BETWEEN_PROBES_LATENCY, BETWEEN_PROBES_THROUGHPUT, MeasuredPoint, Source
+from seatrial.predict.calibration import (
+    BETWEEN_PROBES_LATENCY,
+    BETWEEN_PROBES_THROUGHPUT,
+    CalibrationSource,
+    MeasuredPoint,
+)
 from seatrial.predict.simulation import outcome
 from seatrial.spec.calibration import calibration_path
 from seatrial.spec.load import load_spec
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
     from seatrial.spec.load import LoadedSpec
     from tests.plan.conftest import Ask
 
-SOURCE = Source(file="report.json", digest="0123456789abcdef")
+SOURCE = CalibrationSource(file="report.json", digest="0123456789abcdef")
 
 
 def points(loaded: LoadedSpec, speeds: dict[int, float]) -> list[MeasuredPoint]:
@@ -96,7 +101,9 @@ def test_one_concurrency_leaves_the_others_to_an_assumption(ask: Ask) -> None:
 
 def test_a_local_engine_is_no_published_configuration(ask: Ask) -> None:
     loaded = ask()
-    source = Source(file="report.json", digest="0123456789abcdef", engine_note="local-cpu (not the model named)")
+    source = CalibrationSource(
+        file="report.json", digest="0123456789abcdef", engine_note="local-cpu (not the model named)"
+    )
     entry = calibrate(loaded, make_plan(loaded), points(loaded, {1: 0.9, 16: 0.9}), source)
     assert (entry.throughput_error, entry.latency_error) == (ASSUMED, ASSUMED)
 

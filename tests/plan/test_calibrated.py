@@ -9,10 +9,10 @@ import pytest
 
 from seatrial.errors import SpecError
 from seatrial.plan.calibration import Calibrated, calibration_warnings
-from seatrial.plan.finding import resolve
+from seatrial.plan.decisions.derived_limits import band_for
 from seatrial.plan.planner import make_plan
-from seatrial.plan.search import search
-from seatrial.plan.settled import band_for
+from seatrial.plan.resolve import resolve
+from seatrial.plan.search.best_first import search
 from seatrial.predict.band import Band
 from seatrial.predict.copy_model import Calibration
 
@@ -26,7 +26,7 @@ ON_G5 = Calibrated("ml.g5.2xlarge", 1, Calibration(fixed=0.8, marginal=1.2), BAN
 def test_only_the_deployment_that_was_measured_is_predicted_with_it(ask: Ask) -> None:
     resolved = resolve(ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]}))
     plain, calibrated = (
-        {str(offer.candidate): offer.candidate.copy.calibration for offer in search(demand, resolved.allowed).ranked}
+        {str(each.candidate): each.candidate.copy.calibration for each in search(demand, resolved.allowed).ranked}
         for demand in (resolved.demand, replace(resolved.demand, calibrated=ON_G5))
     )
 
@@ -39,8 +39,8 @@ def test_its_band_is_that_of_the_calibration(ask: Ask) -> None:
     resolved = resolve(ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]}))
     demand = replace(resolved.demand, calibrated=ON_G5)
     bands = {
-        str(offer.candidate): band_for(demand, "27", offer).measured
-        for offer in search(demand, resolved.allowed).ranked
+        str(feasible.candidate): band_for(demand, "27", feasible).measured
+        for feasible in search(demand, resolved.allowed).ranked
     }
 
     assert bands == {

@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.catalog import instances
 from seatrial.plan.engine import Case, case_of
-from seatrial.plan.reading import read_architecture
+from seatrial.plan.inputs import read_architecture
 
 if TYPE_CHECKING:
     from tests.plan.conftest import Ask

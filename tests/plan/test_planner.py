@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from seatrial.errors import PlanError
 from seatrial.model import canonical_json
-from seatrial.plan import levels
-from seatrial.plan.batching import settle_max_model_len
-from seatrial.plan.finding import resolve
+from seatrial.plan.decisions.batching import settle_max_model_len
 from seatrial.plan.planner import make_plan
+from seatrial.plan.resolve import resolve
+from seatrial.plan.search import capacity as levels
 from seatrial.predict.simulation import Outcome, outcome
 from tests.plan.conftest import reads
 

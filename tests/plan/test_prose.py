@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.plan.planner import make_plan
 from seatrial.plan.why import explain
-from seatrial.report.terminal.decisions import decision_rows
+from seatrial.report.terminal.plan_sections import decision_rows
 from seatrial.spec.load import load_spec
 
 if TYPE_CHECKING:

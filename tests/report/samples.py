@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.knee.detectors import kneedle_knee, slo_knee
 from seatrial.bench.knee.scaling_target import cost_at, scaling_target
-from seatrial.bench.model.request import Expected, Load, Objective, Target, TrialRequest, Workload
+from seatrial.bench.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial.bench.model.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
 from seatrial.bench.slo.verdict import judged, verdict_at
 from seatrial.measure.distribution import Distribution
@@ -93,7 +93,9 @@ def sample_request(plan: Plan) -> TrialRequest:
         endpoint="sample-chat",
         environment="dev",
         plan_digest=plan.digest,
-        target=Target(endpoint_name="sample-chat-dev", inference_component="sample-chat-dev-model", region="us-east-1"),
+        target=TrialTarget(
+            endpoint_name="sample-chat-dev", inference_component="sample-chat-dev-model", region="us-east-1"
+        ),
         expected=Expected(endpoint_config_name="sample-chat-dev-config-4f2a", model_name="sample-chat-dev-model-91bc"),
         workload=Workload(input_tokens=256, output_tokens=256, schema="lmi"),
         load=Load(

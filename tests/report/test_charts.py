@@ -15,7 +15,7 @@ from seatrial.printable import printable
 from seatrial.report.charts.asset import LIBRARY, SCRIPT, scripts, source_hash
 from seatrial.report.charts.distribution import distribution_charts
 from seatrial.report.charts.load import load_charts
-from seatrial.report.charts.model import Axis, Chart, Mark, Point, Region, Series
+from seatrial.report.charts.model import Axis, Chart, ChartPoint, Mark, Region, Series
 from seatrial.report.charts.over_time import time_charts
 from seatrial.report.document.curves import curves_section
 from seatrial.report.document.page import page_of
@@ -250,7 +250,9 @@ def test_a_result_without_a_timeline_has_no_chart_over_time(real: TrialResult) -
 
 
 def test_the_data_of_a_chart_is_json_that_ends_no_element() -> None:
-    series = (Series(name="</script><!--", points=(Point(x=1, y=None, hover="<b>"), Point(x=2, y=3.0, hover=""))),)
+    series = (
+        Series(name="</script><!--", points=(ChartPoint(x=1, y=None, hover="<b>"), ChartPoint(x=2, y=3.0, hover=""))),
+    )
     chart = Chart(anchor="a", title="t", description="d", x=Axis(label="x"), y=Axis(label="y"), series=series)
     assert "<" not in chart.data
     read = json.loads(chart.data)

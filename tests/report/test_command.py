@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import Target
+from seatrial.bench.model.request import TrialTarget
 from seatrial.bench.trial.steps import JUMPSTART_LEVELS
 from seatrial.report.document.command import command_of, trial_name
 from seatrial.report.document.header import cautions
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def served(real: TrialResult) -> TrialResult:
     """Return a trial of an OpenAI-compatible server, which has no spec and no plan."""
-    target = Target(
+    target = TrialTarget(
         endpoint_name="small chat",
         inference_component=None,
         region="none",

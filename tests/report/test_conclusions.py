@@ -14,7 +14,7 @@ from seatrial.report.document.cost import cost_section, level_cost_section, leve
 from seatrial.report.document.jumpstart import jumpstart_section, jumpstart_table, last_before_timeout
 from seatrial.report.document.page import page_of
 from seatrial.report.document.slo import checks_table, knees_section
-from seatrial.report.terminal.jumpstart import jumpstart_view
+from seatrial.report.terminal.trial import jumpstart_view
 from tests.report.samples import failed_level
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from seatrial.bench.model.result import ServiceOverhead
 from seatrial.report.document.client import validity_section, validity_sentence, validity_table
 from seatrial.report.document.failures import failures_section
 from seatrial.report.document.levels import levels_section, measurement_section, protocol_table
-from seatrial.report.document.service import service_section
+from seatrial.report.document.service_overhead import service_section
 from seatrial.report.values import sentence
 from tests.report.rich import VOID_BECAUSE
 

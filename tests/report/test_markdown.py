@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.document.markdown import render_markdown
-from seatrial.report.escape import escaped
+from seatrial.report.document.markdown import escaped, render_markdown
 
 if TYPE_CHECKING:
     from seatrial.bench.model.result import TrialResult

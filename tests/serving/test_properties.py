@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from seatrial.errors import RenderError
 from seatrial.serving.properties import (
-    Line,
+    PropertyLine,
     escape_key,
     escape_property,
     parse_properties,
@@ -32,7 +32,7 @@ def test_an_entry_begins_on_the_line_of_its_key() -> None:
 
 
 def test_only_line_ends_end_a_variable() -> None:
-    assert read_env("A=x\u2028y\x0cz\nB=1\n") == (Line("A", "x\u2028y\x0cz", 1), Line("B", "1", 2))
+    assert read_env("A=x\u2028y\x0cz\nB=1\n") == (PropertyLine("A", "x\u2028y\x0cz", 1), PropertyLine("B", "1", 2))
 
 
 @given(VALUES)

@@ -16,7 +16,7 @@ from seatrial.spec.cross_field_rules import contradictions
 from seatrial.spec.endpoint import EndpointSpec, Slo
 from seatrial.spec.load import _validate, load_spec
 from seatrial.spec.text_rules import character_problems
-from seatrial.spec.yaml_source import Source, merge_environment
+from seatrial.spec.yaml_source import YamlSource, merge_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +69,7 @@ def test_what_is_no_id_of_the_hub_is_refused_at_validate(hub_id: str, write: Wri
 @given(HUB_LIKE)
 def test_what_is_accepted_the_hub_accepts_too(hub_id: str) -> None:
     data = {"name": "chat", "model": {"hub_id": hub_id}}
-    document = merge_environment(Source("any.yaml", data, {}), None)  # type: ignore[arg-type] # trees of YAML values
+    document = merge_environment(YamlSource("any.yaml", data, {}), None)  # type: ignore[arg-type] # trees of YAML values
     _, problems = _validate(EndpointSpec, document)
     wrong = [*problems, *contradictions(document)]
     if not [problem for problem in wrong if problem.field == "model.hub_id"]:
@@ -136,7 +136,7 @@ def test_tags_are_those_that_aws_takes(
 
 @given(ANY, st.sampled_from(["hub_id", "revision", "architecture", "config_file", "jumpstart_id", "hub_token_secret"]))
 def test_any_text_of_a_model_is_shown_as_itself_or_refused(text: str, field: str) -> None:
-    source = Source("any.yaml", {"model": {field: text}}, {})
+    source = YamlSource("any.yaml", {"model": {field: text}}, {})
     document = merge_environment(source, None)
     _, problems = _validate(EndpointSpec, document)
     found = [problem.rule for problem in (*problems, *character_problems(source)) if problem.field == f"model.{field}"]

@@ -17,7 +17,7 @@ from seatrial.deployment.document import Deployment
 from seatrial.serving.rendered import RenderedConfig
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
-from stacks.app_stacks import add_stacks
+from seatrial_stacks.app_stacks import add_stacks
 from tests.constructs.conftest import request_of_dev
 from tests.sample_plan import LMI_IMAGE as IMAGE
 from tests.sample_plan import decided, sample_plan

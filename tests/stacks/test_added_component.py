@@ -8,7 +8,7 @@ from aws_cdk.assertions import Match, Template
 
 from seatrial.errors import SpecError
 from seatrial_cdk.added_component import AddedComponent
-from stacks.endpoint_stack import EndpointStack
+from seatrial_stacks.endpoint_stack import EndpointStack
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment

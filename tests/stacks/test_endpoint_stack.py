@@ -7,7 +7,7 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from stacks.endpoint_stack import EndpointStack
+from seatrial_stacks.endpoint_stack import EndpointStack
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment

@@ -11,7 +11,7 @@ import pytest
 from aws_cdk import App
 
 from seatrial.deployment.load import load_deployments
-from stacks.app_stacks import add_stacks
+from seatrial_stacks.app_stacks import add_stacks
 
 ROOT = Path(__file__).parents[2]
 ENDPOINTS = ("falcon-40b", "llama-2-7b-chat", "mixtral-8x7b")

@@ -9,9 +9,9 @@ from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
 from seatrial.errors import RenderError, SpecError
-from stacks.app_stacks import add_stacks
-from stacks.endpoint_stack import EndpointStack
-from stacks.trials_stack import TrialsStack
+from seatrial_stacks.app_stacks import add_stacks
+from seatrial_stacks.endpoint_stack import EndpointStack
+from seatrial_stacks.trials_stack import TrialsStack
 from tests.sample_plan import LMI_IMAGE as IMAGE
 
 if TYPE_CHECKING:

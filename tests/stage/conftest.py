@@ -12,7 +12,7 @@ from botocore.config import Config
 
 from seatrial.local import lifecycle
 from seatrial.stage.destination import Destination
-from seatrial.stage.source import Source, read_folder
+from seatrial.stage.source import ModelFiles, read_folder
 from seatrial.stage.staging import copy_model
 from seatrial.stage.survey import survey
 from seatrial.units import MIB
@@ -50,7 +50,7 @@ class Bucket:
 class Stage(Protocol):
     def __call__(
         self,
-        source: Source | Path,
+        source: ModelFiles | Path,
         destination: Destination,
         *,
         replace: bool = ...,
@@ -64,14 +64,14 @@ def stage() -> Stage:
     """Return the way to survey and copy in one go."""
 
     def run(
-        source: Source | Path,
+        source: ModelFiles | Path,
         destination: Destination,
         *,
         replace: bool = False,
         stop: threading.Event | None = None,
         on_bytes: Callable[[int], None] = lambda _: None,
     ) -> tuple[Survey, Manifest]:
-        from_there = source if isinstance(source, Source) else read_folder(source)
+        from_there = source if isinstance(source, ModelFiles) else read_folder(source)
         event = stop or threading.Event()
         found = survey(from_there, destination, event)
         return found, copy_model(from_there, destination, found, replace=replace, stop=event, on_bytes=on_bytes)

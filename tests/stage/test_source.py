@@ -7,13 +7,15 @@ import pytest
 
 from seatrial.errors import SpecError, StageError
 from seatrial.stage.destination import split_uri
-from seatrial.stage.source import Source, SourceFile, held_twice, read_folder, select
+from seatrial.stage.source import ModelFiles, SourceFile, held_twice, read_folder, select
 
 NAMES = ("README.md", "config.json", "model-1.safetensors", "original/consolidated.pth", "pytorch_model.bin")
 
 
-def source(*names: str) -> Source:
-    return Source("org/model", None, tuple(SourceFile(name, 1, None, lambda: nullcontext(Path())) for name in names))
+def source(*names: str) -> ModelFiles:
+    return ModelFiles(
+        "org/model", None, tuple(SourceFile(name, 1, None, lambda: nullcontext(Path())) for name in names)
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from seatrial.errors import StageError
 from seatrial.stage.destination import MANIFEST, Destination
-from seatrial.stage.source import Source, SourceFile, StoppedError, read_folder
+from seatrial.stage.source import ModelFiles, SourceFile, StoppedError, read_folder
 from seatrial.stage.survey import survey
 from seatrial.units import MIB
 from tests.stage.conftest import LARGE_BYTES, patterned
@@ -221,9 +221,9 @@ class TestFailures:
         )
 
 
-def told_source(path: Path, told: str, *, revision: str = "a" * 40) -> Source:
+def told_source(path: Path, told: str, *, revision: str = "a" * 40) -> ModelFiles:
     file = SourceFile(path.name, path.stat().st_size, told, lambda: nullcontext(path))
-    return Source("org/model", revision, (file,))
+    return ModelFiles("org/model", revision, (file,))
 
 
 class TestASourceThatTellsDigests:

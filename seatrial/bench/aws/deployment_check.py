@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         DescribeModelOutputTypeDef,
     )
 
-    from seatrial.bench.model.request import Expected, Target
+    from seatrial.bench.model.request import Expected, TrialTarget
 
 
 SERVING = ("InService", "Updating")
@@ -34,7 +34,7 @@ IDENTITY = ("EndpointConfigName", "EndpointName", "Specification.ModelName", "Im
 ROLLED_BACK_HINT = "the update was rolled back, or another deployment came between: read the endpoint's events"
 
 
-def prove_live(target: Target, expected: Expected, *, sagemaker: SageMakerClient | None = None) -> LiveProof:
+def prove_live(target: TrialTarget, expected: Expected, *, sagemaker: SageMakerClient | None = None) -> LiveProof:
     """Ask the control plane what is live and compare it with this deployment.
 
     Args:
@@ -52,7 +52,7 @@ def prove_live(target: Target, expected: Expected, *, sagemaker: SageMakerClient
     return _proof(live, expected)
 
 
-def prove_still_live(target: Target, expected: Expected, *, sagemaker: SageMakerClient | None = None) -> LiveProof:
+def prove_still_live(target: TrialTarget, expected: Expected, *, sagemaker: SageMakerClient | None = None) -> LiveProof:
     """Ask again after the measurement: a deployment that broke meanwhile is data, another one in its place is not.
 
     Returns:
@@ -70,7 +70,7 @@ def prove_still_live(target: Target, expected: Expected, *, sagemaker: SageMaker
 
 
 def _compared(
-    target: Target, expected: Expected, sagemaker: SageMakerClient | None
+    target: TrialTarget, expected: Expected, sagemaker: SageMakerClient | None
 ) -> tuple[str, _Live, list[tuple[str, str]]]:
     where = f"endpoint {target.endpoint_name}"
     with asking(where):
@@ -135,7 +135,7 @@ def asking(where: str) -> Iterator[None]:
         raise BenchError.of("SEA502", f"the control plane refused to describe it: {failed}", where=where) from failed
 
 
-def _described(client: SageMakerClient, target: Target, expected: Expected) -> _Live:
+def _described(client: SageMakerClient, target: TrialTarget, expected: Expected) -> _Live:
     """Ask what is live; the model only where its image is to be proven, and only this deployment's own."""
     endpoint = client.describe_endpoint(EndpointName=target.endpoint_name)
     live = _Live(endpoint, _component(client, target), None)
@@ -150,7 +150,7 @@ def _client(region: str) -> SageMakerClient:
     return boto3.client("sagemaker", region_name=region)
 
 
-def _component(client: SageMakerClient, target: Target) -> DescribeInferenceComponentOutputTypeDef | None:
+def _component(client: SageMakerClient, target: TrialTarget) -> DescribeInferenceComponentOutputTypeDef | None:
     if target.inference_component is None:
         return None
     return client.describe_inference_component(InferenceComponentName=target.inference_component)
@@ -193,7 +193,7 @@ def _endpoint_differences(endpoint: DescribeEndpointOutputTypeDef, expected: Exp
 
 
 def _component_differences(
-    component: DescribeInferenceComponentOutputTypeDef, target: Target, expected: Expected
+    component: DescribeInferenceComponentOutputTypeDef, target: TrialTarget, expected: Expected
 ) -> Iterator[tuple[str, str]]:
     name = target.inference_component
     status = component.get("InferenceComponentStatus", "unknown")

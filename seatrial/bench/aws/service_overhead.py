@@ -18,7 +18,7 @@ from seatrial.bench.model.result import ServiceOverhead
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seatrial.bench.model.request import Target
+    from seatrial.bench.model.request import TrialTarget
 
 
 NAMESPACE = "AWS/SageMaker"
@@ -74,7 +74,7 @@ class Measured:
 
 
 def service_overhead(
-    target: Target,
+    target: TrialTarget,
     measured: Measured,
     *,
     variant_name: str | None = None,
@@ -141,7 +141,7 @@ def _mean_ms(results: Mapping[str, Sequence[float]], name: str) -> float | None:
     return sum(results.get(f"{name}_sum", ())) / count / _MICROSECONDS_PER_MS if count else None
 
 
-def _dimensions(target: Target, variant_name: str | None) -> list[dict[str, str]] | None:
+def _dimensions(target: TrialTarget, variant_name: str | None) -> list[dict[str, str]] | None:
     if target.inference_component is not None:
         return [{"Name": "InferenceComponentName", "Value": target.inference_component}]
     variant = target.target_variant or variant_name

@@ -18,7 +18,7 @@ from seatrial.errors import BenchError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seatrial.bench.model.request import PayloadSchema, Target
+    from seatrial.bench.model.request import PayloadSchema, TrialTarget
 
 
 RECEIVE_BYTES = 65_536
@@ -181,7 +181,7 @@ class Address:
 
 
 def address_of(
-    target: Target,
+    target: TrialTarget,
     *,
     stream: bool,
     schema: PayloadSchema = "openai_chat",
@@ -245,7 +245,7 @@ def _answers(entry: SocketAddress) -> bool:
     return False
 
 
-def _url_of(target: Target, environ: Mapping[str, str]) -> str:
+def _url_of(target: TrialTarget, environ: Mapping[str, str]) -> str:
     if target.endpoint_url:
         return target.endpoint_url
     if target.kind == "openai":
@@ -255,7 +255,7 @@ def _url_of(target: Target, environ: Mapping[str, str]) -> str:
     return next(variables, None) or _public_url(target.region)
 
 
-def _operation(target: Target, schema: PayloadSchema, *, stream: bool) -> str:
+def _operation(target: TrialTarget, schema: PayloadSchema, *, stream: bool) -> str:
     if target.kind == "openai":
         return "completions" if schema == "openai_completions" else "chat/completions"
     operation = "invocations-response-stream" if stream else "invocations"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.aws.credentials import CredentialSource
     from seatrial.bench.client.connection import Address
-    from seatrial.bench.model.request import PayloadSchema, Target, Workload
+    from seatrial.bench.model.request import PayloadSchema, TrialTarget, Workload
     from seatrial.bench.prompts.synthetic import Content, Prompts
     from seatrial.payload.json_text import Json
 
@@ -144,7 +144,7 @@ class RequestWriter:
 
 
 def request_writer(
-    target: Target,
+    target: TrialTarget,
     workload: Workload,
     prompts: Prompts,
     *,
@@ -189,7 +189,7 @@ def request_writer(
     )
 
 
-def _sagemaker_headers(target: Target) -> dict[str, str]:
+def _sagemaker_headers(target: TrialTarget) -> dict[str, str]:
     told = {
         COMPONENT_HEADER: target.inference_component,
         SESSION_HEADER: target.session_id,
@@ -198,7 +198,7 @@ def _sagemaker_headers(target: Target) -> dict[str, str]:
     return {name: value for name, value in told.items() if value}
 
 
-def _key(target: Target, environ: Mapping[str, str]) -> str:
+def _key(target: TrialTarget, environ: Mapping[str, str]) -> str:
     variable = target.api_key_variable
     if variable is None:
         return ""
@@ -210,7 +210,7 @@ def _key(target: Target, environ: Mapping[str, str]) -> str:
     return key
 
 
-def _impossible(target: Target, workload: Workload) -> Iterator[tuple[str, str]]:
+def _impossible(target: TrialTarget, workload: Workload) -> Iterator[tuple[str, str]]:
     for name, value in (
         ("target.inference_component", target.inference_component),
         ("target.session_id", target.session_id),

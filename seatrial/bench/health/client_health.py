@@ -28,7 +28,7 @@ _NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ThreadSample:
     """The thread at one time of the clock.
 
     Attributes:
@@ -46,7 +46,7 @@ class Sample:
 class UsageMeter:
     """Samples of the thread, in order of time."""
 
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[ThreadSample] = field(default_factory=list)
 
     @property
     def cpu_s(self) -> float:
@@ -55,7 +55,7 @@ class UsageMeter:
 
     def sample(self, at_s: float) -> None:
         """Take a sample; costs some 20 µs."""
-        self.samples.append(Sample(at_s, time.thread_time(), run_delay_s()))
+        self.samples.append(ThreadSample(at_s, time.thread_time(), run_delay_s()))
 
     def shares(self, since_s: float, until_s: float) -> tuple[float | None, float | None]:
         """Return the shares of CPU and run delay between the samples nearest outside these times.

@@ -185,7 +185,7 @@ WHERE = "trial request"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class TrialTarget:
     """The endpoint under trial.
 
     Attributes:
@@ -312,7 +312,7 @@ class TrialRequest:
     endpoint: str
     environment: str
     plan_digest: str
-    target: Target
+    target: TrialTarget
     expected: Expected | None
     workload: Workload
     load: Load

@@ -29,7 +29,7 @@ _Unit: TypeAlias = Literal["ms", "s", "date"]
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class TraceColumns:
     """How a recorder names its columns, and the unit of its times."""
 
     time: str
@@ -39,13 +39,13 @@ class Spelling:
 
 
 SPELLINGS: Final = (
-    Spelling("timestamp", "input_length", "output_length", "ms"),
-    Spelling("Timestamp", "Request tokens", "Response tokens", "s"),
-    Spelling("TIMESTAMP", "ContextTokens", "GeneratedTokens", "date"),
+    TraceColumns("timestamp", "input_length", "output_length", "ms"),
+    TraceColumns("Timestamp", "Request tokens", "Response tokens", "s"),
+    TraceColumns("TIMESTAMP", "ContextTokens", "GeneratedTokens", "date"),
 )
 
 
-class Row(NamedTuple):
+class TraceRow(NamedTuple):
     """One recorded request: its time in seconds (of any zero), its lengths, and the blocks of its prompt if told."""
 
     at_s: float
@@ -54,7 +54,7 @@ class Row(NamedTuple):
     blocks: tuple[int, ...]
 
 
-def jsonl_rows(file: TextIO, problems: LineProblems) -> Iterator[Row]:
+def jsonl_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
     """Read JSON lines; note what is wrong with a line instead of returning it."""
     for number, line in enumerate(file, start=1):
         if not line.strip():
@@ -70,7 +70,7 @@ def jsonl_rows(file: TextIO, problems: LineProblems) -> Iterator[Row]:
             problems.note(number, "not a JSON object")
 
 
-def csv_rows(file: TextIO, problems: LineProblems) -> Iterator[Row]:
+def csv_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
     """Read CSV with a line of column names; note what is wrong with a line instead of returning it."""
     import csv  # noqa: PLC0415 (costs 10 ms; only needed where a trace is CSV)
 
@@ -85,7 +85,7 @@ def csv_rows(file: TextIO, problems: LineProblems) -> Iterator[Row]:
         problems.note(reader.line_num, f"not CSV: {malformed}")
 
 
-def _spelling_of(columns: Sequence[str], problems: LineProblems) -> Spelling | None:
+def _spelling_of(columns: Sequence[str], problems: LineProblems) -> TraceColumns | None:
     for spelling in SPELLINGS:
         if {spelling.time, spelling.input, spelling.output} <= set(columns):
             return spelling
@@ -94,7 +94,9 @@ def _spelling_of(columns: Sequence[str], problems: LineProblems) -> Spelling | N
     return None
 
 
-def _row_of(cells: Mapping[str, object], spelling: Spelling, line: int, problems: LineProblems) -> Iterator[Row]:
+def _row_of(
+    cells: Mapping[str, object], spelling: TraceColumns, line: int, problems: LineProblems
+) -> Iterator[TraceRow]:
     at_s = _seconds(cells.get(spelling.time), spelling.unit)
     tokens_in, tokens_out = _count(cells.get(spelling.input)), _count(cells.get(spelling.output))
     blocks = _blocks(cells.get("hash_ids"))
@@ -104,10 +106,10 @@ def _row_of(cells: Mapping[str, object], spelling: Spelling, line: int, problems
         message = f"{len(blocks)} blocks of {BLOCK_TOKENS} tokens are more than {tokens_in} tokens"
         problems.note(line, message, field="hash_ids")
     else:
-        yield Row(at_s, tokens_in, tokens_out, blocks)
+        yield TraceRow(at_s, tokens_in, tokens_out, blocks)
 
 
-def _note_wrong(cells: Mapping[str, object], spelling: Spelling, line: int, problems: LineProblems) -> None:
+def _note_wrong(cells: Mapping[str, object], spelling: TraceColumns, line: int, problems: LineProblems) -> None:
     time = "a date and time" if spelling.unit == "date" else f"a number of {spelling.unit}"
     for field, right, wanted in (
         (spelling.time, _seconds(cells.get(spelling.time), spelling.unit), time),
@@ -270,7 +272,7 @@ class _Reading:
         self._tokens_in, self._tokens_out = array("Q"), array("Q")
         self._blocks: list[tuple[int, ...]] = []
 
-    def take(self, rows: Iterable[Row]) -> None:
+    def take(self, rows: Iterable[TraceRow]) -> None:
         for row in rows:
             if row.tokens_in and row.tokens_out:
                 self.at_s.append(row.at_s)

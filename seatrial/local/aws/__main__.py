@@ -33,7 +33,7 @@ LONGEST_END_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class EmbeddedAwsArguments:
     """The command line."""
 
     port: int
@@ -92,18 +92,20 @@ def new_access_key_id() -> str:
     return "AKIA" + "".join(secrets.choice(KEY_ID_SIGNS) for _ in range(16))
 
 
-async def _serve(arguments: Arguments, process: RunningProcess, lock: StateLock, engines: Mapping[str, str]) -> None:
+async def _serve(
+    arguments: EmbeddedAwsArguments, process: RunningProcess, lock: StateLock, engines: Mapping[str, str]
+) -> None:
     from hypercorn.asyncio import serve  # noqa: PLC0415 (after the lock is held: heavy)
     from hypercorn.config import Config  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.app import app as ministack  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.core import lambda_runtime  # noqa: PLC0415 (after the lock is held: heavy)
 
-    from seatrial.local.aws.autoscaling import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial.local.aws.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial.local.aws.cloudformation import register_types  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial.local.aws.gate import Gate  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial.local.aws.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial.local.aws.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.autoscaling.scalable_targets import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.cloudformation.register import register_types  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.control_plane.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.gateway.authentication import AccessControl  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.runtime.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
 
     faulthandler.register(signal.SIGUSR1)  # tells in the log where every thread is
     asyncio.get_running_loop().set_task_factory(kept_task)  # type: ignore[arg-type] # MiniStack has no generators as tasks
@@ -124,11 +126,11 @@ async def _serve(arguments: Arguments, process: RunningProcess, lock: StateLock,
     start_publishing(cloud)
     watch = asyncio.create_task(_watch(lock, stop))
     try:
-        app = cast("ASGIFramework", Gate(process, Gateway(cloud, scaling, ministack)))
+        app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, ministack)))
         await _until_stopped(asyncio.create_task(serve(app, config, shutdown_trigger=stop.wait)), stop)
     finally:
         watch.cancel()
-        cloud.fleets.close()
+        cloud.running.close()
         lambda_runtime.reset()  # ends every function
 
 
@@ -149,12 +151,12 @@ async def _until_stopped(serving: asyncio.Task[None], stop: asyncio.Event) -> No
         serving.result()
 
 
-def _arguments() -> Arguments:
+def _arguments() -> EmbeddedAwsArguments:
     parser = argparse.ArgumentParser(prog="python -m seatrial.local.aws", description="the embedded AWS")
     parser.add_argument("--port", type=int, required=True, help="the loopback port to listen on")
     parser.add_argument("--state-dir", type=Path, required=True, help="where state and logs are kept")
     parser.add_argument("--verbose", action="store_true", help="log every request")
-    return Arguments(**vars(parser.parse_args()))
+    return EmbeddedAwsArguments(**vars(parser.parse_args()))
 
 
 if __name__ == "__main__":

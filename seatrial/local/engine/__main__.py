@@ -23,7 +23,7 @@ from seatrial.local.engine.family import read_settings
 from seatrial.local.engine.llama import Llama
 from seatrial.local.engine.weights import weights_file
 from seatrial.local.loopback import HOST, LIMIT_BYTES, TOKEN_VARIABLE
-from seatrial.local.paths import cache_dir
+from seatrial.local.state import cache_dir
 from seatrial.printable import printable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ END_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class EngineArguments:
     """The command line."""
 
     image: str
@@ -59,7 +59,7 @@ def main() -> int:
     return 0
 
 
-async def _serve(arguments: Arguments, settings: EngineSettings, token: str) -> None:
+async def _serve(arguments: EngineArguments, settings: EngineSettings, token: str) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -92,13 +92,13 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _arguments() -> Arguments:
+def _arguments() -> EngineArguments:
     parser = argparse.ArgumentParser(prog="python -m seatrial.local.engine", description="a local LLM engine")
     parser.add_argument("--image", required=True, help="the URI of the container image that it stands for")
     parser.add_argument("--model-dir", type=Path, required=True, help="the unpacked model, which may be empty")
     parser.add_argument("--port", type=int, required=True, help="the loopback port to listen on")
     parser.add_argument("--until-stdin-closes", action="store_true", help="stop when the parent process is gone")
-    return Arguments(**vars(parser.parse_args()))
+    return EngineArguments(**vars(parser.parse_args()))
 
 
 if __name__ == "__main__":

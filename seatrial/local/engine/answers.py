@@ -17,7 +17,7 @@ from seatrial.local.engine.settings import WireFormat
 
 if TYPE_CHECKING:
     from seatrial.local.engine.generation import Ask
-    from seatrial.local.engine.llama import Token, Usage
+    from seatrial.local.engine.llama import LlamaToken, LlamaUsage
 
 JSON_LINES = "application/jsonlines"
 EVENT_STREAM = "text/event-stream"
@@ -27,8 +27,8 @@ EVENT_STREAM = "text/event-stream"
 class Written:
     """A finished generation."""
 
-    tokens: tuple[Token, ...]
-    usage: Usage
+    tokens: tuple[LlamaToken, ...]
+    usage: LlamaUsage
 
     @property
     def text(self) -> str:
@@ -43,10 +43,10 @@ class AnswerFormat(Protocol):
     def stream_type(self) -> str:
         """The content type of a streamed answer."""
 
-    def token(self, index: int, token: Token) -> bytes:
+    def token(self, index: int, token: LlamaToken) -> bytes:
         """Write one token of a stream; the first has index 0."""
 
-    def last(self, token: Token | None, written: Written) -> bytes:
+    def last(self, token: LlamaToken | None, written: Written) -> bytes:
         """Write the end of a stream; `token` is the last one, when it hasn't been written yet."""
 
     def whole(self, written: Written, *, details: bool) -> bytes:
@@ -70,11 +70,11 @@ class LmiAsyncFormat:
 
     stream_type: str = JSON_LINES
 
-    def token(self, index: int, token: Token) -> bytes:
+    def token(self, index: int, token: LlamaToken) -> bytes:
         """Write one token of a stream; the first has index 0."""
         return _line({"index": index, "token": _token(token, "logprob"), "generated_text": None, "details": None})
 
-    def last(self, token: Token | None, written: Written) -> bytes:
+    def last(self, token: LlamaToken | None, written: Written) -> bytes:
         """Write the last line, with the text and the exact counts (the real handler counts one token too many)."""
         details = {
             "finish_reason": _openai_reason(written.usage),
@@ -101,11 +101,11 @@ class LmiRollingBatchFormat:
 
     stream_type: str = JSON_LINES
 
-    def token(self, index: int, token: Token) -> bytes:  # noqa: ARG002 (this schema has no index)
+    def token(self, index: int, token: LlamaToken) -> bytes:  # noqa: ARG002 (this schema has no index)
         """Write one token of a stream."""
         return _line({"token": _token(token, "log_prob")})
 
-    def last(self, token: Token | None, written: Written) -> bytes:
+    def last(self, token: LlamaToken | None, written: Written) -> bytes:
         """Write the last line, with the text and the counts."""
         details = {"finish_reason": _tgi_reason(written.usage), "generated_tokens": written.usage.output_tokens}
         end = {"token": _last_token(token, written, "log_prob"), "generated_text": written.text}
@@ -128,12 +128,12 @@ class TgiFormat:
 
     stream_type: str = EVENT_STREAM
 
-    def token(self, index: int, token: Token) -> bytes:
+    def token(self, index: int, token: LlamaToken) -> bytes:
         """Write one token of a stream; TGI counts from 1."""
         end = {"generated_text": None, "details": None}
         return _event({"index": index + 1, "token": _tgi_token(token), **end})
 
-    def last(self, token: Token | None, written: Written) -> bytes:
+    def last(self, token: LlamaToken | None, written: Written) -> bytes:
         """Write the last event, with the text and the counts."""
         details = {
             "finish_reason": _tgi_reason(written.usage),
@@ -180,11 +180,11 @@ class OpenAiFormat:
         """The content type of a streamed answer."""
         return EVENT_STREAM if self.sse else JSON_LINES
 
-    def token(self, index: int, token: Token) -> bytes:
+    def token(self, index: int, token: LlamaToken) -> bytes:
         """Write one chunk; the first of a chat names the role."""
         return self._chunk({"choices": [self._choice(token.text, None, first=index == 0)]})
 
-    def last(self, token: Token | None, written: Written) -> bytes:
+    def last(self, token: LlamaToken | None, written: Written) -> bytes:
         """Write the last chunk, with the reason and the usage; server-sent events end with `[DONE]`."""
         only = token is not None and len(written.tokens) == 1
         choice = self._choice(token.text if token else "", _openai_reason(written.usage), first=only)
@@ -228,29 +228,29 @@ def _event(value: object) -> bytes:
     return b"data:" + _document(value) + b"\n\n"
 
 
-def _token(token: Token, logprob_key: str) -> dict[str, object]:
+def _token(token: LlamaToken, logprob_key: str) -> dict[str, object]:
     return {"id": token.id, "text": token.text, logprob_key: token.logprob}
 
 
-def _tgi_token(token: Token) -> dict[str, object]:
+def _tgi_token(token: LlamaToken) -> dict[str, object]:
     return {**_token(token, "logprob"), "special": False}
 
 
-def _last_token(token: Token | None, written: Written, logprob_key: str) -> dict[str, object]:
+def _last_token(token: LlamaToken | None, written: Written, logprob_key: str) -> dict[str, object]:
     if token is not None:
         return _token(token, logprob_key)
     last = written.tokens[-1]
     return {"id": last.id, "text": "", logprob_key: last.logprob}
 
 
-def _openai_reason(usage: Usage) -> str:
+def _openai_reason(usage: LlamaUsage) -> str:
     return "length" if usage.stop_type == "limit" else "stop"
 
 
-def _tgi_reason(usage: Usage) -> str:
+def _tgi_reason(usage: LlamaUsage) -> str:
     return {"limit": "length", "word": "stop_sequence", "eos": "eos_token"}[usage.stop_type]
 
 
-def _openai_usage(usage: Usage) -> dict[str, int]:
+def _openai_usage(usage: LlamaUsage) -> dict[str, int]:
     total = usage.input_tokens + usage.output_tokens
     return {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens, "total_tokens": total}

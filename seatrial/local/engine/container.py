@@ -20,9 +20,9 @@ from seatrial.local.engine.generation import (
     read_ask,
     refused_status,
 )
-from seatrial.local.engine.llama import EngineError, Llama, Token, Usage
+from seatrial.local.engine.llama import EngineError, Llama, LlamaToken, LlamaUsage
 from seatrial.local.engine.settings import EngineSettings, WireFormat
-from seatrial.local.loopback import TOKEN_HEADER, LoopbackError, Reply, Request, read_request, refusal
+from seatrial.local.loopback import TOKEN_HEADER, LoopbackError, LoopbackRequest, Reply, read_request, refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,7 +68,7 @@ class Container:
         finally:
             writer.close()
 
-    async def _answer(self, request: Request, reply: Reply) -> None:
+    async def _answer(self, request: LoopbackRequest, reply: Reply) -> None:
         if why := refusal(request.headers, self._port):
             await reply.send(HTTPStatus.FORBIDDEN, json.dumps({"error": why}).encode(), JSON)
         elif request.path == "/ping":
@@ -85,10 +85,10 @@ class Container:
         else:
             await self._invocation(self.llama, request, reply)
 
-    def _knows(self, request: Request) -> bool:
+    def _knows(self, request: LoopbackRequest) -> bool:
         return hmac.compare_digest(self._token.encode(), request.headers.get(TOKEN_HEADER, "").encode())
 
-    async def _invocation(self, llama: Llama, request: Request, reply: Reply) -> None:
+    async def _invocation(self, llama: Llama, request: LoopbackRequest, reply: Reply) -> None:
         wire_format = self.settings.wire_format
         try:
             await self._generate(llama, read_ask(request.body), reply)
@@ -137,21 +137,23 @@ async def _prompt_text(llama: Llama, ask: Ask) -> str:
     return await llama.chat_prompt(ask.prompt) if ask.schema == "messages" else str(ask.prompt)
 
 
-async def _whole(items: AsyncIterator[Token | Usage]) -> Written:
-    tokens: list[Token] = []
+async def _whole(items: AsyncIterator[LlamaToken | LlamaUsage]) -> Written:
+    tokens: list[LlamaToken] = []
     async for item in items:
-        if isinstance(item, Usage):
+        if isinstance(item, LlamaUsage):
             return Written(tuple(tokens), item)
         tokens.append(item)
     raise EngineError("the engine ended without its usage")
 
 
-async def _stream(items: AsyncIterator[Token | Usage], output_tokens: int, answer: AnswerFormat, reply: Reply) -> None:
-    tokens: list[Token] = []
+async def _stream(
+    items: AsyncIterator[LlamaToken | LlamaUsage], output_tokens: int, answer: AnswerFormat, reply: Reply
+) -> None:
+    tokens: list[LlamaToken] = []
     async for item in items:
         if not reply.begun:
             await reply.begin(HTTPStatus.OK, {"content-type": answer.stream_type, **ENGINE_HEADER})
-        if isinstance(item, Usage):
+        if isinstance(item, LlamaUsage):
             held = tokens[-1] if len(tokens) == output_tokens else None
             await reply.chunk(answer.last(held, Written(tuple(tokens), item)))
             await reply.end()

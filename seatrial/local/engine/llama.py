@@ -23,7 +23,7 @@ UBATCH_TOKENS: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class LlamaToken:
     """One generated token."""
 
     id: int
@@ -32,7 +32,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class LlamaUsage:
     """What a whole generation took and why it ended: `limit`, `word` (a stop sequence) or `eos`."""
 
     input_tokens: int
@@ -79,7 +79,7 @@ class Llama:
 
     async def generate(
         self, prompt: list[int], *, output_tokens: int, sampling: Sampling
-    ) -> AsyncGenerator[Token | Usage]:
+    ) -> AsyncGenerator[LlamaToken | LlamaUsage]:
         """Yield each token when it's there, then the usage; closing the generator frees the slot.
 
         Raises:
@@ -154,20 +154,20 @@ async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, objec
                 yield _object(json.loads(line[6:]))
 
 
-def _items(event: dict[str, object]) -> list[Token | Usage]:
+def _items(event: dict[str, object]) -> list[LlamaToken | LlamaUsage]:
     if "error" in event:
         raise EngineError(json.dumps(event["error"]))
     if event.get("stop") is True:
         counts = _whole_numbers([event["tokens_evaluated"], event["tokens_predicted"]])
-        return [Usage(input_tokens=counts[0], output_tokens=counts[1], stop_type=str(event["stop_type"]))]
+        return [LlamaUsage(input_tokens=counts[0], output_tokens=counts[1], stop_type=str(event["stop_type"]))]
     return [_token(_object(entry)) for entry in _list(event.get("completion_probabilities", []))]
 
 
-def _token(entry: dict[str, object]) -> Token:
+def _token(entry: dict[str, object]) -> LlamaToken:
     identity, logprob = entry["id"], entry["logprob"]
     if not isinstance(identity, int) or not isinstance(logprob, int | float):
         raise EngineError(f"not a token: {entry!r}")
-    return Token(id=identity, text=str(entry["token"]), logprob=float(logprob))
+    return LlamaToken(id=identity, text=str(entry["token"]), logprob=float(logprob))
 
 
 def _object(value: object) -> dict[str, object]:

@@ -9,8 +9,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from seatrial.local.engine.options import Options
-from seatrial.local.engine.settings import DEFAULT_MODEL_LEN, KV_POOL_TOKENS, EngineSettings, WireFormat, refusal
+from seatrial.local.engine.settings import (
+    DEFAULT_MODEL_LEN,
+    KV_POOL_TOKENS,
+    EngineSettings,
+    TextOptions,
+    WireFormat,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +50,7 @@ def lmi_settings(image: str, environment: Mapping[str, str], properties: Mapping
     Raises:
         LocalError: SEA605, the real container would not start with this configuration.
     """
-    options = Options({**options_of_environment(environment), **properties})
+    options = TextOptions({**options_of_environment(environment), **properties})
     _refuse_what_never_starts(options)
     wire_format = _wire_format(options, djl_minor=djl_minor(image))
     rolling = wire_format is WireFormat.LMI_ROLLING_BATCH
@@ -92,7 +98,7 @@ def _key(name: str, prefix: str) -> str:
     return rest.lower() if re.fullmatch(r"[A-Z0-9_]+", rest) else rest
 
 
-def _refuse_what_never_starts(options: Options) -> None:
+def _refuse_what_never_starts(options: TextOptions) -> None:
     engine = options.text("engine", "Python")
     if engine != "Python":
         raise refusal(f"engine {engine!r} is not an engine of this image: write engine=Python", field="engine")
@@ -109,7 +115,7 @@ def _refuse_what_never_starts(options: Options) -> None:
     options.share("option.gpu_memory_utilization")
 
 
-def _wire_format(options: Options, *, djl_minor: int) -> WireFormat:
+def _wire_format(options: TextOptions, *, djl_minor: int) -> WireFormat:
     rolling_batch = options.text("option.rolling_batch", "auto")
     if rolling_batch not in ROLLING_BATCH:
         raise refusal(f"{rolling_batch!r} is not one of {', '.join(ROLLING_BATCH)}", field="option.rolling_batch")

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.local.engine.options import Options
-from seatrial.local.engine.settings import DEFAULT_MODEL_LEN, KV_POOL_TOKENS, EngineSettings, WireFormat, refusal
+from seatrial.local.engine.settings import (
+    DEFAULT_MODEL_LEN,
+    KV_POOL_TOKENS,
+    EngineSettings,
+    TextOptions,
+    WireFormat,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +27,7 @@ def tgi_settings(environment: Mapping[str, str]) -> EngineSettings:
     Raises:
         LocalError: SEA605, the real container would not start with this configuration.
     """
-    options = Options(environment)
+    options = TextOptions(environment)
     if not options.text("HF_MODEL_ID"):
         raise refusal("HF_MODEL_ID must be set", field="HF_MODEL_ID")
     max_total = options.whole("MAX_TOTAL_TOKENS") or DEFAULT_MODEL_LEN
@@ -43,7 +49,7 @@ def tgi_settings(environment: Mapping[str, str]) -> EngineSettings:
     )
 
 
-def _max_input_tokens(options: Options) -> int | None:
+def _max_input_tokens(options: TextOptions) -> int | None:
     tokens, length = options.whole("MAX_INPUT_TOKENS"), options.whole("MAX_INPUT_LENGTH")
     if tokens is not None and length is not None:
         raise refusal("both `max_input_tokens` and `max_input_length` are set: set `max_input_tokens` alone")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.metrics.histogram import Histogram
 from seatrial.measure.distribution import percentile
-from seatrial.report.charts.model import Axis, Chart, Point, Series
+from seatrial.report.charts.model import Axis, Chart, ChartPoint, Series
 from seatrial.report.values import digits
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ def _series(result: TrialResult, field: str) -> Iterator[Series]:
             yield Series(name=name, points=tuple(_points(values, name)), shade=index / last, marked=False)
 
 
-def _points(values: Distribution, name: str) -> Iterator[Point]:
+def _points(values: Distribution, name: str) -> Iterator[ChartPoint]:
     ranked = Histogram.decode(values.histogram).ranked()
     for percent in PERCENTS:
         latency_ms = percentile(ranked, percent) / US_PER_MS
         if latency_ms > 0:  # a logarithmic axis has no zero
             hover = f"{name}\n{percent:g} % of requests ≤ {digits(latency_ms)} ms"
-            yield Point(x=latency_ms, y=percent / 100, hover=hover)
+            yield ChartPoint(x=latency_ms, y=percent / 100, hover=hover)
 
 
 def _name(level: LevelResult) -> str:

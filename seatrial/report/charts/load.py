@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seatrial.bench.slo.evaluate import latency_of, statistic_of
-from seatrial.report.charts.model import Axis, Band, Chart, Dot, Mark, Outline, Point, Region, Series
-from seatrial.report.names import METRICS, bound_text
+from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Dot, Mark, Outline, Region, Series
+from seatrial.report.metric_names import METRICS, bound_text
 from seatrial.report.planned import expectation_of
-from seatrial.report.quantity import edges
+from seatrial.report.quantities import edges
 from seatrial.report.values import digits
 from seatrial.units import whole_or_tenths
 
@@ -149,7 +149,7 @@ def _trade(view: LoadView) -> Chart:
     )
 
 
-def _trade_points(view: LoadView, statistic: Statistic, *, named: bool) -> Iterator[Point]:
+def _trade_points(view: LoadView, statistic: Statistic, *, named: bool) -> Iterator[ChartPoint]:
     for level in view.result.levels:
         latency = level.e2e_latency_ms
         if level.output_tok_s is None or latency is None:
@@ -157,7 +157,7 @@ def _trade_points(view: LoadView, statistic: Statistic, *, named: bool) -> Itera
         value, interval = statistic_of(latency, statistic), latency.intervals.get(statistic)
         at = place_of(level, view.result)
         reach = level.output_tok_s_interval
-        yield Point(
+        yield ChartPoint(
             x=level.output_tok_s,
             y=value,
             hover="\n".join(
@@ -180,7 +180,7 @@ def _trade_points(view: LoadView, statistic: Statistic, *, named: bool) -> Itera
 def _predicted_trade(view: LoadView) -> Iterator[Series]:
     for statistic in ("p95", "mean"):
         points = tuple(
-            Point(x=x, y=y, hover=f"{view.load(at)}\npredicted {statistic} {digits(y)} ms\n{digits(x)} tok/s")
+            ChartPoint(x=x, y=y, hover=f"{view.load(at)}\npredicted {statistic} {digits(y)} ms\n{digits(x)} tok/s")
             for at, x, y in _expected_trade(view.expected, statistic)
         )
         if points:
@@ -235,7 +235,7 @@ def _between(places: list[tuple[float, float]], at: float) -> float | None:
 
 def _throughput(view: LoadView) -> Chart:
     points = tuple(
-        Point(
+        ChartPoint(
             x=place_of(level, view.result),
             y=level.output_tok_s,
             hover=f"{view.load(place_of(level, view.result))}{_void(level)}\n"
@@ -284,13 +284,13 @@ def _latency(view: LoadView, metric: Metric) -> Chart:
     )
 
 
-def _latency_points(view: LoadView, metric: Metric, statistic: Statistic) -> Iterator[Point]:
+def _latency_points(view: LoadView, metric: Metric, statistic: Statistic) -> Iterator[ChartPoint]:
     for level in view.result.levels:
         found = latency_of(level, metric)
         value = statistic_of(found, statistic)
         interval = None if found is None else found.intervals.get(statistic)
         at = place_of(level, view.result)
-        yield Point(
+        yield ChartPoint(
             x=at,
             y=value,
             hover=f"{view.load(at)}{_void(level)}\n{statistic} {_written(value, interval, 'ms')}",
@@ -301,14 +301,14 @@ def _latency_points(view: LoadView, metric: Metric, statistic: Statistic) -> Ite
 
 
 def _predicted(view: LoadView, points: tuple[tuple[float, float], ...], unit: str, name: str) -> tuple[Series, ...]:
-    drawn = tuple(Point(x=x, y=y, hover=f"{view.load(x)}\n{name} {digits(y)} {unit}") for x, y in points)
+    drawn = tuple(ChartPoint(x=x, y=y, hover=f"{view.load(x)}\n{name} {digits(y)} {unit}") for x, y in points)
     return (Series(name=name, style="predicted", points=drawn),) if drawn else ()
 
 
-def _band(points: tuple[tuple[float, float], ...], share: float | None) -> tuple[Band, ...]:
+def _band(points: tuple[tuple[float, float], ...], share: float | None) -> tuple[ChartBand, ...]:
     if not points or share is None:
         return ()
-    return (Band(f"prediction ±{share:.0%}", tuple((x, *edges(y, share)) for x, y in points)),)
+    return (ChartBand(f"prediction ±{share:.0%}", tuple((x, *edges(y, share)) for x, y in points)),)
 
 
 def _regions(result: TrialResult, metric: Metric) -> tuple[Region, ...]:

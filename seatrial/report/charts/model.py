@@ -15,7 +15,7 @@ Style: TypeAlias = Literal["first", "second", "third", "predicted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class ChartPoint:
     """One measured or predicted value.
 
     Attributes:
@@ -57,20 +57,20 @@ class Series:
     """
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[ChartPoint, ...]
     style: Style = "first"
     shade: float | None = None
     marked: bool = True
     filled: bool = False
 
     @property
-    def known(self) -> tuple[Point, ...]:
+    def known(self) -> tuple[ChartPoint, ...]:
         """The points with a value."""
         return tuple(point for point in self.points if point.y is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class ChartBand:
     """The room between a lower and an upper curve: (x, low, high)."""
 
     name: str
@@ -155,7 +155,7 @@ class Chart:
     x: Axis
     y: Axis
     series: tuple[Series, ...]
-    bands: tuple[Band, ...] = ()
+    bands: tuple[ChartBand, ...] = ()
     outlines: tuple[Outline, ...] = ()
     regions: tuple[Region, ...] = ()
     marks: tuple[Mark, ...] = ()

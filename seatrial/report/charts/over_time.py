@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.report.charts.model import Axis, Chart, Mark, Point, Series
+from seatrial.report.charts.model import Axis, Chart, ChartPoint, Mark, Series
 from seatrial.report.values import digits
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class TimelineQuantity:
     """One value of every bin.
 
     Attributes:
@@ -36,9 +36,9 @@ def _tok_s(timeline: Timeline) -> tuple[float | None, ...]:
 
 
 QUANTITIES = (
-    Quantity("time-throughput", "Output throughput over time", "tok/s", _tok_s),
-    Quantity("time-ttft", "TTFT over time, mean by time of sending", "ms", lambda timeline: timeline.ttft_ms),
-    Quantity("time-in-flight", "Requests in flight over time", "requests", lambda timeline: timeline.in_flight),
+    TimelineQuantity("time-throughput", "Output throughput over time", "tok/s", _tok_s),
+    TimelineQuantity("time-ttft", "TTFT over time, mean by time of sending", "ms", lambda timeline: timeline.ttft_ms),
+    TimelineQuantity("time-in-flight", "Requests in flight over time", "requests", lambda timeline: timeline.in_flight),
 )
 
 
@@ -55,7 +55,7 @@ def time_charts(result: TrialResult) -> tuple[Chart, ...]:
     return tuple(chart for chart in charts if any(series.known for series in chart.series))
 
 
-def _chart(result: TrialResult, quantity: Quantity) -> Chart:
+def _chart(result: TrialResult, quantity: TimelineQuantity) -> Chart:
     series: list[Series] = []
     marks: list[Mark] = []
     start_s = 0.0
@@ -77,8 +77,8 @@ def _chart(result: TrialResult, quantity: Quantity) -> Chart:
     )
 
 
-def _points(timeline: Timeline, quantity: Quantity, start_s: float, name: str) -> Iterator[Point]:
+def _points(timeline: Timeline, quantity: TimelineQuantity, start_s: float, name: str) -> Iterator[ChartPoint]:
     for index, value in enumerate(quantity.values(timeline)):
         at_s = (index + 0.5) * timeline.bin_s
         shown = "no request was sent" if value is None else f"{digits(value)} {quantity.unit}"
-        yield Point(x=round(start_s + at_s, 4), y=value, hover=f"{name}, second {digits(at_s)}\n{shown}")
+        yield ChartPoint(x=round(start_s + at_s, 4), y=value, hover=f"{name}, second {digits(at_s)}\n{shown}")

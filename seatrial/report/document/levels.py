@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.slo.evaluate import statistic_of
 from seatrial.report.document.section import Section
-from seatrial.report.names import plain
+from seatrial.report.metric_names import plain
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import (
     NO_DURATION,

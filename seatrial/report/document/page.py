@@ -23,7 +23,7 @@ from seatrial.report.document.levels import levels_section, measurement_section
 from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_apart, prediction_beside
 from seatrial.report.document.provenance import decisions_section, live_section, reproduction_section
-from seatrial.report.document.service import service_section
+from seatrial.report.document.service_overhead import service_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
+    from seatrial.report.calibration_preview import Outlook
     from seatrial.report.document.section import Fact, Section
-    from seatrial.report.outlook import Outlook
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
 SCRIPTS = "<!-- scripts -->"  # in the template; a text from elsewhere is escaped, so it can't say this

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from seatrial.report.charts.model import Axis, Band, Chart, Point, Series
+from seatrial.report.calibration_preview import outlook_sentence, outlook_table, ratio_sentence
+from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Series
 from seatrial.report.document.section import Section
-from seatrial.report.outlook import outlook_sentence, outlook_table, ratio_sentence
-from seatrial.report.quantity import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
+from seatrial.report.quantities import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import (
     NO_TOKEN_COUNT,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from seatrial.bench.model.result import LevelResult, TrialResult
     from seatrial.plan.document import CurvePoint, Plan
-    from seatrial.report.outlook import Outlook
-    from seatrial.report.quantity import Quantity
+    from seatrial.report.calibration_preview import Outlook
+    from seatrial.report.quantities import Quantity
 
 NOT_PREDICTED = "the plan predicts nothing at this concurrency"
 
@@ -167,7 +167,9 @@ def _charts(result: TrialResult, plan: Plan, quantities: Sequence[Quantity], *, 
     for quantity in quantities if plan.curve else ():
         points = tuple((point.concurrency, quantity.predicted(point)) for point in plan.curve)
         unit, share = quantity.unit, quantity.band(plan)
-        predicted = tuple(Point(x=x, y=y, hover=f"concurrency {x}\npredicted {digits(y)} {unit}") for x, y in points)
+        predicted = tuple(
+            ChartPoint(x=x, y=y, hover=f"concurrency {x}\npredicted {digits(y)} {unit}") for x, y in points
+        )
         series = (
             *_measured(result, quantity, measured=measured),
             Series(name="predicted", style="predicted", points=predicted),
@@ -179,7 +181,7 @@ def _charts(result: TrialResult, plan: Plan, quantities: Sequence[Quantity], *, 
             x=_axis(series),
             y=Axis(label=unit),
             series=series,
-            bands=(Band(f"prediction ±{share:.0%}", tuple((x, *edges(y, share)) for x, y in points)),),
+            bands=(ChartBand(f"prediction ±{share:.0%}", tuple((x, *edges(y, share)) for x, y in points)),),
         )
 
 
@@ -192,7 +194,7 @@ def _measured(result: TrialResult, quantity: Quantity, *, measured: bool) -> Ite
     if measured:
         copies, unit = result.request.copy_count, quantity.unit
         points = tuple(
-            Point(
+            ChartPoint(
                 x=level.concurrency,
                 y=value,
                 hover=f"concurrency {level.concurrency}\nmeasured {digits(value or 0)} {unit}",

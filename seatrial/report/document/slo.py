@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.measure.distribution import Interval
 from seatrial.report.document.section import Section
-from seatrial.report.names import bound_text, measured_text, objective_name, plain
+from seatrial.report.metric_names import bound_text, measured_text, objective_name, plain
 from seatrial.report.table import Column, Table
 from seatrial.report.values import Cell, load_value, missing, sentence, with_interval
 from seatrial.units import exported

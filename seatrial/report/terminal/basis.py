@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.plan.finding import resolve
+from seatrial.plan.resolve import resolve
 from seatrial.predict.band import band_of
 
 if TYPE_CHECKING:

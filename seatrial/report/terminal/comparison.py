@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.terminal.rivals import money
+from seatrial.report.terminal.alternatives import money
 from seatrial.report.terminal.tables import add_columns, add_row, heading, percent, short, table
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.plan.compare import Comparison
+    from seatrial.plan.compare import InstanceComparison
     from seatrial.predict.band import Band
     from seatrial.report.terminal.basis import Basis
 
@@ -40,7 +40,7 @@ READING = (
 MANY_REASONS = "Where it comes from differs from type to type: --format json tells."
 
 
-def comparison_view(compared: Sequence[Comparison], basis: Basis, title: str) -> RenderableType:
+def comparison_view(compared: Sequence[InstanceComparison], basis: Basis, title: str) -> RenderableType:
     """Return the table of those that hold the model, what its numbers are, and why the others are left out."""
     fitting = [row for row in compared if row.fits]
     others = [row for row in compared if not row.fits]
@@ -62,13 +62,13 @@ def statement(basis: Basis) -> str:
     )
 
 
-def band_letters(rows: Sequence[Comparison], basis: Basis) -> Mapping[str, str]:
+def band_letters(rows: Sequence[InstanceComparison], basis: Basis) -> Mapping[str, str]:
     """Return every different band of some rows, as words, with the letter that stands for it, in the rows' order."""
     bands = dict.fromkeys(_shares(basis.bands[row.instance_type]) for row in rows)
     return {shares: chr(ord("a") + index) for index, shares in enumerate(bands)}
 
 
-def band_lines(rows: Sequence[Comparison], basis: Basis) -> Iterator[str]:
+def band_lines(rows: Sequence[InstanceComparison], basis: Basis) -> Iterator[str]:
     """Yield what each letter stands for, and where that comes from; in short where it differs from row to row."""
     for shares, letter in band_letters(rows, basis).items():
         bands = (basis.bands[row.instance_type] for row in rows)
@@ -77,7 +77,7 @@ def band_lines(rows: Sequence[Comparison], basis: Basis) -> Iterator[str]:
         yield f"{letter}: {shares}. {because}"
 
 
-def comparison_csv(compared: Sequence[Comparison], basis: Basis) -> str:
+def comparison_csv(compared: Sequence[InstanceComparison], basis: Basis) -> str:
     """Write one line for each instance type, headings first; what is unknown is empty."""
     rows = comparison_rows(compared, basis)
     written = io.StringIO()
@@ -87,7 +87,7 @@ def comparison_csv(compared: Sequence[Comparison], basis: Basis) -> str:
     return written.getvalue()
 
 
-def comparison_rows(compared: Sequence[Comparison], basis: Basis) -> list[dict[str, object]]:
+def comparison_rows(compared: Sequence[InstanceComparison], basis: Basis) -> list[dict[str, object]]:
     """Return every row with what it rests on, for machines."""
     return [
         {
@@ -104,7 +104,7 @@ def comparison_rows(compared: Sequence[Comparison], basis: Basis) -> list[dict[s
     ]
 
 
-def _table(rows: Sequence[Comparison], basis: Basis, letters: Mapping[str, str]) -> RenderableType:
+def _table(rows: Sequence[InstanceComparison], basis: Basis, letters: Mapping[str, str]) -> RenderableType:
     made = table(words=("instance type",), numbers=_NUMBERS, gap=1)
     made.columns[0].no_wrap = True
     add_columns(made, "left", ("band",))
@@ -133,7 +133,7 @@ def _kind(band: Band) -> str:
     return "measured" if band.measured else "assumed"
 
 
-def _left_out(rows: Sequence[Comparison]) -> tuple[RenderableType, ...]:
+def _left_out(rows: Sequence[InstanceComparison]) -> tuple[RenderableType, ...]:
     if not rows:
         return ()
     made = table(words=("instance type", "because"))

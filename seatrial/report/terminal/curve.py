@@ -1,23 +1,40 @@
-"""The predicted curve of one copy: a table, and how far off it may be."""
+"""The predicted curve of one copy: a table, how far off it may be, and its knee."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.quantity import band_text
-from seatrial.report.terminal.knee import MEANING, predicted_knee
+from seatrial.report.quantities import band_text
 from seatrial.report.terminal.tables import add_columns, add_row, heading, percent, short, table
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
     from seatrial.plan.document import CurvePoint, Plan
+
+
+WORTHWHILE = 0.5  # of the share by which the load grows
+MEANING = "past it, throughput grows less than half as fast as load"
+
+
+def predicted_knee(curve: Sequence[CurvePoint]) -> int | None:
+    """Return the first level from which the next brings less than half as much as its load grows; `None` without one.
+
+    Between two levels the load grows by dC / C and the throughput by dT / T: the knee is where dT / T < 0.5 * dC / C.
+    """
+    for here, following in pairwise(curve):
+        more_load = following.concurrency / here.concurrency - 1
+        if following.output_tok_s / here.output_tok_s - 1 < WORTHWHILE * more_load:
+            return here.concurrency
+    return None
+
 
 _COLUMNS = (("TTFT", "ms"), ("TPOT", "ms"), ("e2e", "s"))
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.quantity import edges
-from seatrial.report.terminal.rivals import money
+from seatrial.report.quantities import edges
+from seatrial.report.terminal.alternatives import money
 from seatrial.report.terminal.tables import add_columns, add_row, percent, short, table
 from seatrial.units import usd
 

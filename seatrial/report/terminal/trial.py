@@ -1,4 +1,4 @@
-"""What a trial concludes, on a terminal: verdict, SLO, knee, target and what changed; the report has the rest."""
+"""What a trial concludes, on a terminal: verdict, SLO, knee, target, what changed; the JumpStart table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table
-from seatrial.report.names import bound_text, measured_text, objective_name
-from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, table
+from seatrial.report.document.jumpstart import jumpstart_table
+from seatrial.report.metric_names import bound_text, measured_text, objective_name
+from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, heading, table
 from seatrial.units import usd, whole_or_tenths
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seatrial.bench.model.result import Check, Comparison, TrialResult
+    from seatrial.plan.document import Plan
+
 
 MOST_CHANGES = 10
 _STATES = {True: "met", False: "missed", None: "not proven"}
@@ -82,3 +85,15 @@ def _facts(result: TrialResult) -> Iterator[str]:
     yield f"scaling target: {result.target_because}"
     if result.usd_per_million_output_tokens is not None:
         yield f"cost: {usd(result.usd_per_million_output_tokens)} per million output tokens"
+
+
+def jumpstart_view(result: TrialResult, plan: Plan | None = None) -> RenderableType:
+    """Return throughput and p90 latency per token over concurrency, as the article tabulates them."""
+    shown = jumpstart_table(result, plan)
+    made = table()
+    for column in shown.columns:
+        add_columns(made, "right" if column.kind == "number" else "left", (f"{column.label}\n{column.unit}",))
+    for row in shown.cells:
+        add_row(made, *(cell.text for cell in row))
+    engine = (Text(f"measured on: {result.engine_note}", style="yellow"),) if result.engine_note else ()
+    return Group(heading(shown.caption), made, *engine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from seatrial.serving.lint.source import Entry
+from seatrial.serving.lint.source import SourceEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,12 +15,12 @@ _EXPORT = "export "
 _SHORTEST_QUOTED = 2
 
 
-def read_env(text: str) -> tuple[Entry, ...]:
+def read_env(text: str) -> tuple[SourceEntry, ...]:
     """Return the variables of an environment file in their order; quotes around a value don't belong to it."""
     return tuple(_entries(text))
 
 
-def _entries(text: str) -> Iterator[Entry]:
+def _entries(text: str) -> Iterator[SourceEntry]:
     for number, line in enumerate(_LINE.finditer(text), 1):
         name, equals, value = line[1].partition("=")
         written = name.strip().removeprefix(_EXPORT).strip()
@@ -29,7 +29,7 @@ def _entries(text: str) -> Iterator[Entry]:
         key_at = line.start() + name.rindex(written)
         value_at = line.start() + len(name) + 1 + len(value) - len(value.lstrip())
         spans = (key_at, key_at + len(written)), (value_at, value_at + len(value.strip()))
-        yield Entry(written, _unquoted(value.strip()), number, "env", *spans, (line.start(), line.end()))
+        yield SourceEntry(written, _unquoted(value.strip()), number, "env", *spans, (line.start(), line.end()))
 
 
 def _unquoted(value: str) -> str:

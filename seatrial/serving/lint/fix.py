@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.files import write_whole
-from seatrial.serving.lint.hidden import secrets_of, without_secrets
+from seatrial.serving.lint.redaction import secrets_of, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seatrial.serving.lint.finding import Edit, Finding
-    from seatrial.serving.lint.source import Source
+    from seatrial.serving.lint.source import ConfigSource
 
 
-def fixed_text(source: Source, findings: Iterable[Finding]) -> str:
+def fixed_text(source: ConfigSource, findings: Iterable[Finding]) -> str:
     """Return a file's text with every edit of its findings made; of two that overlap, the first."""
     edits = sorted({finding.edit for finding in findings if finding.edit and finding.file == source.file}, key=_place)
     parts: list[str] = []
@@ -33,7 +33,7 @@ def _place(edit: Edit) -> tuple[int, int, str]:
     return edit.start, edit.end, edit.text
 
 
-def diff(source: Source, text: str) -> str:
+def diff(source: ConfigSource, text: str) -> str:
     """Return the difference between a file and its mended text, as patches are written; secrets are hidden."""
     before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
     lines = difflib.unified_diff(before, after, source.file, source.file)
@@ -41,7 +41,7 @@ def diff(source: Source, text: str) -> str:
     return without_secrets(whole, secrets_of([source]))
 
 
-def write_fixed(source: Source, text: str) -> None:
+def write_fixed(source: ConfigSource, text: str) -> None:
     """Write a mended file whole or not at all; its mode stays.
 
     Raises:

@@ -68,14 +68,14 @@ def read_json(text: str) -> Node:
     Raises:
         ValueError: When the text is not JSON, or nested deeper than `MAX_DEPTH`.
     """
-    reader = _Reader(text)
+    reader = _JsonReader(text)
     node = reader.value(reader.blank(0), 0)
     if reader.blank(node.span[1]) != len(text):
         raise ValueError(f"line {reader.line(node.span[1])}: something follows the JSON text")
     return node
 
 
-class _Reader:
+class _JsonReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.starts = [0, *(found.end() for found in re.finditer(r"\n", text))]

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.catalog import options, spellings
+from seatrial.catalog import known_options, spellings
 from seatrial.catalog.dialects import within
 from seatrial.catalog.engine_versions import EngineName, Version, read_version, version_text
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 from seatrial.errors import RenderError
+from seatrial.serving.lint.known_keys import BATCHERS, FRONTEND, SCOPES, SERVER_KEYS
 from seatrial.serving.lint.names import PREFIXES
 from seatrial.serving.lint.nearest import nearest_in
-from seatrial.serving.lint.words import BATCHERS, FRONTEND, SCOPES, SERVER_KEYS
 
 if TYPE_CHECKING:
     from seatrial.catalog.dialects import DialectName
-    from seatrial.serving.lint.target import Target
+    from seatrial.serving.lint.target import TargetContainer
 
 FIRST_PASSED_ON = (14,)  # from LMI 14 on, any argument of vLLM's engine is passed on
 _NEAR = 0.7  # above which a known name is suggested
@@ -44,7 +44,7 @@ class KnownKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class KeyVerdict:
     """What a container makes of a key that it doesn't read.
 
     Attributes:
@@ -58,7 +58,7 @@ class Verdict:
     nearest: str = ""
 
 
-def judge(target: Target, name: str) -> Verdict | None:
+def judge(target: TargetContainer, name: str) -> KeyVerdict | None:
     """Return what is wrong with the name of an option; `None` when it is known, or when nothing tells."""
     if name in _spelled(target.dialect, target.version):
         return None
@@ -69,7 +69,7 @@ def judge(target: Target, name: str) -> Verdict | None:
     return _judge_variable(target, name)
 
 
-def _judge_lmi(target: Target, name: str) -> Verdict | None:
+def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
     rows = _rows("lmi", name)
     scopes = SCOPES[target.dialect]
     if any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows):
@@ -79,16 +79,16 @@ def _judge_lmi(target: Target, name: str) -> Verdict | None:
         return None
     others = {row.scope for row in rows if within(target.version, row.since, row.until)} - {"common"}
     if others:
-        return Verdict("elsewhere", f"is read by {BATCHERS[min(others)]} only, not by {BATCHERS[target.dialect]}")
+        return KeyVerdict("elsewhere", f"is read by {BATCHERS[min(others)]} only, not by {BATCHERS[target.dialect]}")
     if passes_on and (because := _passed_on_elsewhere(target, name)):
-        return Verdict("elsewhere", because)
+        return KeyVerdict("elsewhere", because)
     if said := [row for row in rows if row.scope in scopes] or list(rows):
-        return Verdict("elsewhere", _when(target, said[0]))
+        return KeyVerdict("elsewhere", _when(target, said[0]))
     nearest = nearest_in(name, _names(target, passes_on=passes_on), _NEAR)
-    return Verdict("unknown", f"is unknown to {target.called}, which drops it without a word", nearest)
+    return KeyVerdict("unknown", f"is unknown to {target.called}, which drops it without a word", nearest)
 
 
-def _judge_vllm(target: Target, name: str) -> Verdict | None:
+def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
     plain = name.removeprefix("no_")
     known = _is_argument(target.version, plain)
     if plain in FRONTEND or known:
@@ -98,31 +98,31 @@ def _judge_vllm(target: Target, name: str) -> Verdict | None:
         return _near_slip(target, name)
     nearest = nearest_in(name, _names(target, passes_on=True), _NEAR)
     if not versions:
-        return Verdict("unknown", f"is no argument of {target.called}, which then does not start", nearest)
+        return KeyVerdict("unknown", f"is no argument of {target.called}, which then does not start", nearest)
     if known is None and max(versions) == max(version for version, _ in _arguments()):
         return None  # the newest that was read has it
     last = version_text("vllm", max(versions))
     later = min(versions) > target.version
     first = version_text("vllm", min(versions))
     when = f"came later (first seen in {first})" if later else f"is gone (last seen in {last})"
-    return Verdict("elsewhere", f"{when}: {target.called} does not start with it")
+    return KeyVerdict("elsewhere", f"{when}: {target.called} does not start with it")
 
 
-def _judge_variable(target: Target, name: str) -> Verdict | None:
+def _judge_variable(target: TargetContainer, name: str) -> KeyVerdict | None:
     """Judge a variable of an environment, where everybody may write: only what is named, or nearly, is judged."""
     rows = _rows(target.engine, name)
     if any(within(target.version, row.since, row.until) for row in rows):
         return None
-    return Verdict("elsewhere", _when(target, rows[0])) if rows else _near_slip(target, name)
+    return KeyVerdict("elsewhere", _when(target, rows[0])) if rows else _near_slip(target, name)
 
 
-def _near_slip(target: Target, name: str) -> Verdict | None:
+def _near_slip(target: TargetContainer, name: str) -> KeyVerdict | None:
     """Judge a name of which nothing is known: a slip is told, anything else may be new."""
     nearest = nearest_in(name, _names(target, passes_on=target.engine == "vllm"), _ALIKE)
-    return Verdict("unknown", f"is unknown to {target.called}", nearest) if nearest else None
+    return KeyVerdict("unknown", f"is unknown to {target.called}", nearest) if nearest else None
 
 
-def _when(target: Target, row: KnownKey) -> str:
+def _when(target: TargetContainer, row: KnownKey) -> str:
     since = read_version(target.engine, row.since)
     if since is not None and since > target.version:
         return (
@@ -133,13 +133,13 @@ def _when(target: Target, row: KnownKey) -> str:
     return f"is no longer read (last seen in {seen}); {target.called} drops it without a word"
 
 
-def _is_passed_on(target: Target, name: str) -> bool | None:
+def _is_passed_on(target: TargetContainer, name: str) -> bool | None:
     """Say whether the bundled vLLM has an argument; `None` where that build was not read and its neighbours differ."""
-    return _between(target.version, tuple(((row.lmi,), row.options) for row in options.every() if row.lmi), name)
+    return _between(target.version, tuple(((row.lmi,), row.options) for row in known_options.every() if row.lmi), name)
 
 
-def _passed_on_elsewhere(target: Target, name: str) -> str:
-    numbers = [row.lmi for row in options.every() if row.lmi and name in row.options]
+def _passed_on_elsewhere(target: TargetContainer, name: str) -> str:
+    numbers = [row.lmi for row in known_options.every() if row.lmi and name in row.options]
     if not numbers:
         return ""
     if min(numbers) > target.version[0]:
@@ -163,11 +163,11 @@ def _between(version: Version, known: tuple[tuple[Version, tuple[str, ...]], ...
 
 @cache
 def _arguments() -> tuple[tuple[Version, tuple[str, ...]], ...]:
-    rows = [(read_version("vllm", row.vllm), row.options) for row in options.every() if row.vllm]
+    rows = [(read_version("vllm", row.vllm), row.options) for row in known_options.every() if row.vllm]
     return tuple(sorted((version, names) for version, names in rows if version))
 
 
-def _names(target: Target, *, passes_on: bool) -> tuple[str, ...]:
+def _names(target: TargetContainer, *, passes_on: bool) -> tuple[str, ...]:
     return _names_of(target.engine, target.dialect, target.version, passes_on)
 
 
@@ -179,14 +179,14 @@ def _names_of(engine: EngineName, dialect: DialectName, version: Version, passes
     if engine == "lmi":
         names |= SERVER_KEYS
     if passes_on and engine == "lmi":
-        names |= {name for row in options.every() if row.lmi == _nearest_build(version) for name in row.options}
+        names |= {name for row in known_options.every() if row.lmi == _nearest_build(version) for name in row.options}
     if engine == "vllm":
         names |= {name for read, passed in _arguments() if read <= version for name in passed} | FRONTEND
     return tuple(sorted(names))
 
 
 def _nearest_build(version: Version) -> int | None:
-    numbers = [row.lmi for row in options.every() if row.lmi]
+    numbers = [row.lmi for row in known_options.every() if row.lmi]
     return min(numbers, key=lambda number: abs(number - version[0])) if numbers else None
 
 
@@ -204,12 +204,12 @@ def _spelled(dialect: DialectName, version: Version) -> frozenset[str]:
     return frozenset(keys | {name.removeprefix(prefix or "").lower() for name in variables})
 
 
-def is_known_option(target: Target, name: str) -> bool:
+def is_known_option(target: TargetContainer, name: str) -> bool:
     """Say whether a name is an option that the container knows for sure."""
     return name in _names(target, passes_on=True)
 
 
-def carries(target: Target, name: str) -> bool:
+def carries(target: TargetContainer, name: str) -> bool:
     """Say whether a container is known to read an option, by the nearest version that was read."""
     if name in _spelled(target.dialect, target.version):
         return True
@@ -218,7 +218,10 @@ def carries(target: Target, name: str) -> bool:
         return name in FRONTEND or name in (below[-1] if below else _arguments()[0][1])
     if target.engine == "lmi" and target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON:
         passed = {
-            option for row in options.every() if row.lmi == _nearest_build(target.version) for option in row.options
+            option
+            for row in known_options.every()
+            if row.lmi == _nearest_build(target.version)
+            for option in row.options
         }
         return name in passed or judge(target, name) is None
     rows = _rows(target.engine, name)

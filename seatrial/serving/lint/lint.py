@@ -18,8 +18,8 @@ from seatrial.serving.lint.checks import (
     speculation,
     values,
 )
-from seatrial.serving.lint.hidden import secrets_of, told, without_secrets
-from seatrial.serving.lint.source import Entry, Source, Unreadable
+from seatrial.serving.lint.redaction import secrets_of, told, without_secrets
+from seatrial.serving.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial.serving.lint.subject import Subject, look_at
 
 if TYPE_CHECKING:
@@ -87,18 +87,18 @@ class Given:
     ami_version: str | None = None
     startup_timeout_s: int | None = None
 
-    def facts(self) -> dict[str, Entry]:
+    def facts(self) -> dict[str, SourceEntry]:
         """Return the deployment's facts among them."""
         told = {
             "instance_type": self.instance_type,
             "ami_version": self.ami_version,
             "startup_timeout_s": self.startup_timeout_s,
         }
-        return {name: Entry("", str(value), 1, "env") for name, value in told.items() if value is not None}
+        return {name: SourceEntry("", str(value), 1, "env") for name, value in told.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LintReport:
     """What was found.
 
     Attributes:
@@ -112,7 +112,7 @@ class Report:
     unreadable: tuple[Unreadable, ...]
 
 
-def lint(sources: Iterable[Source | Unreadable], given: Given | None = None) -> Report:
+def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = None) -> LintReport:
     """Apply every rule to every source.
 
     Raises:
@@ -120,7 +120,7 @@ def lint(sources: Iterable[Source | Unreadable], given: Given | None = None) -> 
     """
     given = given or Given()
     every = list(sources)
-    readable = [one for one in every if isinstance(one, Source)]
+    readable = [one for one in every if isinstance(one, ConfigSource)]
     variants = {one.fact("model_name"): one for one in reversed(readable) if one.kind == "endpoint config"}
     subjects = [_subject(one, variants, given) for one in readable if one.kind != "endpoint config"]
     found = [finding for subject in subjects for check in CHECKS for finding in check(subject)]
@@ -132,21 +132,21 @@ def lint(sources: Iterable[Source | Unreadable], given: Given | None = None) -> 
         key=lambda one: (order[one.file], one.line, one.rule, one.key, one.message),
     )
     readings = tuple(dict.fromkeys(without_secrets(_reading(subject), secrets) for subject in subjects))
-    return Report(tuple(findings), readings, tuple(one for one in every if isinstance(one, Unreadable)))
+    return LintReport(tuple(findings), readings, tuple(one for one in every if isinstance(one, Unreadable)))
 
 
-def _subject(source: Source, variants: Mapping[str | None, Source], given: Given) -> Subject:
+def _subject(source: ConfigSource, variants: Mapping[str | None, ConfigSource], given: Given) -> Subject:
     target = targets.guess(source, given.engine, given.version)
     return look_at(source, target, _facts_of_variant(source, variants) | source.facts | given.facts())
 
 
-def _facts_of_variant(source: Source, variants: Mapping[str | None, Source]) -> dict[str, Entry]:
+def _facts_of_variant(source: ConfigSource, variants: Mapping[str | None, ConfigSource]) -> dict[str, SourceEntry]:
     """Return what an endpoint config among the inputs says of the variant that runs this model."""
     name = source.fact("model_name")
     variant = variants.get(name) if name else None
     if variant is None:
         return {}
-    return variant.facts | {"variant": Entry("", variant.file, variant.line, "env")}
+    return variant.facts | {"variant": SourceEntry("", variant.file, variant.line, "env")}
 
 
 def _of_groups(subjects: list[Subject]) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seatrial.catalog.engine_versions import EngineName
-    from seatrial.serving.lint.source import Entry
+    from seatrial.serving.lint.source import SourceEntry
 
 Space = Literal["option", "server", "env"]
 
@@ -51,7 +51,7 @@ PREFIXES: dict[EngineName, str] = {"vllm": "SM_VLLM_", "sglang": "SM_SGLANG_"}
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class NamedOption:
     """One option: its name as the container's code calls it, and where that was written.
 
     Attributes:
@@ -62,7 +62,7 @@ class Option:
 
     space: Space
     name: str
-    entry: Entry
+    entry: SourceEntry
 
     @property
     def value(self) -> str:
@@ -70,12 +70,12 @@ class Option:
         return self.entry.value
 
 
-def read_options(engine: EngineName, entries: Iterable[Entry]) -> tuple[Option, ...]:
+def read_options(engine: EngineName, entries: Iterable[SourceEntry]) -> tuple[NamedOption, ...]:
     """Return the options that a container makes of written keys, in their order."""
-    return tuple(Option(*_meaning(engine, entry), entry) for entry in entries)
+    return tuple(NamedOption(*_meaning(engine, entry), entry) for entry in entries)
 
 
-def _meaning(engine: EngineName, entry: Entry) -> tuple[Space, str]:
+def _meaning(engine: EngineName, entry: SourceEntry) -> tuple[Space, str]:
     key = entry.key
     if entry.form == "properties":
         return ("option", key.removeprefix("option.")) if key.startswith("option.") else ("server", key)

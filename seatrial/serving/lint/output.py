@@ -10,7 +10,7 @@ from seatrial.spec.rules import RULES
 
 if TYPE_CHECKING:
     from seatrial.serving.lint.finding import Finding, Severity
-    from seatrial.serving.lint.lint import Report
+    from seatrial.serving.lint.lint import LintReport
 
 Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"]
 
@@ -20,7 +20,7 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
-def as_text(report: Report) -> str:
+def as_text(report: LintReport) -> str:
     """Return how many findings there are, and each: errors first, then by file and line; empty without any."""
     if not report.findings:
         return ""
@@ -37,7 +37,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
-def as_json(report: Report) -> list[Json]:
+def as_json(report: LintReport) -> list[Json]:
     """Return the findings as objects of file, line, key, rule, severity, message and fix."""
     return [_row(finding) for finding in report.findings]
 
@@ -54,7 +54,7 @@ def _row(finding: Finding) -> Json:
     }
 
 
-def as_sarif(report: Report, version: str) -> Json:
+def as_sarif(report: LintReport, version: str) -> Json:
     """Return the findings as a SARIF log of one run; what each file was read as is a notification."""
     used = sorted({finding.rule for finding in report.findings})
     notes: list[Json] = [{"level": "note", "message": {"text": reading}} for reading in report.readings]

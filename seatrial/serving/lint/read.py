@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.serving.lint.env_text import read_env
 from seatrial.serving.lint.json_text import read_json
-from seatrial.serving.lint.model import read_definition
-from seatrial.serving.lint.source import Entry, Source, Unreadable
+from seatrial.serving.lint.sagemaker_json import read_definition
+from seatrial.serving.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial.serving.properties import read_properties
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _PROPERTY = re.compile(r"^[ \t]*(option\.|engine[ \t]*[=:])", re.MULTILINE)
 _VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]*=", re.MULTILINE)
 
 
-def read_path(path: Path) -> Iterator[Source | Unreadable]:
+def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
     """Yield what a file, or every file of a folder, holds.
 
     In a folder, files of other content are passed over, and symbolic links that leave it are not followed. A file that
@@ -37,24 +37,24 @@ def read_path(path: Path) -> Iterator[Source | Unreadable]:
     found = False
     for file in _walk(path):
         for source in map(_with_handler, read_file(file)):
-            found = found or isinstance(source, Source)
-            if isinstance(source, Source) or file.name == "serving.properties":
+            found = found or isinstance(source, ConfigSource)
+            if isinstance(source, ConfigSource) or file.name == "serving.properties":
                 yield source
     if not found:
         yield Unreadable(path.as_posix(), "no file in this folder holds a serving configuration")
 
 
-def _with_handler(source: Source | Unreadable) -> Source | Unreadable:
+def _with_handler(source: ConfigSource | Unreadable) -> ConfigSource | Unreadable:
     """Note a `model.py` beside a packaged file: LMI takes it for the handler, which reads options of its own."""
     if isinstance(source, Unreadable) or source.kind != "serving.properties":
         return source
     handler = Path(source.file).parent / HANDLER
     if handler.is_symlink() or not handler.is_file():
         return source
-    return replace(source, facts={**source.facts, "model_py": Entry("", HANDLER, 1, "env")})
+    return replace(source, facts={**source.facts, "model_py": SourceEntry("", HANDLER, 1, "env")})
 
 
-def read_file(path: Path) -> tuple[Source | Unreadable, ...]:
+def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
     """Read one file; whatever its bytes are, it is read or said to be unreadable."""
     try:
         if not path.is_file():  # a pipe or device would block
@@ -66,7 +66,7 @@ def read_file(path: Path) -> tuple[Source | Unreadable, ...]:
     return read_bytes(content, path.as_posix())
 
 
-def read_bytes(content: bytes, file: str) -> tuple[Source | Unreadable, ...]:
+def read_bytes(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:
     """Read a file's content."""
     if len(content) > MAX_BYTES:
         return (Unreadable(file, f"it has more than {MAX_BYTES:,} bytes"),)
@@ -80,12 +80,14 @@ def read_bytes(content: bytes, file: str) -> tuple[Source | Unreadable, ...]:
         return _from_json(text, file, encoding)
     if name.endswith(".properties") or (_PROPERTY.search(text) and not name.endswith(".env")):
         entries = tuple(
-            Entry(line.key, line.value, line.number, "properties", line.key_span, line.value_span, line.whole_span)
+            SourceEntry(
+                line.key, line.value, line.number, "properties", line.key_span, line.value_span, line.whole_span
+            )
             for line in read_properties(text)
         )
-        return (Source(file, "serving.properties", entries, text=text, encoding=encoding),)
+        return (ConfigSource(file, "serving.properties", entries, text=text, encoding=encoding),)
     if name.endswith(".env") or name.startswith(".env") or _VARIABLE.search(text):
-        return (Source(file, "environment file", read_env(text), text=text, encoding=encoding),)
+        return (ConfigSource(file, "environment file", read_env(text), text=text, encoding=encoding),)
     return (Unreadable(file, "it is no serving configuration"),)
 
 
@@ -98,7 +100,7 @@ def _encoding(content: bytes) -> str:
     return "utf-8"
 
 
-def _from_json(text: str, file: str, encoding: str) -> tuple[Source | Unreadable, ...]:
+def _from_json(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unreadable, ...]:
     bom = 1 if text.startswith("\ufeff") else 0
     try:
         root = read_json(" " * bom + text[bom:])
@@ -110,11 +112,11 @@ def _from_json(text: str, file: str, encoding: str) -> tuple[Source | Unreadable
     if not found:
         return (Unreadable(file, "it is no environment, model, inference component or endpoint config"),)
     return tuple(
-        Source(one.file, one.kind, one.entries, one.facts, one.is_json, text, encoding, one.line) for one in found
+        ConfigSource(one.file, one.kind, one.entries, one.facts, one.is_json, text, encoding, one.line) for one in found
     )
 
 
-def _named(path: Path) -> Iterator[Source | Unreadable]:
+def _named(path: Path) -> Iterator[ConfigSource | Unreadable]:
     yield from read_file(path)
 
 

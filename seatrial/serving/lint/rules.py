@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial.serving.lint.finding import Severity
-    from seatrial.serving.lint.names import Option
-    from seatrial.serving.lint.source import Entry, Source
+    from seatrial.serving.lint.names import NamedOption
+    from seatrial.serving.lint.source import ConfigSource, SourceEntry
     from seatrial.serving.lint.subject import Subject
 
 DJL = "deepjavalibrary/djl-serving, branches 0.23.0-dlc to 0.36.0-lmi27-dlc"
@@ -76,7 +76,7 @@ LINT_RULES: Mapping[str, LintRule] = MappingProxyType(
 
 
 def found(  # noqa: PLR0917 (read as a sentence: who, which rule, where, what, how to mend)
-    subject: Subject, rule: str, entry: Entry | None, message: str, fix: str, edit: Edit | None = None
+    subject: Subject, rule: str, entry: SourceEntry | None, message: str, fix: str, edit: Edit | None = None
 ) -> Finding:
     """Return a finding at an entry, or at the beginning of the configuration."""
     source = subject.source
@@ -84,24 +84,24 @@ def found(  # noqa: PLR0917 (read as a sentence: who, which rule, where, what, h
     return Finding(source.file, line, key, rule, LINT_RULES[rule].severity, message, fix, edit)
 
 
-def rename(source: Source, entry: Entry, name: str) -> Edit:
+def rename(source: ConfigSource, entry: SourceEntry, name: str) -> Edit:
     """Return the change that writes another key."""
     text = json.dumps(name) if source.is_json else escape_key(name) if entry.form == "properties" else name
     return Edit(*entry.key_span, text)
 
 
-def revalue(source: Source, entry: Entry, value: str) -> Edit:
+def revalue(source: ConfigSource, entry: SourceEntry, value: str) -> Edit:
     """Return the change that writes another value."""
     text = json.dumps(value) if source.is_json else escape_property(value) if entry.form == "properties" else value
     return Edit(*entry.value_span, text)
 
 
-def remove(entry: Entry) -> Edit | None:
+def remove(entry: SourceEntry) -> Edit | None:
     """Return the change that takes an entry's line out; `None` in JSON."""
     return Edit(*entry.whole_span, "") if entry.whole_span else None
 
 
-def key_like(option: Option, name: str) -> str:
+def key_like(option: NamedOption, name: str) -> str:
     """Write another option's name in the form of this one's key."""
     if option.entry.form == "properties":
         return f"option.{name}" if option.space == "option" else name

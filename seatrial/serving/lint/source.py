@@ -11,7 +11,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SourceEntry:
     """One key with its value.
 
     Attributes:
@@ -34,7 +34,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConfigSource:
     """One container's configuration in one file.
 
     Attributes:
@@ -50,8 +50,8 @@ class Source:
 
     file: str
     kind: Kind
-    entries: tuple[Entry, ...]
-    facts: dict[str, Entry] = field(default_factory=dict)
+    entries: tuple[SourceEntry, ...]
+    facts: dict[str, SourceEntry] = field(default_factory=dict)
     is_json: bool = False
     text: str = ""
     encoding: str = "utf-8"

@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances, models, spellings
 from seatrial.errors import RenderError
-from seatrial.serving.lint.names import Option, Space, read_options
-from seatrial.serving.reading import read_value
+from seatrial.serving.lint.names import NamedOption, Space, read_options
+from seatrial.serving.read_value import read_value
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.instances import Instance
     from seatrial.catalog.spellings import Spelling, SpellingTable
-    from seatrial.serving.lint.source import Entry, Source
-    from seatrial.serving.lint.target import Target
+    from seatrial.serving.lint.source import ConfigSource, SourceEntry
+    from seatrial.serving.lint.target import TargetContainer
 
 MOUNT = "/opt/ml/model"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class NeutralField:
     """A neutral field that an option says: its text in neutral words."""
 
     value: str
-    option: Option
+    option: NamedOption
 
     @property
     def number(self) -> int | None:
@@ -47,14 +47,14 @@ class Subject:
         facts: The deployment's facts, from the document, its endpoint config, or the command line.
     """
 
-    source: Source
-    target: Target | None
+    source: ConfigSource
+    target: TargetContainer | None
     table: SpellingTable | None = None
-    options: tuple[Option, ...] = ()
-    fields: dict[str, Said] = field(default_factory=dict)
-    facts: dict[str, Entry] = field(default_factory=dict)
+    options: tuple[NamedOption, ...] = ()
+    fields: dict[str, NeutralField] = field(default_factory=dict)
+    facts: dict[str, SourceEntry] = field(default_factory=dict)
 
-    def option(self, name: str, space: Space | None = None) -> Option | None:
+    def option(self, name: str, space: Space | None = None) -> NamedOption | None:
         """Return the option that counts: the last one of its name."""
         found = [option for option in self.options if option.name == name and space in (None, option.space)]
         return found[-1] if found else None
@@ -82,7 +82,7 @@ class Subject:
         return models.find(said.value) if said else None
 
 
-def look_at(source: Source, target: Target | None, facts: dict[str, Entry]) -> Subject:
+def look_at(source: ConfigSource, target: TargetContainer | None, facts: dict[str, SourceEntry]) -> Subject:
     """Return a configuration as the rules see it."""
     if target is None:
         return Subject(source, None, facts=facts)
@@ -91,25 +91,28 @@ def look_at(source: Source, target: Target | None, facts: dict[str, Entry]) -> S
     return Subject(source, target, table, options, dict(_fields(options, table)), facts)
 
 
-def _table(target: Target) -> SpellingTable | None:
+def _table(target: TargetContainer) -> SpellingTable | None:
     try:
         return spellings.find(target.dialect, ".".join(map(str, target.version)))
     except RenderError:
         return None
 
 
-def _fields(options: tuple[Option, ...], table: SpellingTable | None) -> dict[str, Said]:
-    said: dict[str, Said] = {}
+def _fields(options: tuple[NamedOption, ...], table: SpellingTable | None) -> dict[str, NeutralField]:
+    said: dict[str, NeutralField] = {}
     for option in options if table else ():
         for row in spelled_by(option, table):
             values = read_value(row, option.value)
             if values is not None:
-                said |= {name: Said(value if isinstance(value, str) else "", option) for name, value in values.items()}
+                said |= {
+                    name: NeutralField(value if isinstance(value, str) else "", option)
+                    for name, value in values.items()
+                }
                 break
     return said
 
 
-def spelled_by(option: Option, table: SpellingTable | None) -> tuple[Spelling, ...]:
+def spelled_by(option: NamedOption, table: SpellingTable | None) -> tuple[Spelling, ...]:
     """Return the spellings that an option may be."""
     if table is None:
         return ()

@@ -13,7 +13,7 @@ from seatrial.serving.lint.names import PREFIXES, read_options
 
 if TYPE_CHECKING:
     from seatrial.catalog.dialects import DialectName
-    from seatrial.serving.lint.source import Source
+    from seatrial.serving.lint.source import ConfigSource
 
 Flavour = Literal["vllm", "trtllm", "neuronx", "deepspeed", ""]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
@@ -61,7 +61,7 @@ _ROLLING: dict[str, DialectName] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetContainer:
     """The container that a configuration is read for.
 
     Attributes:
@@ -86,7 +86,7 @@ class Target:
         return version_text(self.engine, self.version)
 
 
-def guess(source: Source, engine: EngineName | None = None, version: str | None = None) -> Target | None:
+def guess(source: ConfigSource, engine: EngineName | None = None, version: str | None = None) -> TargetContainer | None:
     """Return the container of a configuration; what is given overrules what is written, `None` when nothing tells.
 
     Raises:
@@ -102,7 +102,7 @@ def guess(source: Source, engine: EngineName | None = None, version: str | None 
     flavour = _flavour(image) if of_image == "lmi" == chosen else ""
     dialect = _dialect(chosen, source, named, flavour)
     reasons = ("as given" if engine else "", f"image {_tag(image)}" if of_image == chosen else "", why)
-    return Target(
+    return TargetContainer(
         chosen,
         named or _newest(dialect, source),
         dialect,
@@ -142,7 +142,7 @@ def _flavour(image: str) -> Flavour:
     return next((flavour for mark, flavour in marks if mark in tag), "")
 
 
-def _engine_of_content(source: Source) -> tuple[EngineName | None, str]:
+def _engine_of_content(source: ConfigSource) -> tuple[EngineName | None, str]:
     if source.kind == "serving.properties":
         return "lmi", "a serving.properties is read by LMI"
     keys = [entry.key for entry in source.entries]
@@ -159,7 +159,7 @@ def _engine_of_content(source: Source) -> tuple[EngineName | None, str]:
     return None, ""
 
 
-def _dialect(engine: EngineName, source: Source, version: Version | None, flavour: Flavour) -> DialectName:
+def _dialect(engine: EngineName, source: ConfigSource, version: Version | None, flavour: Flavour) -> DialectName:
     if engine != "lmi":
         return engine
     written = {option.name: option.value for option in read_options(engine, source.entries)}
@@ -207,7 +207,7 @@ def _of_auto(written: dict[str, str], number: Version, flavour: Flavour) -> Dial
     return "lmi-python" if by_hand else "lmi-dist"
 
 
-def _newest(dialect: DialectName, source: Source) -> Version:
+def _newest(dialect: DialectName, source: ConfigSource) -> Version:
     """Return the newest version that has a dialect and reads what is written."""
     keys = {entry.key for entry in source.entries}
     if dialect.startswith("lmi") and keys & {"option.paged_attention", "OPTION_PAGED_ATTENTION"}:

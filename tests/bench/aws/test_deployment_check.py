@@ -11,7 +11,7 @@ from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 from botocore.stub import Stubber
 
 from seatrial.bench.aws.deployment_check import prove_live
-from seatrial.bench.model.request import Expected, Target
+from seatrial.bench.model.request import Expected, TrialTarget
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-TARGET = Target(endpoint_name="chat", inference_component="chat-copy", region="eu-west-1")
+TARGET = TrialTarget(endpoint_name="chat", inference_component="chat-copy", region="eu-west-1")
 EXPECTED = Expected(endpoint_config_name="config-2", model_name="model-2")
 ARN = "arn:aws:sagemaker:eu-west-1:123456789012:endpoint/chat"
 ENDPOINT: dict[str, object] = {
@@ -86,7 +86,7 @@ def test_this_deployment_is_live(sagemaker: SageMakerClient) -> None:
 
 
 def test_an_endpoint_without_components_is_proven_by_its_config_alone(sagemaker: SageMakerClient) -> None:
-    target = Target(endpoint_name="chat", inference_component=None, region="eu-west-1")
+    target = TrialTarget(endpoint_name="chat", inference_component=None, region="eu-west-1")
     with answering(sagemaker, ENDPOINT, None):
         proof = prove_live(target, EXPECTED, sagemaker=sagemaker)
     assert (proof.model_name, proof.copy_count) == (None, None)

@@ -8,7 +8,7 @@ import pytest
 from botocore import exceptions
 
 from seatrial.bench.aws.service_overhead import Measured, overhead_of, service_overhead
-from seatrial.bench.model.request import Target
+from seatrial.bench.model.request import TrialTarget
 from seatrial.bench.model.result import ServiceOverhead
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 START = datetime(2026, 11, 21, 12, 0, 40, tzinfo=UTC)
 MEASURED = Measured(start=START, end=START + timedelta(seconds=95), requests=30, mean_ms=1250.0, streamed=False)
-COMPONENT = Target(endpoint_name="chat", inference_component="chat-copy", region="eu-west-1")
+COMPONENT = TrialTarget(endpoint_name="chat", inference_component="chat-copy", region="eu-west-1")
 VARIANT = replace(COMPONENT, inference_component=None)
 TWO_MINUTES = {
     "model_sum": [24_000_000.0, 12_000_000.0],
@@ -59,7 +59,12 @@ class Clock:
 
 
 def ask(
-    target: Target, cloudwatch: FakeCloudWatch, *, after_s: float = 0.0, patience_s: float = 70.0, variant: str = ""
+    target: TrialTarget,
+    cloudwatch: FakeCloudWatch,
+    *,
+    after_s: float = 0.0,
+    patience_s: float = 70.0,
+    variant: str = "",
 ) -> tuple[ServiceOverhead, list[float]]:
     clock = Clock(MEASURED.end + timedelta(seconds=after_s))
     overhead = service_overhead(
@@ -145,7 +150,7 @@ def test_a_component_is_asked_for_by_its_name_over_whole_minutes() -> None:
 @pytest.mark.parametrize(
     ("target", "variant"), [(VARIANT, "AllTraffic"), (replace(VARIANT, target_variant="AllTraffic"), "")]
 )
-def test_without_a_component_it_is_endpoint_and_variant(target: Target, variant: str) -> None:
+def test_without_a_component_it_is_endpoint_and_variant(target: TrialTarget, variant: str) -> None:
     cloudwatch = FakeCloudWatch(TWO_MINUTES)
     ask(target, cloudwatch, variant=variant)
     assert "{'Name': 'EndpointName', 'Value': 'chat'}, {'Name': 'VariantName', 'Value': 'AllTraffic'}" in str(
@@ -168,7 +173,7 @@ def test_it_waits_for_late_datapoints_as_long_as_it_may(after_s: float, patience
         (replace(VARIANT, kind="openai"), "this kind of server writes nothing to CloudWatch"),
     ],
 )
-def test_what_cannot_be_asked_is_not_waited_for(target: Target, because: str) -> None:
+def test_what_cannot_be_asked_is_not_waited_for(target: TrialTarget, because: str) -> None:
     overhead, slept = ask(target, FakeCloudWatch(TWO_MINUTES))
     assert (overhead.because, overhead.model_latency_mean_ms, slept) == (because, None, [])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.client.connection import Address, address_of, dialer, socket_addresses
-from seatrial.bench.model.request import Target
+from seatrial.bench.model.request import TrialTarget
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from seatrial.bench.model.request import PayloadSchema
 
 
-def target(url: str | None = None, region: str = "eu-west-1") -> Target:
-    return Target(endpoint_name="chat", inference_component=None, region=region, endpoint_url=url)
+def target(url: str | None = None, region: str = "eu-west-1") -> TrialTarget:
+    return TrialTarget(endpoint_name="chat", inference_component=None, region=region, endpoint_url=url)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_unusable_urls(url: str, shown: str, why: str) -> None:
     )
 
 
-def openai(url: str | None) -> Target:
-    return Target(endpoint_name="mine", inference_component=None, region="", kind="openai", endpoint_url=url)
+def openai(url: str | None) -> TrialTarget:
+    return TrialTarget(endpoint_name="mine", inference_component=None, region="", kind="openai", endpoint_url=url)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from seatrial.bench.client.connection import Address, Connection, SocketConnecti
 from seatrial.bench.client.load_share import LateStartError, ShareOrder, load_share, plan_shares
 from seatrial.bench.metrics.aggregate import merge
 from seatrial.bench.model.progress import TrialProgress
-from seatrial.bench.model.request import Load, Target
+from seatrial.bench.model.request import Load, TrialTarget
 from seatrial.bench.model.strict_json import read_document, write_document
 from seatrial.bench.search import NextLevel
 from seatrial.bench.trial.dependencies import Tools
@@ -42,7 +42,7 @@ PROGRESS = TrialProgress(started_at="2026-11-21T01:02:03+00:00", elapsed_s=1.0, 
 
 @pytest.fixture
 def request_of_six(trial_request: MakeRequest, runtime_url: str) -> TrialRequest:
-    target = Target(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
+    target = TrialTarget(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
     return trial_request(target=target, expected=None, load=LOAD, gate_concurrency=1)
 
 

@@ -11,7 +11,7 @@ import pytest
 from seatrial.bench.aws.clock_skew import shifted
 from seatrial.bench.aws.credentials import Credentials
 from seatrial.bench.client.request_writer import RequestWriter, request_writer
-from seatrial.bench.model.request import Target, Workload
+from seatrial.bench.model.request import TrialTarget, Workload
 from seatrial.bench.prompts.synthetic import SyntheticPrompts
 from seatrial.errors import BenchError
 
@@ -24,10 +24,10 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 PROMPTS = SyntheticPrompts(seed="seed", tokens_in=8, tokens_out=64)
 LMI = Workload(input_tokens=8, output_tokens=64, schema="lmi")
 CHAT = Workload(input_tokens=8, output_tokens=64, schema="openai_chat")
-SAGEMAKER = Target(
+SAGEMAKER = TrialTarget(
     endpoint_name="chat", inference_component="chat-copy", region="eu-west-1", endpoint_url="http://127.0.0.1:8080"
 )
-SERVER = Target(
+SERVER = TrialTarget(
     endpoint_name="mine",
     inference_component=None,
     region="",
@@ -39,7 +39,7 @@ KEYS = Credentials("AKIDEXAMPLE", "secret", "token")
 
 
 def writer(
-    target: Target,
+    target: TrialTarget,
     workload: Workload = LMI,
     *,
     credentials: CredentialSource = KEYS,

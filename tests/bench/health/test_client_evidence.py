@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from seatrial.bench.client.event_loop import Exchange, Inbox, Wave, WaveResult
-from seatrial.bench.health.client_health import LagMeter, Sample, UsageMeter, evidence_of, together
+from seatrial.bench.health.client_health import LagMeter, ThreadSample, UsageMeter, evidence_of, together
 
 CLOSED = Wave(streams=2, requests=6, timeout_s=9, deadline_s=99)
 
@@ -18,7 +18,7 @@ def result(*exchanges: Exchange, reads: int = 100) -> WaveResult:
     lag = LagMeter()
     lag.note(10.0, 10.002, reads, waited=True)
     ended_s = max(exchange.ended_s for exchange in exchanges)
-    usage = UsageMeter([Sample(10.0, 1.0, 0.0), Sample(ended_s, 1.0 + (ended_s - 10.0) / 2, 0.1)])
+    usage = UsageMeter([ThreadSample(10.0, 1.0, 0.0), ThreadSample(ended_s, 1.0 + (ended_s - 10.0) / 2, 0.1)])
     return WaveResult(exchanges=exchanges, cut=False, started_s=10.0, ended_s=ended_s, lag=lag, usage=usage)
 
 

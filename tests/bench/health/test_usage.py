@@ -4,14 +4,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.health.client_health import Sample, UsageMeter, run_delay_s
+from seatrial.bench.health.client_health import ThreadSample, UsageMeter, run_delay_s
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def test_shares_are_between_the_samples_nearest_outside() -> None:
-    meter = UsageMeter([Sample(10.0, 1.0, 0.0), Sample(11.0, 1.5, 0.1), Sample(12.0, 2.5, 0.3), Sample(13.0, 2.6, 0.3)])
+    meter = UsageMeter(
+        [
+            ThreadSample(10.0, 1.0, 0.0),
+            ThreadSample(11.0, 1.5, 0.1),
+            ThreadSample(12.0, 2.5, 0.3),
+            ThreadSample(13.0, 2.6, 0.3),
+        ]
+    )
     assert list(meter.shares(10.0, 11.9)) == pytest.approx([0.75, 0.15])
     assert list(meter.shares(11.5, 13.0)) == pytest.approx([0.55, 0.1])
     assert meter.cpu_s == pytest.approx(1.6)
@@ -19,14 +26,14 @@ def test_shares_are_between_the_samples_nearest_outside() -> None:
 
 @pytest.mark.parametrize(("since_s", "until_s"), [(10.0, 10.0), (11.0, 10.0), (10.0, 10.2)])
 def test_too_short_a_time_has_no_share(since_s: float, until_s: float) -> None:
-    meter = UsageMeter([Sample(10.0, 1.0, 0.0), Sample(10.2, 1.2, 0.0)])
+    meter = UsageMeter([ThreadSample(10.0, 1.0, 0.0), ThreadSample(10.2, 1.2, 0.0)])
     assert meter.shares(since_s, until_s) == (None, None)
     assert UsageMeter().shares(since_s, until_s) == (None, None)
     assert UsageMeter().cpu_s == 0.0
 
 
 def test_where_the_kernel_tells_no_run_delay_there_is_none() -> None:
-    meter = UsageMeter([Sample(10.0, 1.0, None), Sample(11.0, 1.5, None)])
+    meter = UsageMeter([ThreadSample(10.0, 1.0, None), ThreadSample(11.0, 1.5, None)])
     assert meter.shares(10.0, 11.0) == (0.5, None)
     assert run_delay_s("/nowhere") is None
 

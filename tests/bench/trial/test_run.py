@@ -12,7 +12,7 @@ import pytest
 from botocore.stub import Stubber
 
 from seatrial.bench.aws.credentials import Credentials
-from seatrial.bench.model.request import Load, Target
+from seatrial.bench.model.request import Load, TrialTarget
 from seatrial.bench.model.result import TrialResult
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.events import LevelEnded, unwatched
@@ -39,7 +39,9 @@ LOAD = Load(
 @pytest.fixture
 def trial(trial_request: MakeRequest, runtime_url: str) -> Callable[..., TrialResult]:
     def run(manner: str, watch: Watch = unwatched, **changes: object) -> TrialResult:
-        target = Target(endpoint_name=manner, inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
+        target = TrialTarget(
+            endpoint_name=manner, inference_component=None, region="eu-west-1", endpoint_url=runtime_url
+        )
         request = trial_request(**{"target": target, "expected": None, "load": LOAD, **changes})
         now = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
         tools = Tools(credentials=CREDENTIALS, wall_clock=lambda: now, watch=watch, calibrates=False)
@@ -174,7 +176,9 @@ def proven_trial(
         refused_after: str = "",
         manner: str = "stream",
     ) -> TrialResult:
-        target = Target(endpoint_name=manner, inference_component="copy", region="eu-west-1", endpoint_url=runtime_url)
+        target = TrialTarget(
+            endpoint_name=manner, inference_component="copy", region="eu-west-1", endpoint_url=runtime_url
+        )
         with Stubber(sagemaker) as stub:
             for endpoint, component in descriptions:
                 stub.add_response("describe_endpoint", endpoint | {"EndpointName": manner})

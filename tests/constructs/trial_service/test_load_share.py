@@ -10,7 +10,7 @@ from seatrial.bench.client.load_share import plan_shares
 from seatrial.bench.model.progress import TrialProgress
 from seatrial.bench.search import NextLevel
 from seatrial.errors import BenchError
-from seatrial_cdk.trial_service.runtime.load_share import Load, cut_level, work
+from seatrial_cdk.trial_service.runtime.load_share import FunctionShare, cut_level, work
 from seatrial_cdk.trial_service.runtime.ownership import take_ownership
 from seatrial_cdk.trial_service.runtime.rounds import Round
 from tests.constructs.conftest import passing_result, request_of_dev
@@ -72,7 +72,7 @@ def test_a_share_that_was_loaded_is_not_loaded_again(call: ShareCall, ordered: W
     [(BenchError.of("SEA503", "no credentials"), "SEA503: no credentials"), (TimeoutError(), "TimeoutError()")],
 )
 def test_a_worker_that_could_not_load_says_why(call: ShareCall, ordered: World, error: Exception, words: str) -> None:
-    def failing(_: Load) -> None:
+    def failing(_: FunctionShare) -> None:
         raise error
 
     ordered.load.acting = failing
@@ -81,7 +81,7 @@ def test_a_worker_that_could_not_load_says_why(call: ShareCall, ordered: World, 
 
 
 def test_a_worker_that_missed_the_common_start_is_told_from_others(call: ShareCall, ordered: World) -> None:
-    def failing(_: Load) -> None:
+    def failing(_: FunctionShare) -> None:
         raise BenchError.of("SEA507", "worker 3 of 4 was ready 5.0 s after the common start")
 
     ordered.load.acting = failing
@@ -118,9 +118,9 @@ class CutShort:
 
 
 @pytest.fixture
-def whole() -> Load:
+def whole() -> FunctionShare:
     (share,) = plan_shares(request_of_dev(), PROGRESS, 16, 1, now_epoch_s=1000.0, barrier_s=0.0)
-    return Load(
+    return FunctionShare(
         request=request_of_dev(),
         progress=PROGRESS,
         level=LEVEL,
@@ -141,7 +141,7 @@ def whole() -> Load:
         ),
     ],
 )
-def test_a_level_that_was_cut_says_whose_time_was_over(whole: Load, left_s: float, because: str) -> None:
+def test_a_level_that_was_cut_says_whose_time_was_over(whole: FunctionShare, left_s: float, because: str) -> None:
     cut = cut_level(replace(whole, left_s=left_s), cast("LoadedLevel", CutShort(Crew(stopped_because=STOPPED))))
     assert cut.sent == 51
     assert cut.seen is None

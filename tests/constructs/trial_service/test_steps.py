@@ -11,7 +11,7 @@ from tests.constructs.trial_service.conftest import ORDERED_S
 
 if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.load_share import OrderRef
-    from seatrial_cdk.trial_service.runtime.steps import Failure, Position
+    from seatrial_cdk.trial_service.runtime.steps import Position, StateFailure
     from tests.constructs.trial_service.conftest import World
 
 ORDER: OrderRef = {"EndpointName": "dev-chat", "RequestId": "request-1"}
@@ -63,5 +63,5 @@ def test_a_level_that_was_taken_in_is_not_taken_in_twice(ordered: World) -> None
         ({"Error": "Odd", "Cause": "[1]"}, "Odd: [1]"),
     ],
 )
-def test_a_failure_is_told_in_the_words_of_what_failed(failure: Failure, words: str) -> None:
+def test_a_failure_is_told_in_the_words_of_what_failed(failure: StateFailure, words: str) -> None:
     assert words_of(failure) == words

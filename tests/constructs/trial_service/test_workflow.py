@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import Expected, Target
+from seatrial.bench.model.request import Expected, TrialTarget
 from seatrial.bench.search import NextLevel
 from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.handler import dispatch
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.trial_service.runtime.handler import ExecutionEvent
-    from seatrial_cdk.trial_service.runtime.load_share import Load
+    from seatrial_cdk.trial_service.runtime.load_share import FunctionShare
     from tests.constructs.trial_service.conftest import World
     from tests.constructs.trial_service.written_course import Begun
 
@@ -77,7 +77,7 @@ class TestATrialThatPasses:
         ordered.machine().execute()
         (begun,) = ordered.course.begun
         assert begun.request == passed.request
-        assert begun.request.target == Target(
+        assert begun.request.target == TrialTarget(
             endpoint_name="dev-chat", inference_component="dev-chat-model", region="us-east-1"
         )
         expected = Expected(endpoint_config_name="config-2", model_name="model-2", image=IMAGE)
@@ -129,7 +129,7 @@ class TestATrialThatPasses:
         ordered.course.steps = [NextLevel(concurrency=8, because="first"), NEXT, ALL_MEASURED]
         seen: list[object] = []
 
-        def glance(_: Load) -> None:
+        def glance(_: FunctionShare) -> None:
             levels = json.loads(ordered.store.texts[PROGRESS])["levels"]
             loading = json.loads(ordered.store.texts["runs/dev-chat/request-1/level.json"])["concurrency"]
             seen.append(([level["concurrency"] for level in levels], loading))
@@ -152,7 +152,7 @@ class TestScaling:
         ordered.scaling.states[COMPONENT] = BEFORE
         seen: list[object] = []
 
-        def act(_: Load) -> None:
+        def act(_: FunctionShare) -> None:
             seen.append((ordered.scaling.states[COMPONENT], ordered.document(PAUSE)))
             if error:
                 raise error
@@ -227,7 +227,7 @@ class TestALevelOfSeveralFunctions:
     def test_that_some_were_too_late_for_is_loaded_again_with_twice_the_time(self, ordered: World) -> None:
         ordered.sockets_per_function = 4
 
-        def late(load: Load) -> None:
+        def late(load: FunctionShare) -> None:
             if load.share.worker == 0 and load.share.start_at_epoch_s == ORDERED_S + 15.0:
                 raise _late()
 
@@ -242,7 +242,7 @@ class TestALevelOfSeveralFunctions:
     def test_that_some_are_always_too_late_for_ends_the_trial(self, ordered: World) -> None:
         ordered.sockets_per_function = 4
 
-        def late(_: Load) -> None:
+        def late(_: FunctionShare) -> None:
             raise _late()
 
         ordered.load.acting = late
@@ -365,7 +365,7 @@ class TestWhateverGoesWrong:
         assert ordered.responses[0]["Status"] == "SUCCESS"
 
     def test_a_share_that_could_not_be_loaded_ends_the_trial(self, ordered: World) -> None:
-        def failing(_: Load) -> None:
+        def failing(_: FunctionShare) -> None:
             raise BenchError.of("SEA503", "no credentials")
 
         ordered.load.acting = failing
@@ -386,7 +386,7 @@ class TestTheRequestThatFollows:
             following["OldResourceProperties"] = update["ResourceProperties"]  # nothing is due: answered at once
         said: list[str] = []
 
-        def act(load: Load) -> None:
+        def act(load: FunctionShare) -> None:
             ordered.clock.wait(1.0)
             ordered.status = "UPDATE_ROLLBACK_IN_PROGRESS" if kind == "Update" else "DELETE_IN_PROGRESS"
             _follow(ordered, following, kind)
@@ -470,7 +470,7 @@ class TestTheRequestThatFollows:
     ) -> None:
         read = ordered.store.read
 
-        def act(load: Load) -> None:
+        def act(load: FunctionShare) -> None:
             with monkeypatch.context() as throttled:
                 throttled.setattr(ordered.store, "read", _refused)
                 ordered.clock.wait(60.0)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.bench.metrics.aggregate import LevelTally
     from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.model.result import TrialResult
-    from seatrial_cdk.trial_service.runtime.load_share import Load
+    from seatrial_cdk.trial_service.runtime.load_share import FunctionShare
     from seatrial_cdk.trial_service.runtime.rounds import CutLevel
 
 NEXT = NextLevel(concurrency=16, because="the gate")
@@ -96,9 +96,9 @@ class WrittenCourse:
 class WrittenLoad:
     """A load that measures what is written, after it did what a test wants of it."""
 
-    acting: Callable[[Load], CutLevel | None] = field(default=lambda _: None)
-    loads: list[Load] = field(default_factory=list)
+    acting: Callable[[FunctionShare], CutLevel | None] = field(default=lambda _: None)
+    loads: list[FunctionShare] = field(default_factory=list)
 
-    def __call__(self, load: Load) -> LevelTally | CutLevel:
+    def __call__(self, load: FunctionShare) -> LevelTally | CutLevel:
         self.loads.append(load)
         return self.acting(load) or tally(records(48)[load.share.worker :: load.share.workers])

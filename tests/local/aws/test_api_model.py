@@ -5,10 +5,9 @@ import re
 import pytest
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 
-from seatrial.local.aws.api_error import ApiError
-from seatrial.local.aws.api_model import check_request, coerced, input_shape, python_pattern
-from seatrial.local.aws.autoscaling import OPERATIONS as AUTOSCALING
-from seatrial.local.aws.sagemaker import OPERATIONS as SAGEMAKER
+from seatrial.local.aws.api import ApiError, check_request, coerced, input_shape, python_pattern
+from seatrial.local.aws.autoscaling.scalable_targets import OPERATIONS as AUTOSCALING
+from seatrial.local.aws.control_plane.sagemaker import OPERATIONS as SAGEMAKER
 
 
 def shapes_below(shape: Shape, seen: dict[str, Shape]) -> None:

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.eventstream import EventStreamBuffer
 
-from seatrial.local.aws import invocation
-from seatrial.local.aws.cloud import open_cloud
-from seatrial.local.aws.copies import Copy
-from seatrial.local.aws.fleets import Place
-from seatrial.local.aws.records import Kind, Record, Status
+from seatrial.local.aws.control_plane.cloud import open_cloud
+from seatrial.local.aws.control_plane.records import Kind, Record, Status
+from seatrial.local.aws.runtime import invocation
+from seatrial.local.aws.runtime.copy_process import CopyProcess
+from seatrial.local.aws.runtime.running_copies import Place
 from seatrial.local.loopback import Reply, read_request
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.local.aws.asgi import Message
+    from seatrial.local.aws.gateway.asgi import Message
 
 
 @pytest.fixture
 def process() -> subprocess.Popen[bytes]:
-    """Return a process that stands for the container's; the fleet stops it."""
+    """Return a process that stands for the container's; it is stopped with the copies."""
     return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 
 
@@ -60,11 +60,11 @@ async def answers_to_one_invocation(
 
     async with await asyncio.start_server(never_ends, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        cloud.fleets.put(Place("e", "main"), (Copy(port, process, state_dir / "folder", state_dir / "log"),))
+        cloud.running.put(Place("e", "main"), (CopyProcess(port, process, state_dir / "folder", state_dir / "log"),))
         try:
             await invocation.invoke(cloud, "e", {"headers": []}, receive, send, streamed=streamed)
         finally:
-            cloud.fleets.close()
+            cloud.running.close()
     return sent
 
 

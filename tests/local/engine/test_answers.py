@@ -7,12 +7,12 @@ import pytest
 
 from seatrial.local.engine.answers import AnswerFormat, Written, answer_format
 from seatrial.local.engine.generation import read_ask
-from seatrial.local.engine.llama import Token, Usage
+from seatrial.local.engine.llama import LlamaToken, LlamaUsage
 from seatrial.local.engine.settings import WireFormat
 
-FIRST, SECOND = Token(id=7, text="a", logprob=-0.5), Token(id=8, text="b", logprob=-0.25)
-AT_LIMIT = Written((FIRST, SECOND), Usage(input_tokens=3, output_tokens=2, stop_type="limit"))
-AT_STOP = Written((FIRST, SECOND), Usage(input_tokens=3, output_tokens=2, stop_type="word"))
+FIRST, SECOND = LlamaToken(id=7, text="a", logprob=-0.5), LlamaToken(id=8, text="b", logprob=-0.25)
+AT_LIMIT = Written((FIRST, SECOND), LlamaUsage(input_tokens=3, output_tokens=2, stop_type="limit"))
+AT_STOP = Written((FIRST, SECOND), LlamaUsage(input_tokens=3, output_tokens=2, stop_type="word"))
 
 
 def spelling(wire_format: WireFormat, key: str = "inputs") -> AnswerFormat:

@@ -5,7 +5,7 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.plan.compare import Comparison
+from seatrial.plan.compare import InstanceComparison
 from seatrial.predict.band import Band
 from seatrial.report.terminal.basis import Basis
 from seatrial.report.terminal.comparison import band_lines, comparison_csv, comparison_rows, comparison_view
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FITTED = Band(throughput=0.04, latency=0.05, measured=True, because="80 % of the rows left out lay within it.")
 ASSUMED = Band(throughput=0.5, latency=0.5, measured=False, because="No constants are fitted on L40S.")
 ROWS = (
-    Comparison(
+    InstanceComparison(
         instance_type="ml.g5.2xlarge",
         accelerators=1,
         tensor_parallel_degree=1,
@@ -31,7 +31,7 @@ ROWS = (
         fits=True,
         because="",
     ),
-    Comparison(
+    InstanceComparison(
         instance_type="ml.g6e.12xlarge",
         accelerators=4,
         tensor_parallel_degree=2,
@@ -46,7 +46,7 @@ ROWS = (
         fits=True,
         because="",
     ),
-    Comparison(
+    InstanceComparison(
         instance_type="ml.g4dn.xlarge",
         accelerators=1,
         tensor_parallel_degree=1,

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.terminal.cost import cost_sentence
-from seatrial.report.terminal.curve import legend
-from seatrial.report.terminal.knee import predicted_knee
-from seatrial.report.terminal.memory import memory_sentence, rule_of_thumb
-from seatrial.report.terminal.rivals import money
+from seatrial.report.terminal.alternatives import money
+from seatrial.report.terminal.curve import legend, predicted_knee
+from seatrial.report.terminal.plan_sections import cost_sentence, memory_sentence, rule_of_thumb
 from tests.report.terminal.conftest import CURVE
 from tests.sample_plan import COST, MEMORY
 

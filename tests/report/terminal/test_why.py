@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.plan.why import Verdict
-from seatrial.report.terminal.why import why_view
+from seatrial.plan.why import DegreeVerdict
+from seatrial.report.terminal.alternatives import why_view
 
 if TYPE_CHECKING:
     from tests.report.terminal.conftest import Shown
 
 
-def verdict(degree: int, stage: str, because: str, *, price: float | None = None, won: bool = False) -> Verdict:
-    return Verdict(
+def verdict(degree: int, stage: str, because: str, *, price: float | None = None, won: bool = False) -> DegreeVerdict:
+    return DegreeVerdict(
         instance_type="ml.g5.12xlarge",
         tensor_parallel_degree=degree,
         won=won,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from seatrial.serving.lint.lint import Given, Report, lint
+from seatrial.serving.lint.lint import Given, LintReport, lint
 from seatrial.serving.lint.read import read_bytes
 
 BASE = "option.model_id=org/model\noption.revision=abc\noption.max_rolling_batch_size=64\n"
@@ -27,7 +27,7 @@ class Case:
         return f"{self.rule}-{'fails' if self.message else 'passes'}-{self.text.splitlines()[-1][:40]}"
 
 
-def linted(text: str, *, name: str = "serving.properties", given: Given | None = None) -> Report:
+def linted(text: str, *, name: str = "serving.properties", given: Given | None = None) -> LintReport:
     return lint(read_bytes(text.encode(), name), given)
 
 

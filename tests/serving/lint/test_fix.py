@@ -9,7 +9,7 @@ import pytest
 from seatrial.serving.lint.fix import diff, fixed_text, write_fixed
 from seatrial.serving.lint.lint import Given, lint
 from seatrial.serving.lint.read import read_bytes, read_file
-from seatrial.serving.lint.source import Source
+from seatrial.serving.lint.source import ConfigSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def mended(text: str, name: str, **given: str) -> str:
     (source,) = read_bytes(text.encode(), name)
-    assert isinstance(source, Source)
+    assert isinstance(source, ConfigSource)
     return fixed_text(source, lint([source], Given(**given)).findings)  # type: ignore[arg-type]
 
 
@@ -59,7 +59,7 @@ def test_the_file_keeps_its_mode_and_encoding(tmp_path: Path) -> None:
     file.write_bytes("# caf\xe9\noption.dtype=bfloat16\n".encode("latin-1"))
     file.chmod(0o640)
     (source,) = read_file(file)
-    assert isinstance(source, Source)
+    assert isinstance(source, ConfigSource)
     write_fixed(source, fixed_text(source, lint([source]).findings))
     assert file.read_bytes() == b"# caf\xe9\noption.dtype=bf16\n"
     assert file.stat().st_mode & 0o777 == 0o640
@@ -68,7 +68,7 @@ def test_the_file_keeps_its_mode_and_encoding(tmp_path: Path) -> None:
 
 def test_the_difference_hides_secrets() -> None:
     (source,) = read_bytes(b"DTYPE=bf16\nHF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz\nSM_NUM_GPUS=1", "a.env")
-    assert isinstance(source, Source)
+    assert isinstance(source, ConfigSource)
     assert diff(source, fixed_text(source, lint([source]).findings)) == (
         "--- a.env\n+++ a.env\n@@ -1,3 +1,3 @@\n-DTYPE=bf16\n+DTYPE=bfloat16\n HF_TOKEN=(hidden)\n SM_NUM_GPUS=1\n"
         "\\ No newline at end of file\n"

@@ -13,7 +13,7 @@ from seatrial.serving.lint.json_text import read_json
 from seatrial.serving.lint.lint import CHECKS, Given, lint
 from seatrial.serving.lint.read import MAX_BYTES, read_bytes, read_file, read_path
 from seatrial.serving.lint.rules import LINT_RULES
-from seatrial.serving.lint.source import Source, Unreadable
+from seatrial.serving.lint.source import ConfigSource, Unreadable
 from seatrial.serving.lint.target import ENGINES
 from seatrial.spec.rules import RULES
 from tests.serving.lint.cases import linted
@@ -23,7 +23,9 @@ REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
 
 def entries(text: str, name: str) -> list[tuple[int, str, str]]:
     found = read_bytes(text.encode(), name)
-    return [(entry.line, entry.key, entry.value) for one in found if isinstance(one, Source) for entry in one.entries]
+    return [
+        (entry.line, entry.key, entry.value) for one in found if isinstance(one, ConfigSource) for entry in one.entries
+    ]
 
 
 class TestLines:

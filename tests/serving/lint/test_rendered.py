@@ -9,7 +9,7 @@ import pytest
 from seatrial.catalog.dialects import DIALECTS, DialectName, dialects, existing
 from seatrial.errors import RenderError
 from seatrial.serving.config import ServingConfig, SpeculativeDecoding
-from seatrial.serving.lint.lint import Given, Report, lint
+from seatrial.serving.lint.lint import Given, LintReport, lint
 from seatrial.serving.lint.read import read_bytes, read_path
 from seatrial.serving.neutral import Form, render_config
 from seatrial.serving.properties import write_env
@@ -35,7 +35,7 @@ CONFIGS = (
 )
 
 
-def reports(dialect: DialectName, form: Form) -> list[Report]:
+def reports(dialect: DialectName, form: Form) -> list[LintReport]:
     """Lint whatever of the configurations a dialect can say, in every version that has it."""
     engine = dialects()[dialect].engine
     found = []

@@ -58,7 +58,7 @@ class ShareCall(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class FunctionShare:
     """What one function is to load.
 
     Attributes:
@@ -83,18 +83,18 @@ class Load:
 class LoadShare(Protocol):
     """Loads a share."""
 
-    def __call__(self, load: Load) -> LevelTally | CutLevel:
+    def __call__(self, load: FunctionShare) -> LevelTally | CutLevel:
         """Wait for the common start where there are others, load, and sum up."""
 
 
-def load_share(load: Load) -> LevelTally | CutLevel:
+def load_share(load: FunctionShare) -> LevelTally | CutLevel:
     """Load a share by `seatrial.bench`: a whole level ends when enough is known, a part sends all its requests."""
     if load.share.workers > 1:
         return share.load_share(load.request, load.progress, load.share, should_stop=load.should_stop)
     return _load_alone(load, Tools())
 
 
-def _load_alone(load: Load, tools: Tools) -> LevelTally | CutLevel:
+def _load_alone(load: FunctionShare, tools: Tools) -> LevelTally | CutLevel:
     request, progress = load.request, load.progress
     until_s = min(load.share.deadline_epoch_s - load.now_s, load.left_s * _loading_share(load))
     loaded = course.load_level(
@@ -110,7 +110,7 @@ def _load_alone(load: Load, tools: Tools) -> LevelTally | CutLevel:
     return cut_level(load, loaded)
 
 
-def cut_level(load: Load, loaded: LoadedLevel) -> CutLevel:
+def cut_level(load: FunctionShare, loaded: LoadedLevel) -> CutLevel:
     """Sum up what was seen of a level that was cut: the trial was stopped, its time or the function's was over."""
     because = loaded.stopped_because
     trial_left_s = load.share.deadline_epoch_s - load.now_s
@@ -124,7 +124,7 @@ def cut_level(load: Load, loaded: LoadedLevel) -> CutLevel:
     return CutLevel(sent=loaded.sent, because=because, seen=seen)
 
 
-def _loading_share(load: Load) -> float:
+def _loading_share(load: FunctionShare) -> float:
     """Return the share of the function's time that may go to loading; what arrives is decoded in the rest."""
     tok_s = forecast(load.request, load.progress.levels).tok_s
     return 1 / (1 + DECODE_S_PER_TOKEN * (0.0 if tok_s is None else tok_s(load.level.concurrency)))
@@ -160,7 +160,7 @@ def _loaded(order: Order, this: Round, part: Share, ownership: Ownership, around
             return error_document(RuntimeError(why), late=False)
         asked, progress = this.share(part["Worker"]), this.progress()
         late = asked.workers > 1 and around.now_s() > asked.start_at_epoch_s
-        load = Load(
+        load = FunctionShare(
             request=order.trial_request(around.region),
             progress=progress,
             level=this.level(),

@@ -35,7 +35,7 @@ NONE_SUSPENDED: SuspendedStateTypeDef = {
 }
 
 
-class CopyScaling(Protocol):
+class ComponentScaling(Protocol):
     """The scaling of an inference component's copies."""
 
     def suspended(self, component: str) -> SuspendedStateTypeDef | None:
@@ -78,7 +78,7 @@ class AwsCopyScaling:
             )
 
 
-def rest(scaling: CopyScaling, store: TrialStore, properties: TrialProperties, ownership: Ownership) -> None:
+def rest(scaling: ComponentScaling, store: TrialStore, properties: TrialProperties, ownership: Ownership) -> None:
     """Suspend the scaling of copies for a trial; a component that nothing scales, as on Create, needs none.
 
     Where a trial has suspended it already, an earlier step of this one or one whose functions died, what was before
@@ -103,7 +103,7 @@ def rest(scaling: CopyScaling, store: TrialStore, properties: TrialProperties, o
     raise UnavailableError(f"writing {store.uri(key)}: others wrote it {MOST_WRITES} times meanwhile")
 
 
-def resume(scaling: CopyScaling, store: TrialStore, properties: TrialProperties, request_id: str) -> None:
+def resume(scaling: ComponentScaling, store: TrialStore, properties: TrialProperties, request_id: str) -> None:
     """Restore what was before the trial, unless that is done, was not needed, or is another trial's to do."""
     noted = _Note.read(store.read_versioned(pause_key(properties.endpoint_name)))
     if noted.before is not None and noted.request_id == request_id:
@@ -111,7 +111,7 @@ def resume(scaling: CopyScaling, store: TrialStore, properties: TrialProperties,
         store.write(pause_key(properties.endpoint_name), _Note(request_id, None).to_json())
 
 
-def restore(scaling: CopyScaling, store: TrialStore, endpoint_name: str, component: str) -> None:
+def restore(scaling: ComponentScaling, store: TrialStore, endpoint_name: str, component: str) -> None:
     """Restore what was before whichever trial suspended it: the endpoint's last trial was stopped."""
     noted = _Note.read(store.read_versioned(pause_key(endpoint_name)))
     if noted.before is not None:

@@ -60,7 +60,7 @@ class OverdueError(Exception):
     """The trial has taken longer than its budget and margin."""
 
 
-class Failure(TypedDict):
+class StateFailure(TypedDict):
     """What AWS Step Functions says of a state that failed; a function's `Cause` is its error as JSON."""
 
     Error: str
@@ -70,7 +70,7 @@ class Failure(TypedDict):
 class Loaded(TypedDict):
     """How one share of the load ended."""
 
-    Failure: NotRequired[Failure]
+    Failure: NotRequired[StateFailure]
 
 
 class Position(TypedDict):
@@ -98,7 +98,7 @@ class Position(TypedDict):
     Loaded: NotRequired[list[Loaded]]
     BarrierSeconds: NotRequired[float]
     Reloads: NotRequired[int]
-    Failure: NotRequired[Failure]
+    Failure: NotRequired[StateFailure]
 
 
 class StepCall(TypedDict):
@@ -446,7 +446,7 @@ def shortened(request: TrialRequest, late_s: float) -> TrialRequest:
     return replace(request, load=replace(request.load, budget_s=left_s))
 
 
-def words_of(failure: Failure) -> str:
+def words_of(failure: StateFailure) -> str:
     """Return what a function said when it failed; of any other failure, AWS Step Functions' own words."""
     cause = failure.get("Cause", "")
     try:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.answer import Respond
     from seatrial_cdk.trial_service.runtime.event import Bus
     from seatrial_cdk.trial_service.runtime.load_share import LoadShare
-    from seatrial_cdk.trial_service.runtime.scaling import CopyScaling
+    from seatrial_cdk.trial_service.runtime.scaling import ComponentScaling
     from seatrial_cdk.trial_service.runtime.store import TrialStore
 
 MS_PER_S = 1000.0
@@ -166,7 +166,7 @@ class Surroundings:
 
     store: TrialStore
     bucket: str
-    scaling: CopyScaling
+    scaling: ComponentScaling
     bus: Bus
     workflow: Workflow
     stack_status: Callable[[str], str]

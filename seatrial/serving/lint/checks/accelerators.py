@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from seatrial.catalog.instances import Instance
     from seatrial.serving.lint.finding import Finding
-    from seatrial.serving.lint.subject import Said, Subject
+    from seatrial.serving.lint.subject import NeutralField, Subject
 
 _NO_KERNELS = {  # by accelerator: what vLLM has no kernels for (supported hardware, Turing = T4)
     "NVIDIA T4": ("marlin", "exl2"),
@@ -61,7 +61,7 @@ def dtype(subject: Subject) -> Iterator[Finding]:
         yield found(subject, "SEA328", cache.option.entry, _no_fp8(instance, "cache"), "leave it out")
 
 
-def _quantization(subject: Subject, said: Said, instance: Instance) -> Iterator[Finding]:
+def _quantization(subject: Subject, said: NeutralField, instance: Instance) -> Iterator[Finding]:
     if said.value == "fp8" and not _has_fp8(instance):
         yield found(subject, "SEA328", said.option.entry, _no_fp8(instance, "weights"), "choose awq or gptq weights")
     elif said.value in _NO_KERNELS.get(instance.accelerator, ()):

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.serving.lint.finding import Finding
-    from seatrial.serving.lint.names import Option
+    from seatrial.serving.lint.names import NamedOption
     from seatrial.serving.lint.subject import Subject
-    from seatrial.serving.lint.target import Target
+    from seatrial.serving.lint.target import TargetContainer
 
 # vLLM's names of what LMI always sets under its own (vllm_rb_properties.handle_lmi_vllm_config_conflicts).
 _OWN_NAMES = {
@@ -57,7 +57,7 @@ def modes(subject: Subject) -> Iterator[Finding]:
 
 def two_names(subject: Subject) -> Iterator[Finding]:
     """SEA319: two names of one option that say different things."""
-    first: dict[tuple[str, str], Option] = {}
+    first: dict[tuple[str, str], NamedOption] = {}
     for option in subject.options:
         known = first.setdefault((option.space, option.name), option)
         if known.entry.key != option.entry.key and known.value != option.value:
@@ -80,7 +80,7 @@ def tgi(subject: Subject) -> Iterator[Finding]:
         yield found(subject, "SEA319", quantize.entry, "TGI can't shard exl2 weights", "write SM_NUM_GPUS=1")
 
 
-def _type_and_quantization(subject: Subject, target: Target) -> Iterator[Finding]:
+def _type_and_quantization(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     dtype, quantize = subject.option("DTYPE"), subject.option("QUANTIZE")
     if dtype is None or quantize is None:
         return

@@ -8,19 +8,19 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial.catalog.dialects import within
-from seatrial.catalog.table import read_rows
+from seatrial.catalog.rows import read_rows
 from seatrial.serving.lint.known import is_known_option, judge
-from seatrial.serving.lint.names import PREFIXES, Option
+from seatrial.serving.lint.known_keys import SERVER_KEYS
+from seatrial.serving.lint.names import PREFIXES, NamedOption
 from seatrial.serving.lint.nearest import nearest_of
 from seatrial.serving.lint.rules import found, key_like, remove, rename
-from seatrial.serving.lint.words import SERVER_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.serving.lint.finding import Finding
     from seatrial.serving.lint.subject import Subject
-    from seatrial.serving.lint.target import Target
+    from seatrial.serving.lint.target import TargetContainer
 
 FOREIGN = ("OPTION_", "SERVING_", "SM_VLLM_", "SM_SGLANG_")
 
@@ -70,7 +70,7 @@ def unknown(subject: Subject) -> Iterator[Finding]:
             yield from _judged(subject, target, option)
 
 
-def _judged(subject: Subject, target: Target, option: Option) -> Iterator[Finding]:
+def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
     verdict = judge(target, option.name)
     if verdict is None:
         return
@@ -88,7 +88,7 @@ def _judged(subject: Subject, target: Target, option: Option) -> Iterator[Findin
         yield found(subject, "SEA313", option.entry, f"{option.name} {verdict.because}", fix)
 
 
-def _told(target: Target, option: Option) -> bool:
+def _told(target: TargetContainer, option: NamedOption) -> bool:
     return bool(_renamed_to(target, option.name) or _dropped(target, option.name))
 
 
@@ -98,7 +98,7 @@ def _custom_code(subject: Subject) -> bool:
     return "model_py" in subject.source.facts or (bool(entry_point) and not entry_point.startswith("djl_python."))
 
 
-def _in_known_case(target: Target, name: str) -> str:
+def _in_known_case(target: TargetContainer, name: str) -> str:
     if target.engine != "lmi":
         return ""
     if name != name.lower() and is_known_option(target, name.lower()):
@@ -106,7 +106,7 @@ def _in_known_case(target: Target, name: str) -> str:
     return next((known for known in ("entryPoint", "pythonExecutable") if known.lower() == name.lower() != known), "")
 
 
-def _cased_key(option: Option, name: str) -> str:
+def _cased_key(option: NamedOption, name: str) -> str:
     return (
         f"option.{name}" if option.entry.form == "properties" else f"OPTION_{name.upper() if name.islower() else name}"
     )
@@ -137,7 +137,7 @@ def dropped(subject: Subject) -> Iterator[Finding]:
             yield from _left_out(subject, option)
 
 
-def _foreign(subject: Subject, target: Target, option: Option) -> Iterator[Finding]:
+def _foreign(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
     key = option.entry.key
     own = PREFIXES.get(target.engine, "OPTION_" if target.engine == "lmi" else "")
     if key.startswith(FOREIGN) and not (own and key.startswith((own, "SERVING_"))):
@@ -148,7 +148,7 @@ def _foreign(subject: Subject, target: Target, option: Option) -> Iterator[Findi
         yield found(subject, "SEA316", option.entry, f"{target.called} does not read this variable of TGI", fix)
 
 
-def _without_prefix(subject: Subject, option: Option) -> Iterator[Finding]:
+def _without_prefix(subject: Subject, option: NamedOption) -> Iterator[Finding]:
     target = subject.target
     if target is None or option.name in SERVER_KEYS or _custom_code(subject):
         return
@@ -160,7 +160,7 @@ def _without_prefix(subject: Subject, option: Option) -> Iterator[Finding]:
         yield found(subject, "SEA313", option.entry, message, f"did you mean {nearest}?")
 
 
-def _left_out(subject: Subject, option: Option) -> Iterator[Finding]:
+def _left_out(subject: Subject, option: NamedOption) -> Iterator[Finding]:
     flags = ("enable_prefix_caching", "enable_chunked_prefill")
     if option.name in flags and option.value.lower() == "false":
         key = f"SM_VLLM_NO_{option.name.upper()}"
@@ -170,15 +170,15 @@ def _left_out(subject: Subject, option: Option) -> Iterator[Finding]:
 
 def twice(subject: Subject) -> Iterator[Finding]:
     """SEA320: a key that is written more than once."""
-    seen: dict[str, list[Option]] = defaultdict(list)
-    options = subject.options or tuple(Option("env", entry.key, entry) for entry in subject.source.entries)
+    seen: dict[str, list[NamedOption]] = defaultdict(list)
+    options = subject.options or tuple(NamedOption("env", entry.key, entry) for entry in subject.source.entries)
     for option in options:
         seen[option.entry.key].append(option)
     for repeated in (options for options in seen.values() if len(options) > 1):
         yield from _repeated(subject, repeated)
 
 
-def _repeated(subject: Subject, repeated: list[Option]) -> Iterator[Finding]:
+def _repeated(subject: Subject, repeated: list[NamedOption]) -> Iterator[Finding]:
     last = repeated[-1].entry
     for option in repeated[:-1]:
         same = option.value == last.value
@@ -187,12 +187,12 @@ def _repeated(subject: Subject, repeated: list[Option]) -> Iterator[Finding]:
         yield found(subject, "SEA320", option.entry, message, "keep one of them", edit)
 
 
-def _renamed_to(target: Target, name: str) -> Renamed | None:
+def _renamed_to(target: TargetContainer, name: str) -> Renamed | None:
     rows = (row for row in _renames() if row.name == name and target.dialect in row.dialects)
     return next((row for row in rows if within(target.version, row.since, None)), None)
 
 
-def _dropped(target: Target, name: str) -> Dropped | None:
+def _dropped(target: TargetContainer, name: str) -> Dropped | None:
     rows = (row for row in _drops() if name in row.names and target.dialect in row.dialects)
     return next((row for row in rows if within(target.version, row.since, row.until)), None)
 

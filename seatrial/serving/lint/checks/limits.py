@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.serving.lint.finding import Finding
-    from seatrial.serving.lint.subject import Said, Subject
+    from seatrial.serving.lint.subject import NeutralField, Subject
 
 LAST_WITHOUT_CHUNKS = "2.3"  # TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill
 
@@ -35,7 +35,7 @@ def tgi(subject: Subject) -> Iterator[Finding]:
     yield from _positive(subject)
 
 
-_Limit = tuple["Said", int]
+_Limit = tuple["NeutralField", int]
 
 
 def _limit(subject: Subject, field: str) -> _Limit | None:

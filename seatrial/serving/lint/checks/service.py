@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from seatrial.catalog.images import ami_version
-from seatrial.serving.lint.hidden import secret_in
+from seatrial.serving.lint.redaction import secret_in
 from seatrial.serving.lint.rules import found
 from seatrial.serving.lint.subject import MOUNT, hub_id
 

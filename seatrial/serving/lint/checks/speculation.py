@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.serving.lint.finding import Finding
-    from seatrial.serving.lint.names import Option
+    from seatrial.serving.lint.names import NamedOption
     from seatrial.serving.lint.subject import Subject
 
 _WITH_DRAFT_MODEL = ("draft_model", "eagle", "eagle3", "medusa", "mlp_speculator")
@@ -52,7 +52,7 @@ def vllm(subject: Subject) -> Iterator[Finding]:
         yield found(subject, "SEA332", option.entry, message, f"write 1 or {degree.number}")
 
 
-def _object(option: Option) -> dict[str, object] | None:
+def _object(option: NamedOption) -> dict[str, object] | None:
     try:
         document = json.loads(option.value)
     except (ValueError, RecursionError):

@@ -11,16 +11,16 @@ from seatrial.catalog.dialects import within
 from seatrial.serving.lint.nearest import nearest_of
 from seatrial.serving.lint.rules import found, revalue
 from seatrial.serving.lint.subject import spelled_by
-from seatrial.serving.reading import is_object, read_value
+from seatrial.serving.read_value import is_object, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.catalog.spellings import Spelling
     from seatrial.serving.lint.finding import Finding
-    from seatrial.serving.lint.names import Option
+    from seatrial.serving.lint.names import NamedOption
     from seatrial.serving.lint.subject import Subject
-    from seatrial.serving.lint.target import Target
+    from seatrial.serving.lint.target import TargetContainer
 
 _SHORT = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32"}
 _LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
@@ -83,34 +83,34 @@ def spelled(subject: Subject) -> Iterator[Finding]:
             yield found(subject, "SEA318", option.entry, message, _nearest_fix(rows, option))
 
 
-def _is_left_out(target: Target | None, option: Option) -> bool:
+def _is_left_out(target: TargetContainer | None, option: NamedOption) -> bool:
     return target is not None and target.engine == "vllm" and option.value.lower() == "false"
 
 
-def _is_short(target: Target | None, option: Option) -> bool:
+def _is_short(target: TargetContainer | None, option: NamedOption) -> bool:
     """Say whether a number is written as vLLM's command line takes it beside plain digits: `32K`, `25.6k`."""
     counts = target is not None and target.engine == "vllm" and option.name in _COUNTED
     return counts and re.fullmatch(r"[0-9]+(\.[0-9]+)?[kmgt]|[0-9]+[KMGT]", option.value.strip()) is not None
 
 
-def _is_dtype(target: Target, option: Option) -> bool:
+def _is_dtype(target: TargetContainer, option: NamedOption) -> bool:
     if option.name.lower() != "dtype":
         return False
     return option.value.strip().lower() in (_SHORT if target.engine == "lmi" else _LONG)
 
 
-def _reads(row: Spelling, option: Option) -> bool:
+def _reads(row: Spelling, option: NamedOption) -> bool:
     return read_value(row, option.value) is not None or option.value in row.unset
 
 
-def _wrong_kind(rows: list[Spelling], option: Option) -> bool:
+def _wrong_kind(rows: list[Spelling], option: NamedOption) -> bool:
     kinds = {row.kind for row in rows}
     if "json" in kinds:
         return not is_object(option.value)
     return not kinds & {"text", "json"} and not any(row.kind.startswith("pair") for row in rows)
 
 
-def _wrong_word(target: Target, rows: list[Spelling], option: Option) -> bool:
+def _wrong_word(target: TargetContainer, rows: list[Spelling], option: NamedOption) -> bool:
     """Say whether a word is wrong: any other one in a closed list, one that only others take in an open list."""
     texts = [row for row in rows if row.kind == "text" and (row.values or row.leave)]
     if not texts:
@@ -131,7 +131,7 @@ def _allowed(rows: list[Spelling]) -> str:
     return ", ".join(dict.fromkeys((*plain, *words))) or "another one"
 
 
-def _nearest_fix(rows: list[Spelling], option: Option) -> str:
+def _nearest_fix(rows: list[Spelling], option: NamedOption) -> str:
     words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
     nearest = nearest_of(option.value, words)
     return f"did you mean {nearest}?" if nearest else "write another value, or leave the key out"
@@ -148,7 +148,7 @@ def batching(subject: Subject) -> Iterator[Finding]:
     yield from _pipeline(subject, target)
 
 
-def _rolling_batch(subject: Subject, target: Target) -> Iterator[Finding]:
+def _rolling_batch(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     option = subject.option("rolling_batch")
     taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
     if option is None or not taken:
@@ -163,7 +163,7 @@ def _rolling_batch(subject: Subject, target: Target) -> Iterator[Finding]:
         yield found(subject, "SEA314", option.entry, message, "write vllm", edit)
 
 
-def _engine(subject: Subject, target: Target) -> Iterator[Finding]:
+def _engine(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     option = subject.option("engine", "server")
     if option is None:
         return
@@ -182,7 +182,7 @@ def _formatter(subject: Subject) -> Iterator[Finding]:
         yield found(subject, "SEA318", option.entry, message, "name one of them")
 
 
-def _pipeline(subject: Subject, target: Target) -> Iterator[Finding]:
+def _pipeline(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     option = subject.option("pipeline_parallel_degree")
     if option and target.dialect in ("lmi-async", "lmi-vllm") and option.value.strip() != "1":
         message = f"vLLM in {target.called} does not start with a pipeline parallel degree other than 1"

@@ -1,0 +1,206 @@
+"""The files that the command line's trial reads and writes: prompts, traces, tokenizers, records."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from seatrial.cli.support.terminal import scratch_folder
+from seatrial.errors import BenchError, Problem
+from seatrial.files import check_regular, whole_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial.bench.decode.response import RequestRecord
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.trial.dependencies import Keep
+
+
+MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptFiles:
+    """Where prompts come from; all None is made-up prompts.
+
+    Attributes:
+        prompts: JSONL file of prompts.
+        trace: Recorded trace.
+        speed: How much faster than recorded the trace is replayed.
+        tokenizer: `tokenizer.json` by which made-up prompts have exactly the workload's length.
+    """
+
+    prompts: Path | None = None
+    trace: Path | None = None
+    speed: float = 1.0
+    tokenizer: Path | None = None
+
+
+@contextmanager
+def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialRequest, Path | None]]:
+    """Give the trial with its source of prompts, of which at most one is given, and the file of them.
+
+    The file is None for made-up prompts.
+
+    Raises:
+        BenchError: SEA509 or SEA510, with every bad line; SEA603 when the tokenizers package is missing.
+    """
+    if files.prompts is not None:
+        yield _named(request, "jsonl", files.prompts), files.prompts
+    elif files.trace is not None:
+        yield _replayed(_named(request, "trace", files.trace), files.trace), files.trace
+    elif files.tokenizer is not None:
+        with scratch_folder("seatrial-prompts-") as folder:
+            path = folder / "prompts.jsonl"
+            _write_exact(request, files.tokenizer, path)
+            yield _named(request, "jsonl", path), path
+    else:
+        yield request, None
+
+
+def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path) -> TrialRequest:
+    from seatrial.bench.prompts.choose import digest_of
+
+    rule = "SEA509" if source == "jsonl" else "SEA510"
+    try:
+        check_regular(path)
+        digest = digest_of(path)
+    except OSError as unread:
+        raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=path.as_posix()) from unread
+    return replace(request, workload=replace(request.workload, source=source, source_digest=digest))
+
+
+def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
+    from seatrial.bench.prompts.trace import read_trace
+
+    trace = read_trace(path)
+    if trace.skipped:
+        typer.echo(f"{path.as_posix()}: {trace.skipped} recorded requests without a prompt or an answer are left out")
+    workload = replace(
+        request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
+    )
+    return replace(request, workload=workload, load=replace(request.load, arrival="replay", rates_per_s=()))
+
+
+def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
+    from seatrial.bench.metrics.level import level_size
+    from seatrial.workload.tokenizer import token_count
+    from seatrial.workload.write import write_prompts
+
+    load = request.load
+    sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
+    requests = sum(sizes) if load.arrival == "closed" else round(sum(load.rates_per_s) * load.level_s)
+    prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
+    length = (request.workload.input_tokens, request.workload.output_tokens)
+    write_prompts(path, token_count(tokenizer), [length] * prompts, seed=f"{request.plan_digest}:exact")
+
+
+def check_folder(path: Path | None) -> None:
+    """Refuse a folder that no report can be written to, before anything is measured for it.
+
+    Raises:
+        BenchError: SEA506 when it is no folder, or can't be made or written to.
+    """
+    if path is None:
+        return
+    nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not nearest.is_dir():
+        raise BenchError.of("SEA506", f"can't be written: {nearest.as_posix()} is no folder", where=path.as_posix())
+    if not os.access(nearest, os.W_OK):
+        why = f"can't be written: no permission in {nearest.as_posix()}"
+        raise BenchError.of("SEA506", why, where=path.as_posix())
+
+
+@dataclass(slots=True)
+class Unwritten:
+    """What could not be written of a trial's outputs: noted as it happens, told after the verdict."""
+
+    problems: list[Problem] = field(default_factory=list)
+
+    def note(self, path: Path, error: OSError) -> None:
+        """Note the first failure of a file or folder."""
+        where = path.as_posix()
+        if all(problem.where != where for problem in self.problems):
+            message = f"can't be written: {error.strerror}; the measurement is not concerned"
+            self.problems.append(Problem(where, "", "SEA506", message))
+
+    def raise_if_any(self) -> None:
+        """Raise what was noted.
+
+        Raises:
+            BenchError: SEA506, with every file and folder.
+        """
+        if self.problems:
+            raise BenchError(self.problems)
+
+
+@contextmanager
+def keeping(path: Path | None, unwritten: Unwritten) -> Iterator[Keep | None]:
+    """Give what writes every request of the trial into a file, level by level; None without a file.
+
+    The file takes its place when the trial is over. A disk that becomes full ends neither the trial nor loses its
+    result: the failure is noted, and the file that was there before stays.
+
+    Raises:
+        BenchError: SEA506 when the file can't be opened: nothing was sent yet.
+    """
+    if path is None:
+        yield None
+        return
+    records = _Records(path, unwritten)
+    try:
+        yield records.keep
+        records.finish()
+    finally:
+        records.discard()
+
+
+class _Records:
+    """The file of every request, beside its place until it is whole."""
+
+    def __init__(self, path: Path, unwritten: Unwritten) -> None:
+        self._path = path
+        self._unwritten = unwritten
+        self._held = ExitStack()
+        try:
+            self._file = self._held.enter_context(whole_file(path))
+        except OSError as error:
+            raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=path.as_posix()) from error
+        self._is_whole = True
+
+    def keep(self, records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
+        """Write the requests of a level, unless an earlier level could not be written."""
+        from seatrial.bench.decode.records_file import write_records
+
+        if not self._is_whole:
+            return
+        try:
+            write_records(self._file, records, concurrency=concurrency, ramp=ramp)
+            self._file.flush()
+        except OSError as error:
+            self._unwritten.note(self._path, error)
+            self.discard()
+
+    def finish(self) -> None:
+        """Put the file in its place, if all of it was written."""
+        if not self._is_whole:
+            return
+        self._is_whole = False
+        try:
+            self._held.close()
+        except OSError as error:
+            self._unwritten.note(self._path, error)
+
+    def discard(self) -> None:
+        """Leave nothing of a file that isn't whole."""
+        if self._is_whole:
+            self._is_whole = False
+            gone = OSError("the records are not whole")
+            with suppress(OSError):
+                self._held.__exit__(OSError, gone, None)

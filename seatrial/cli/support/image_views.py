@@ -1,0 +1,123 @@
+"""What `seatrial images` prints: rows for machines, lines for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.catalog import images
+from seatrial.plan.engine import digest_of, status_of
+from seatrial.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from seatrial.catalog.image_updates import ImageChange, Update
+    from seatrial.catalog.images import Build
+    from seatrial.plan.document import Plan
+    from seatrial.spec.load import LoadedSpec
+
+
+Row = dict[str, object]
+_COLUMNS = ("engine", "flavour", "version", "bundles", "cuda", "read", "where")
+_DEFAULT_AMI = "the service's default"
+
+
+def image_rows(builds: Iterable[Build], region: str | None) -> list[Row]:
+    """Return one row for each build, newest first within a line."""
+    return [_image_row(build, region) for build in sorted(builds, key=images.rank)]
+
+
+def _image_row(build: Build, region: str | None) -> Row:
+    return {
+        "engine": build.family,
+        "flavour": build.flavour,
+        "version": build.version,
+        "lmi": build.lmi,
+        "bundles": build.bundles,
+        "cuda": build.cuda,
+        "ami_version": images.ami_version(build.cuda),
+        "documented": build.documented,
+        "repository": build.repository,
+        "tag": build.tag,
+        "regions": images.regions(build) if region is None else [region],
+        "uri": None if region is None else images.uri(build, region),
+        "status": status_of(build.family, build.flavour),
+        "source": build.source,
+        "date": build.date,
+    }
+
+
+def images_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return a table of the rows, then how each frozen line stands."""
+    if not rows:
+        return "nothing in the catalog fits\n"
+    cells = [_COLUMNS, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(_COLUMNS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    notes = dict.fromkeys(str(row["status"]) for row in rows if row["status"])
+    listed = dict.fromkeys(f"{row['source']}, {row['date']}" for row in rows)
+    return "\n".join([*lines, "", *notes, f"Listed, not pulled: {'; '.join(listed)}.", ""])
+
+
+def _cells(row: Mapping[str, object]) -> tuple[str, ...]:
+    regions = row["regions"]
+    counts = f"{len(regions)} regions" if isinstance(regions, list) else ""
+    where = str(row["uri"] or f"{row['repository']}:{row['tag']} in {counts}")
+    words = [str(row[name] or "-") for name in ("engine", "flavour", "version", "bundles", "cuda")]
+    return (*words, "yes" if row["documented"] else "no", where)
+
+
+def outdated_row(loaded: LoadedSpec, plan: Plan, update: Update | None) -> Row:
+    """Return what is listed after a locked image, for machines."""
+    return {
+        "endpoint": loaded.endpoint.name,
+        "environment": loaded.environment.name,
+        "image": plan.image.value.uri,
+        "tag": plan.image.value.tag,
+        "digest": digest_of(plan.image.value.uri),
+        "in_catalog": update is not None,
+        "newer": [build.version for build in update.newer] if update else [],
+        "unread": [build.version for build in update.unread] if update else [],
+        "changes": [_change(change) for change in update.changes] if update else [],
+    }
+
+
+def _change(change: ImageChange) -> Row:
+    return {"what": change.what, "before": change.before, "after": change.after}
+
+
+def outdated_text(loaded: LoadedSpec, plan: Plan, update: Update | None) -> str:
+    """Return what is listed after a locked image, for people."""
+    name = f"{loaded.endpoint.name} in {loaded.environment.name}"
+    if update is None:
+        return f"{name}: {plan.image.value.uri} is not in the catalog, so nothing is known of newer builds\n"
+    build = update.build
+    if not update.newer:
+        what = "is the newest documented build" if build.documented else "has no newer documented build"
+        lines = [f"{name}: {build.family} {build.version} {what}"]
+    else:
+        newest = update.newer[-1]
+        count = counted(len(update.newer), "newer documented build")
+        lines = [
+            f"{name}: {build.family} {build.version} -> {newest.version} ({count})",
+            *(_change_text(change) for change in update.changes if change.what != "version"),
+            f"  {_how(loaded, newest)}",
+        ]
+    if update.unread:
+        lines.append(f"  not read yet: {', '.join(other.version for other in update.unread)}")
+    if status := status_of(build.family, build.flavour):
+        lines.append(f"  {status}")
+    return "\n".join([*lines, ""])
+
+
+def _change_text(change: ImageChange) -> str:
+    unknown = _DEFAULT_AMI if change.what == "InferenceAmiVersion" else "unknown"
+    return f"  {change.what}: {change.before or unknown} -> {change.after or unknown}"
+
+
+def _how(loaded: LoadedSpec, newest: Build) -> str:
+    command = f"seatrial plan {loaded.path.as_posix()} -e {loaded.environment.name} --write"
+    if loaded.endpoint.serving.engine_version is None:
+        return f"to take it: {command}"
+    wanted = f"lmi{newest.lmi}" if newest.lmi is not None else newest.version
+    return f"to take it: write serving.engine_version: {wanted}, then {command}"

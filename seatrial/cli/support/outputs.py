@@ -1,0 +1,92 @@
+"""No output may destroy an input, nor another output: checked before a command reads or sends anything."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.errors import Problem, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+WHERE = "command line"
+RULE = "SEA514"
+REPORT_FILES = ("report.html", "report.md", "report.json")
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
+    """Refuse outputs that are the same file as an input or as each other, by whatever name or link.
+
+    Args:
+        outputs: What the command would write, by the option that names it.
+        inputs: What it reads, likewise; None where nothing is.
+
+    Raises:
+        SpecError: SEA514, with every clash.
+    """
+    if problems := list(_clashes(_given(outputs), _given(inputs))):
+        raise SpecError(problems)
+
+
+def report_outputs(folder: Path | None) -> dict[str, Path | None]:
+    """Return the files of a report by what messages call them."""
+    return {} if folder is None else {f"--output ({name})": folder / name for name in REPORT_FILES}
+
+
+def spec_inputs(spec: Path | None, environments: Path | None, environment: str | None) -> dict[str, Path | None]:
+    """Return the files that an endpoint is loaded from."""
+    if spec is None:
+        return {}
+    from seatrial.plan.lock.path import lock_path
+    from seatrial.spec.calibration import calibration_path
+
+    named = None if environments is None or environment is None else environments / f"{environment}.yaml"
+    return {
+        "SPEC": spec,
+        "--environment": named,
+        "the lock": lock_path(spec),
+        "the calibration": calibration_path(spec),
+    }
+
+
+def check_lock(spec: Path, environments: Path, environment: str) -> None:
+    """Refuse a lock that is the same file as what it is made from: it may be a link.
+
+    Raises:
+        SpecError: SEA514.
+    """
+    inputs = spec_inputs(spec, environments, environment)
+    check_outputs({"the lock": inputs.pop("the lock")}, inputs)
+
+
+def local_file(where: str | None) -> Path | None:
+    """Return the path of what may be a file or an `s3://` URI."""
+    return None if where is None or where.startswith("s3://") else Path(where)
+
+
+def _given(files: Mapping[str, Path | None]) -> dict[str, Path]:
+    return {name: path for name, path in files.items() if path is not None}
+
+
+def _clashes(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> Iterator[Problem]:
+    for option, path in outputs.items():
+        for name, read in inputs.items():
+            if _is_same(path, read):
+                message = f"{path.as_posix()} is read as {name}: writing it would destroy that"
+                yield Problem(WHERE, option, RULE, message, "name another place to write to")
+    for (first, one), (second, other) in combinations(outputs.items(), 2):
+        if _is_same(one, other) and (not one.exists() or one.is_file()):
+            message = f"{other.as_posix()} is written as {first} too"
+            yield Problem(WHERE, second, RULE, message, "name two files")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    if one.resolve() == other.resolve():
+        return True
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False

@@ -1,0 +1,80 @@
+"""Many specs in one process: the files that paths stand for, and one message for the problems of all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from seatrial.cli.support.options import environments_folder
+from seatrial.errors import PlanError, Problem, RenderError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from seatrial.spec.load import LoadedSpec
+
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+SUFFIXES = frozenset({".yaml", ".yml"})
+
+
+def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Return every spec once: a file stands for itself, a folder for its `*.yaml` and `*.yml`, sorted by name.
+
+    Raises:
+        SpecError: SEA420, with every folder that holds no spec.
+    """
+    found: dict[Path, Path] = {}
+    problems: list[Problem] = []
+    for path in paths:
+        files = _of_folder(path) if path.is_dir() else [path]
+        if not files:
+            hint = "name a spec, or a folder of specs"
+            problems.append(Problem(path.as_posix(), "", "SEA420", "the folder holds no spec (*.yaml)", hint))
+        for file in files:
+            found.setdefault(file.resolve(), file)
+    if problems:
+        raise SpecError(problems)
+    return tuple(found.values())
+
+
+def is_list(paths: Sequence[Path]) -> bool:
+    """Tell whether paths ask for a list: several of them, or a folder, whatever it holds."""
+    return len(paths) > 1 or any(path.is_dir() for path in paths)
+
+
+def of_every(given: Iterable[Given], make: Callable[[Given], Made]) -> tuple[Made, ...]:
+    """Make something of each.
+
+    Raises:
+        SpecError: With every problem of all of them; each problem once.
+    """
+    made: list[Made] = []
+    problems: list[Problem] = []
+    for one in given:
+        try:
+            made.append(make(one))
+        except (SpecError, PlanError, RenderError) as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(dict.fromkeys(problems))
+    return tuple(made)
+
+
+def load_specs(files: Iterable[Path], environment: str, environments: Path | None) -> tuple[LoadedSpec, ...]:
+    """Load specs for one environment.
+
+    Raises:
+        SpecError: With every problem of every file.
+    """
+    from seatrial.spec.load import load_spec
+
+    def load(file: Path) -> LoadedSpec:
+        return load_spec(file, environment, environments=environments_folder(environments, file))
+
+    return of_every(files, load)
+
+
+def _of_folder(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES and file.is_file())

@@ -1,0 +1,1 @@
+"""Application Auto Scaling: scalable targets, policies, and the alarms of target tracking."""

@@ -1,0 +1,189 @@
+"""The control plane of Application Auto Scaling for SageMaker: targets, policies and the alarms of target tracking.
+
+It keeps what it's told and makes the alarms, which see the metrics of `telemetry`; no scaling action is taken.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seatrial.local.aws.api import ApiError, absent, check_request, invalid, service_model
+from seatrial.local.aws.autoscaling.target_tracking import delete_alarms, put_alarms
+from seatrial.local.aws.control_plane.records import Kind, Store
+from seatrial.local.aws.json_document import Document, child, text, text_map, texts, whole
+from seatrial.local.environment import ACCOUNT, REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+SERVICE: Final = "application-autoscaling"
+LINKED_ROLE: Final = (
+    f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/"
+    "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+)
+
+ACTIVE: Final[Document] = {
+    "DynamicScalingInSuspended": False,
+    "DynamicScalingOutSuspended": False,
+    "ScheduledScalingSuspended": False,
+}
+"""The suspended state of a target that nobody suspended."""
+
+Key = tuple[str, str, str]
+"""Namespace, resource and dimension: what identifies a scalable target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What Application Auto Scaling remembers; hold `lock` over every call."""
+
+    store: Store
+    targets: dict[Key, Document] = field(default_factory=dict)
+    policies: dict[tuple[Key, str], Document] = field(default_factory=dict)
+    tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+def call_autoscaling(scaling: Scaling, operation: str, request: Document) -> Document:
+    """Do one operation of the Application Auto Scaling API.
+
+    Raises:
+        ApiError: The request isn't valid, or the embedded AWS has no such operation.
+    """
+    if operation not in service_model(SERVICE).operation_names or operation not in OPERATIONS:
+        raise absent(operation)
+    check_request(SERVICE, operation, request)
+    with scaling.lock:
+        return OPERATIONS[operation](scaling, request)
+
+
+def _register_target(scaling: Scaling, request: Document) -> Document:
+    key = _key(request)
+    _check_resource(scaling.store, text(request, "ResourceId"))
+    arn = f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/{uuid.uuid5(uuid.NAMESPACE_URL, '|'.join(key)).hex[:22]}"  # noqa: E501 (an ARN reads as one)
+    new = {"RoleARN": LINKED_ROLE, "CreationTime": time.time(), "ScalableTargetARN": arn, "SuspendedState": ACTIVE}
+    asked = {name: value for name, value in request.items() if name != "Tags"}
+    target = {**new, **scaling.targets.get(key, {}), **asked}
+    target["SuspendedState"] = {**ACTIVE, **child(target, "SuspendedState")}
+    if "MinCapacity" not in target or "MaxCapacity" not in target:
+        raise invalid("MinCapacity and MaxCapacity are required to register a scalable target.")
+    if whole(target, "MinCapacity") > whole(target, "MaxCapacity"):
+        raise invalid("MaxCapacity must be greater than or equal to MinCapacity.")
+    scaling.targets[key] = target
+    scaling.tags.setdefault(arn, {}).update(text_map(request, "Tags"))
+    return {"ScalableTargetARN": arn}
+
+
+def _deregister_target(scaling: Scaling, request: Document) -> Document:
+    key = _key(request)
+    if scaling.targets.pop(key, None) is None:
+        raise _not_found(f"No scalable target found for {' '.join(key)}.")
+    for policy_key in [policy_key for policy_key in scaling.policies if policy_key[0] == key]:
+        delete_alarms(scaling.policies.pop(policy_key))
+    return {}
+
+
+def _describe_targets(scaling: Scaling, request: Document) -> Document:
+    wanted = texts(request, "ResourceIds")
+    found = [target for target in scaling.targets.values() if not wanted or target["ResourceId"] in wanted]
+    return {"ScalableTargets": [target for target in found if _has(target, request)]}
+
+
+def _put_policy(scaling: Scaling, request: Document) -> Document:
+    key, name = _key(request), text(request, "PolicyName")
+    if key not in scaling.targets:
+        raise _not_found(f"No scalable target registered for {' '.join(key)}.")
+    old = scaling.policies.get((key, name), {})
+    place = f"resource/{key[0]}/{key[1]}:policyName/{name}"
+    arn = f"arn:aws:autoscaling:{REGION}:{ACCOUNT}:scalingPolicy:{uuid.uuid4()}:{place}"
+    policy = {
+        "PolicyARN": arn,
+        "CreationTime": time.time(),
+        "PolicyType": "StepScaling",
+        **old,
+        **request,
+        "Alarms": [],
+    }
+    if text(policy, "PolicyType") == "TargetTrackingScaling":
+        alarms = put_alarms(policy, child(policy, "TargetTrackingScalingPolicyConfiguration"))
+        policy = {**policy, "Alarms": alarms}
+    if old:
+        delete_alarms(old)
+    scaling.policies[key, name] = policy
+    return {"PolicyARN": policy["PolicyARN"], "Alarms": policy["Alarms"]}
+
+
+def _describe_policies(scaling: Scaling, request: Document) -> Document:
+    names = texts(request, "PolicyNames")
+    found = [policy for policy in scaling.policies.values() if not names or policy["PolicyName"] in names]
+    return {"ScalingPolicies": [policy for policy in found if _has(policy, request)]}
+
+
+def _delete_policy(scaling: Scaling, request: Document) -> Document:
+    policy = scaling.policies.pop((_key(request), text(request, "PolicyName")), None)
+    if policy is None:
+        raise _not_found(f"No scaling policy found for {' '.join(_key(request))} {text(request, 'PolicyName')}.")
+    delete_alarms(policy)
+    return {}
+
+
+def _describe_activities(_scaling: Scaling, _request: Document) -> Document:
+    """Return no activity: no scaling action is ever taken here."""
+    return {"ScalingActivities": []}
+
+
+def _tag(scaling: Scaling, request: Document) -> Document:
+    scaling.tags.setdefault(text(request, "ResourceARN"), {}).update(text_map(request, "Tags"))
+    return {}
+
+
+def _untag(scaling: Scaling, request: Document) -> Document:
+    for name in texts(request, "TagKeys"):
+        scaling.tags.get(text(request, "ResourceARN"), {}).pop(name, None)
+    return {}
+
+
+def _list_tags(scaling: Scaling, request: Document) -> Document:
+    return {"Tags": scaling.tags.get(text(request, "ResourceARN"), {})}
+
+
+OPERATIONS: Final[dict[str, Callable[[Scaling, Document], Document]]] = {
+    "RegisterScalableTarget": _register_target,
+    "DeregisterScalableTarget": _deregister_target,
+    "DescribeScalableTargets": _describe_targets,
+    "PutScalingPolicy": _put_policy,
+    "DescribeScalingPolicies": _describe_policies,
+    "DeleteScalingPolicy": _delete_policy,
+    "DescribeScalingActivities": _describe_activities,
+    "TagResource": _tag,
+    "UntagResource": _untag,
+    "ListTagsForResource": _list_tags,
+}
+
+
+def _key(request: Document) -> Key:
+    return text(request, "ServiceNamespace"), text(request, "ResourceId"), text(request, "ScalableDimension")
+
+
+def _has(entry: Document, request: Document) -> bool:
+    names = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+    return all(entry[name] == request[name] for name in names if name in request)
+
+
+def _check_resource(store: Store, resource_id: str) -> None:
+    kind, _, rest = resource_id.partition("/")
+    if kind == "inference-component":
+        store.need(Kind.INFERENCE_COMPONENT, rest)
+    elif kind == "endpoint":
+        store.need(Kind.ENDPOINT, rest.partition("/")[0])
+    else:
+        raise invalid(f"Unsupported resource ID: {resource_id}.")
+
+
+def _not_found(message: str) -> ApiError:
+    return ApiError("ObjectNotFoundException", message)

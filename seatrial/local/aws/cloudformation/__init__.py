@@ -1,0 +1,1 @@
+"""The CloudFormation resource types that MiniStack lacks."""

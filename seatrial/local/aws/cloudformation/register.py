@@ -1,0 +1,35 @@
+"""Our resource types in MiniStack's CloudFormation engine, through three private names of it.
+
+Each type is a table of functions, as MiniStack keeps them; `tests/local` holds the contract on the private names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ministack.services.cloudformation import provisioners, stacks
+
+from seatrial.local.aws.cloudformation.autoscaling_types import autoscaling_types
+from seatrial.local.aws.cloudformation.bucket_type import BUCKET, bucket_type
+from seatrial.local.aws.cloudformation.sagemaker_types import sagemaker_types
+
+if TYPE_CHECKING:
+    from seatrial.local.aws.autoscaling.scalable_targets import Scaling
+    from seatrial.local.aws.control_plane.cloud import Cloud
+
+
+OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::")
+
+
+def register_types(cloud: Cloud, scaling: Scaling) -> None:
+    """Teach MiniStack our types, and let their handlers run on worker threads: they wait, and call this process."""
+    types = provisioners._RESOURCE_HANDLERS  # noqa: SLF001 (the contract)
+    types.update(sagemaker_types(cloud, provisioners._physical_name))  # noqa: SLF001 (the contract)
+    types.update(autoscaling_types(scaling))
+    types[BUCKET] = bucket_type(types[BUCKET])
+    theirs = stacks._runs_on_worker_thread  # noqa: SLF001 (the contract)
+
+    def runs_on_worker_thread(resource_type: str) -> bool:
+        return resource_type == BUCKET or resource_type.startswith(OURS) or bool(theirs(resource_type))
+
+    stacks._runs_on_worker_thread = runs_on_worker_thread  # noqa: SLF001 (the contract)

@@ -1,0 +1,1 @@
+"""SageMaker's control plane: models, endpoints, inference components and their records."""

@@ -1,0 +1,72 @@
+"""What the control planes share: the records, the copies, and work in the background."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seatrial.local.aws.control_plane.records import Kind, Status, Store
+from seatrial.local.aws.runtime.running_copies import Place, RunningCopies
+from seatrial.local.aws.runtime.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from seatrial.local.aws.control_plane.records import Record
+
+LONGEST_REASON: Final = 1024
+"""The most characters of a FailureReason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The state of the embedded SageMaker."""
+
+    store: Store
+    running: RunningCopies
+    telemetry: Telemetry = field(default_factory=Telemetry)
+
+
+def open_cloud(state_dir: Path, engines: Mapping[str, str]) -> Cloud:
+    """Return an empty cloud that keeps its files under `state_dir` and starts engines with these variables."""
+    store = Store()
+
+    def died(place: Place, reason: str) -> None:
+        kind = Kind.ENDPOINT if place.variant else Kind.INFERENCE_COMPONENT
+        record = store.find(kind, place.owner)
+        if record and record.status is not Status.DELETING:
+            store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
+
+    return Cloud(store=store, running=RunningCopies(state_dir, engines, died))
+
+
+def in_background(cloud: Cloud, record: Record, work: Callable[[], None], *, name: str) -> threading.Thread:
+    """Do the slow part of a record's change while the caller already has its answer.
+
+    A defect of the work fails the record: it must not change for ever, since whoever waits for it would wait as long.
+    """
+
+    def change() -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 (the border of a thread)
+            traceback.print_exc()
+            reason = f"InternalFailure: {type(error).__name__}: {error}"
+            cloud.store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
+
+    thread = threading.Thread(target=change, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def clipped(reason: str) -> str:
+    """Shorten a failure reason to what the API can say; its first sentence and its last lines stay."""
+    if len(reason) <= LONGEST_REASON:
+        return reason
+    head, _, _ = reason.partition("\n")
+    head = head[: LONGEST_REASON // 2]
+    gap = "\n...\n"
+    return head + gap + reason[-(LONGEST_REASON - len(head) - len(gap)) :]

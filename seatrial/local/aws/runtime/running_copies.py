@@ -1,0 +1,127 @@
+"""The copies behind every inference component and every variant."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.local.aws.runtime.copy_process import CopyFailed, CopyProcess, await_ready, start_copy, stop_copy, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from seatrial.local.aws.control_plane.containers import ContainerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where copies serve: an inference component (no variant), or a variant of an endpoint."""
+
+    owner: str
+    variant: str = ""
+
+    @property
+    def label(self) -> str:
+        """A name for files."""
+        return f"{self.owner}-{self.variant}" if self.variant else self.owner
+
+
+class RunningCopies:
+    """Starts, swaps and stops the copies of every place.
+
+    Args:
+        state_dir: Where copies keep their files and logs.
+        variables: What a process needs to start, beside the container's own environment.
+        died: Called with the place and a sentence when a copy ends by itself.
+    """
+
+    def __init__(self, state_dir: Path, variables: Mapping[str, str], died: Callable[[Place, str], None]) -> None:
+        self._state_dir = state_dir
+        self._variables = variables
+        self._died = died
+        self._lock = threading.Lock()
+        self._copies: dict[Place, tuple[CopyProcess, ...]] = {}
+        self._closed = False
+        self._logs: dict[Path, Place] = {}
+
+    def logs(self) -> list[tuple[Place, Path]]:
+        """Return what every copy of this process wrote, also of those that ended."""
+        with self._lock:
+            return [(place, log) for log, place in self._logs.items() if log.exists()]
+
+    def copies(self, place: Place) -> tuple[CopyProcess, ...]:
+        """Return the copies that serve a place."""
+        with self._lock:
+            return self._copies.get(place, ())
+
+    def places(self) -> list[Place]:
+        """Return every place that has copies."""
+        with self._lock:
+            return [place for place, copies in self._copies.items() if copies]
+
+    def pick(self, place: Place) -> CopyProcess | None:
+        """Return the copy with the least outstanding requests, or None when there is no copy."""
+        return min(self.copies(place), key=lambda copy: copy.outstanding, default=None)
+
+    def launch(self, place: Place, spec: ContainerSpec, count: int) -> tuple[CopyProcess, ...]:
+        """Start copies and wait until all are ready; they don't serve yet.
+
+        Raises:
+            CopyFailed: One of them didn't come into service; all of them were stopped.
+        """
+        started: list[CopyProcess] = []
+        try:
+            for _ in range(count):
+                started.append(self._start(place, spec))  # noqa: PERF401 (a failure needs the ones before it)
+            for copy in started:
+                await_ready(copy, spec.health_timeout_s)
+        except CopyFailed:
+            stop_copies(started)
+            raise
+        except OSError as error:
+            stop_copies(started)
+            raise CopyFailed(f"The container's process could not be started: {error}") from error
+        return tuple(started)
+
+    def _start(self, place: Place, spec: ContainerSpec) -> CopyProcess:
+        copy = start_copy(spec, self._variables, name=place.label, state_dir=self._state_dir)
+        with self._lock:
+            self._logs[copy.log] = place
+        return copy
+
+    def put(self, place: Place, copies: tuple[CopyProcess, ...]) -> None:
+        """Let these copies serve a place, and stop those that did."""
+        with self._lock:
+            before = self._copies.pop(place, ())
+            closed = self._closed
+            if copies and not closed:
+                self._copies[place] = copies
+        for copy in set(copies) - set(before):
+            watch(copy, lambda dead: self._lose(place, dead))
+        stop_copies(set(copies) | set(before) if closed else set(before) - set(copies))
+
+    def close(self) -> None:
+        """Stop every copy, now and later."""
+        with self._lock:
+            self._closed = True
+            every = [copy for copies in self._copies.values() for copy in copies]
+            self._copies.clear()
+        stop_copies(every)
+
+    def _lose(self, place: Place, dead: CopyProcess) -> None:
+        with self._lock:
+            left = tuple(copy for copy in self._copies.get(place, ()) if copy is not dead)
+            self._copies[place] = left
+        sentence = f"A copy's container ended with status {dead.process.returncode}. Its last lines:"
+        self._died(place, f"{sentence}\n{dead.last_lines()}")
+
+
+def stop_copies(copies: Iterable[CopyProcess]) -> None:
+    """Stop copies, all at once."""
+    every = list(copies)
+    if every:
+        with ThreadPoolExecutor(max_workers=len(every)) as pool:
+            list(pool.map(stop_copy, every))

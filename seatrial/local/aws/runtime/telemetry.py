@@ -1,0 +1,203 @@
+"""What SageMaker tells CloudWatch: metrics of invocations in `AWS/SageMaker`, and what containers write to their logs.
+
+Metrics are published every ten seconds, also of places that nobody asked: their alarms have data. Latencies are
+microseconds, as on AWS.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, Protocol
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from seatrial.local.environment import ACCOUNT, REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from seatrial.local.aws.control_plane.cloud import Cloud
+    from seatrial.local.aws.runtime.running_copies import Place
+
+
+NAMESPACE: Final = "AWS/SageMaker"
+PUBLISH_S: Final = 10.0
+MOST_LINES: Final = 1_000
+"""Lines of one log that are sent at a time."""
+_MICROSECONDS: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """One invocation that reached a copy.
+
+    Attributes:
+        status: What the container answered; 0 when it broke the connection or was too slow.
+        model_s: Seconds until the container had answered.
+        overhead_s: Seconds that the service took beside it.
+        in_flight: Requests in flight on the copy when this one began, itself included.
+    """
+
+    status: int
+    model_s: float
+    overhead_s: float
+    in_flight: int
+
+
+@dataclass(slots=True)
+class Telemetry:
+    """The invocations since the last publication; the event loop adds to them, a thread takes them."""
+
+    _seen: defaultdict[Place, list[Invocation]] = field(default_factory=lambda: defaultdict(list))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def saw(self, place: Place, invocation: Invocation) -> None:
+        """Keep an invocation until it is published."""
+        with self._lock:
+            self._seen[place].append(invocation)
+
+    def take(self) -> dict[Place, list[Invocation]]:
+        """Return what was seen, and forget it."""
+        with self._lock:
+            seen, self._seen = self._seen, defaultdict(list)
+        return seen
+
+
+def log_group(place: Place) -> str:
+    """Return the log group of a place's containers."""
+    kind = "Endpoints" if place.variant else "InferenceComponents"
+    return f"/aws/sagemaker/{kind}/{place.owner}"
+
+
+def log_group_arn(place: Place) -> str:
+    """Return the ARN of the log group of a place's containers."""
+    return f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{log_group(place)}"
+
+
+def metric_data(place: Place, seen: Sequence[Invocation], *, copies: int) -> list[dict[str, object]]:
+    """Return the metrics of one place over one period, as PutMetricData takes them."""
+    per = "Model" if place.variant else "Copy"
+    in_flight = [float(max((one.in_flight for one in seen), default=0))]
+    series: dict[str, tuple[str, list[float]]] = {f"ConcurrentRequestsPer{per}": ("Count", in_flight)}
+    if seen:
+        series |= _counts(seen, copies, "InvocationsPerInstance" if place.variant else "InvocationsPerCopy")
+        series["ModelLatency"] = ("Microseconds", [one.model_s * _MICROSECONDS for one in seen])
+        series["OverheadLatency"] = ("Microseconds", [one.overhead_s * _MICROSECONDS for one in seen])
+    return [_datum(name, unit, values, place) for name, (unit, values) in series.items()]
+
+
+def _counts(seen: Sequence[Invocation], copies: int, per: str) -> dict[str, tuple[str, list[float]]]:
+    errors = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
+    refused = [float(one.status in errors) for one in seen]
+    broken = [float(one.status == 0 or one.status >= HTTPStatus.INTERNAL_SERVER_ERROR) for one in seen]
+    failed = [max(pair) for pair in zip(refused, broken, strict=True)]
+    counted = {
+        "Invocations": [1.0] * len(seen),
+        "Invocation4XXErrors": refused,
+        "Invocation5XXErrors": broken,
+        "InvocationModelErrors": failed,
+        per: [1 / max(copies, 1)] * len(seen),
+    }
+    return {name: ("Count", values) for name, values in counted.items()}
+
+
+def _datum(name: str, unit: str, values: Sequence[float], place: Place) -> dict[str, object]:
+    told = {"SampleCount": len(values), "Sum": sum(values), "Minimum": min(values), "Maximum": max(values)}
+    resolution = {"StorageResolution": 1} if name.startswith("Concurrent") else {}
+    return {"MetricName": name, "Unit": unit, "Dimensions": dimensions(place), "StatisticValues": told, **resolution}
+
+
+def dimensions(place: Place) -> list[dict[str, str]]:
+    """Return the dimensions of a place's metrics, those that target tracking asks for."""
+    if not place.variant:
+        return [{"Name": "InferenceComponentName", "Value": place.owner}]
+    return [{"Name": "EndpointName", "Value": place.owner}, {"Name": "VariantName", "Value": place.variant}]
+
+
+class MetricsClient(Protocol):
+    """The call of CloudWatch that is made here."""
+
+    def put_metric_data(self, **request: object) -> object:
+        """Publish metrics."""
+
+
+class LogsClient(Protocol):
+    """The calls of CloudWatch Logs that are made here."""
+
+    def create_log_group(self, **request: object) -> object:
+        """Make a group."""
+
+    def create_log_stream(self, **request: object) -> object:
+        """Make a stream."""
+
+    def put_log_events(self, **request: object) -> object:
+        """Write lines to a stream."""
+
+
+@dataclass(slots=True)
+class Publisher:
+    """Publishes metrics and logs to this same process's CloudWatch, from a thread of its own."""
+
+    cloud: Cloud
+    metrics: MetricsClient
+    logs: LogsClient
+    _read: dict[Path, int] = field(default_factory=dict)
+
+    def publish(self) -> None:
+        """Publish what came since the last time."""
+        seen = self.cloud.telemetry.take()
+        for place in {*self.cloud.running.places(), *seen}:
+            copies = len(self.cloud.running.copies(place))
+            self.metrics.put_metric_data(
+                Namespace=NAMESPACE, MetricData=metric_data(place, seen.get(place, ()), copies=copies)
+            )
+        for place, log in self.cloud.running.logs():
+            self._publish_log(place, log)
+
+    def _publish_log(self, place: Place, log: Path) -> None:
+        where = {"logGroupName": log_group(place), "logStreamName": f"{place.variant or 'AllTraffic'}/{log.stem}"}
+        if log not in self._read:
+            self._make(where)
+        with log.open("rb") as lines:
+            lines.seek(self._read.get(log, 0))
+            whole = lines.read().rpartition(b"\n")[0]
+        self._read[log] = self._read.get(log, 0) + len(whole) + bool(whole)
+        told = [line for line in whole.decode(errors="replace").splitlines() if line.strip()][-MOST_LINES:]
+        if told:
+            now_ms = int(time.time() * 1000)
+            self.logs.put_log_events(**where, logEvents=[{"timestamp": now_ms, "message": line} for line in told])
+
+    def _make(self, where: dict[str, str]) -> None:
+        for make, names in (
+            (self.logs.create_log_group, ("logGroupName",)),
+            (self.logs.create_log_stream, ("logGroupName", "logStreamName")),
+        ):
+            try:
+                make(**{name: where[name] for name in names})
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+                    raise
+
+
+def start_publishing(cloud: Cloud) -> None:
+    """Publish every ten seconds, until the process ends."""
+    metrics: MetricsClient = boto3.client("cloudwatch", region_name=REGION)
+    logs: LogsClient = boto3.client("logs", region_name=REGION)
+    publisher = Publisher(cloud, metrics, logs)
+
+    def work() -> None:
+        while True:
+            time.sleep(PUBLISH_S)
+            try:
+                publisher.publish()
+            except (BotoCoreError, ClientError, OSError) as error:
+                sys.stderr.write(f"metrics and logs were not published: {error}\n")
+
+    threading.Thread(target=work, name="telemetry", daemon=True).start()

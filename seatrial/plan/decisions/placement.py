@@ -1,0 +1,222 @@
+"""How the chosen deployment is laid out: degree, copies, instances, and each copy's share of the host."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.plan.cost import cost_of, hourly_words, usd_per_hour
+from seatrial.plan.document import Cost, Decision
+from seatrial.plan.search.capacity import copies_replaced_at_once
+from seatrial.plan.search.ranking import known
+from seatrial.plan.search.sizing import instances_for
+from seatrial.units import counted, gib
+
+if TYPE_CHECKING:
+    from seatrial.plan.search.candidate import FeasibleCandidate
+    from seatrial.plan.search.demand import Demand
+    from seatrial.spec.endpoint import WorkloadSpec
+
+
+# ml.g5.xlarge accepted 1,024 MiB and refused 4,096: what can be reserved is far below the host's memory.
+_HOST_MEMORY_MB = 1024
+# An assumption: the other half stays for the service and for peaks, which an exact division would not leave.
+_SHARE_OF_CPUS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many instances and copies there are, how they are placed, and what they cost.
+
+    Attributes:
+        max_instances: Instances that `max_copies` need.
+        copies_replaced_at_once: Copies that an update replaces at a time; `None` for all of them.
+    """
+
+    instance_count: Decision[int]
+    tensor_parallel_degree: Decision[int]
+    copies_per_instance: Decision[int]
+    copy_count: Decision[int]
+    max_instances: int
+    copies_replaced_at_once: int | None
+    surge_instances: Decision[int]
+    dtype: Decision[str]
+    cpu_cores_per_copy: float
+    memory_min_mb: Decision[int]
+    cost: Cost
+
+
+def lay_out(best: FeasibleCandidate, demand: Demand) -> Layout:
+    """Lay out the chosen deployment."""
+    candidate, scaling = best.candidate, demand.endpoint.scaling
+    return Layout(
+        instance_count=decide_instance_count(best, demand),
+        tensor_parallel_degree=decide_degree(best, demand),
+        copies_per_instance=decide_copies_per_instance(best),
+        copy_count=decide_copy_count(best, demand),
+        max_instances=instances_for(candidate, scaling.max_copies),
+        copies_replaced_at_once=copies_replaced_at_once(scaling.min_copies, scaling.max_copies),
+        surge_instances=decide_surge(best, demand),
+        dtype=decide_dtype(best, demand),
+        cpu_cores_per_copy=cpu_cores_per_copy(best),
+        memory_min_mb=decide_host_memory(),
+        cost=cost_of(
+            candidate.instance,
+            instance_count=best.instance_count,
+            copies_per_instance=candidate.copies_per_instance,
+            output_tok_s=best.load.output_tok_s,
+            discount=demand.discount,
+        ),
+    )
+
+
+def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    """Return the accelerators of one copy."""
+    memory, degree = best.candidate.memory, best.candidate.degree
+    if demand.overrides.tensor_parallel_degree is not None:
+        return Decision(value=degree, because="The spec fixes it.")
+    because = (
+        f"Each accelerator holds {gib(memory.weights_bytes)} of weights and {gib(memory.kv_room_bytes)} of KV cache "
+        f"in {gib(memory.accelerator_memory_bytes)}; {degree} divides the "
+        f"{demand.architecture.attention_heads} attention heads."
+    )
+    return Decision(value=degree, because=because)
+
+
+def decide_copies_per_instance(best: FeasibleCandidate) -> Decision[int]:
+    """Return the copies that share an instance."""
+    count, degree = best.candidate.instance.accelerator_count, best.candidate.degree
+    because = f"An instance has {counted(count, 'accelerator')}; each copy uses {degree}."
+    return Decision(value=best.candidate.copies_per_instance, because=because)
+
+
+def decide_copy_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    """Return the copies that run from the start, and what peak and floor need."""
+    scaling, load = demand.endpoint.scaling, best.load
+    highest, peak = counted(best.capacity, "concurrent request"), _peak(demand.endpoint.workload)
+    because = (
+        f"One copy sustains {highest}; peak is {peak}: at least {counted(best.needed, 'copy', 'copies')}. "
+        f"Autoscaling runs {scaling.min_copies} to {scaling.max_copies}"
+    )
+    more = _why_more(best, demand)
+    return Decision(value=load.copy_count, because=f"{because}{more}.")
+
+
+def _why_more(best: FeasibleCandidate, demand: Demand) -> str:
+    """Return why there are more copies than the workload needs at least."""
+    scaling, count = demand.endpoint.scaling, best.load.copy_count
+    if count == best.needed:
+        return ""
+    if count == scaling.min_copies:
+        return f"; min_copies is {count}"
+    if demand.endpoint.objective == "throughput":
+        return f"; {count} give the most throughput within max_copies and the budget"
+    if demand.endpoint.slo.output_tok_s is not None:
+        return f"; {count} reach slo.output_tok_s"
+    return f"; {count} fill the instances at the same price"
+
+
+def decide_instance_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    """Return the instances of the planned size."""
+    copies, each = best.load.copy_count, best.candidate.copies_per_instance
+    price = hourly_words(known(best.score.usd_per_hour), demand.discount)
+    because = f"{counted(copies, 'copy', 'copies')}, up to {each} per instance: {price}."
+    return Decision(value=best.instance_count, because=because)
+
+
+def decide_surge(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    """Return the instances that an update needs on top of those for the most copies: new copies run beside old ones."""
+    scaling, each = demand.endpoint.scaling, best.candidate.copies_per_instance
+    most = scaling.max_copies
+    batch = copies_replaced_at_once(scaling.min_copies, most)
+    beside = most if batch is None else batch
+    before, meanwhile = math.ceil(most / each), math.ceil((most + beside) / each)
+    price = hourly_words(usd_per_hour(best.candidate.instance, meanwhile - before, demand.discount), demand.discount)
+    room = (
+        f"they fit on the same {'instance' if before == 1 else f'{before} instances'}."
+        if meanwhile == before
+        else f"{counted(meanwhile, 'instance')} instead of {before} during the update, {price} more."
+    )
+    manner = "all copies at once" if batch is None else f"copies {batch} at a time"
+    because = (
+        f"An update replaces {manner}, up to {counted(beside, 'new copy', 'new copies')} beside "
+        f"{counted(most, 'old one')}: {room}"
+    )
+    return Decision(value=meanwhile - before, because=because)
+
+
+def decide_gate(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    """Return the load per copy at which the SLO must hold."""
+    copies = counted(best.load.copy_count, "copy", "copies")
+    because = f"{_traffic(demand.endpoint.workload)} over {copies}, rounded up."
+    return Decision(value=best.load.concurrency_per_copy, because=because)
+
+
+def decide_target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> Decision[float]:
+    """Return the autoscaling target: a share of the predicted knee."""
+    knee, share = min(best.capacity, max_num_seqs), demand.endpoint.scaling.target_utilization
+    target = _target(best, demand, max_num_seqs)
+    wanted = _copies_at(best, target)
+    because = (
+        f"{share:.0%} of {counted(knee, 'concurrent request')}, the predicted knee (SLO {best.capacity}, batch limit "
+        f"{max_num_seqs}). At peak, autoscaling asks for {counted(wanted, 'copy', 'copies')}; max_copies is "
+        f"{demand.endpoint.scaling.max_copies}."
+    )
+    return Decision(value=target, because=because)
+
+
+def _target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> float:
+    return round(min(best.capacity, max_num_seqs) * demand.endpoint.scaling.target_utilization, 1)
+
+
+def _copies_at(best: FeasibleCandidate, target: float) -> int:
+    """Return the copies that autoscaling asks for when the whole workload is in flight."""
+    return math.ceil(best.load.concurrency_per_copy * best.load.copy_count / target)
+
+
+def target_warnings(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> tuple[str, ...]:
+    """Warn when autoscaling will run more copies at the peak than the plan counts and prices."""
+    most, planned = demand.endpoint.scaling.max_copies, best.load.copy_count
+    wanted = min(most, _copies_at(best, _target(best, demand, max_num_seqs)))
+    if wanted <= planned:
+        return ()
+    instances = instances_for(best.candidate, wanted)
+    price = hourly_words(usd_per_hour(best.candidate.instance, instances, demand.discount), demand.discount)
+    warning = (
+        f"The plan has {counted(planned, 'copy', 'copies')}. At peak, autoscaling to target_utilization runs "
+        f"{wanted}: {price}."
+    )
+    return (warning,)
+
+
+def decide_dtype(best: FeasibleCandidate, demand: Demand) -> Decision[str]:
+    """Return the type of weights and activations."""
+    dtype, published = best.candidate.dtype, demand.architecture.dtype
+    if demand.overrides.dtype != "auto":
+        return Decision(value=dtype, because="The spec fixes it.")
+    if dtype == published:
+        return Decision(value=dtype, because=f"The weights of {demand.architecture.id} are published in {dtype}.")
+    accelerator = best.candidate.instance.accelerator
+    return Decision(value=dtype, because=f"The weights are published in {published}, which {accelerator} lacks.")
+
+
+def decide_host_memory() -> Decision[int]:
+    """Return the host memory that is reserved for one copy."""
+    because = "A small reservation: SageMaker refuses one near the instance's memory."
+    return Decision(value=_HOST_MEMORY_MB, because=because)
+
+
+def cpu_cores_per_copy(best: FeasibleCandidate) -> float:
+    """Return the virtual CPUs reserved for one copy: half of its share of the host, an assumption."""
+    return best.candidate.instance.vcpus * _SHARE_OF_CPUS / best.candidate.copies_per_instance
+
+
+def _peak(workload: WorkloadSpec) -> str:
+    return _traffic(workload) if workload.concurrency is None else f"{workload.concurrency:,}"
+
+
+def _traffic(workload: WorkloadSpec) -> str:
+    if workload.concurrency is not None:
+        return counted(workload.concurrency, "concurrent request")
+    return f"{workload.requests_per_second:g} requests per second"

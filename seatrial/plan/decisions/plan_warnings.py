@@ -1,0 +1,83 @@
+"""What must be said beside a plan: where it rests on a stand-in, an old price or an over-estimate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.catalog import known_options
+from seatrial.catalog.instances import PRICE_REGION
+from seatrial.plan.cost import usd_per_hour
+from seatrial.units import counted, usd
+
+if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
+    from seatrial.catalog.instances import Instance
+    from seatrial.spec.endpoint import ServingOverrides
+    from seatrial.spec.environment import GuardRails
+
+
+def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
+    """Warn when the price is unknown, or is that of another region."""
+    name = instance.instance_type
+    if instance.usd_per_hour is None:
+        return (f"SEA207: the price of {name} in {PRICE_REGION} is not in the catalog, so the cost is unknown.",)
+    if region != PRICE_REGION:
+        date = instance.price_date
+        return (f"The price of {name} is that of {PRICE_REGION} on {date}; {region}'s is not in the catalog.",)
+    return ()
+
+
+def surge_warnings(
+    instance: Instance, instance_count: int, surge: int, rails: GuardRails, discount: float
+) -> tuple[str, ...]:
+    """Warn when an update at the most copies costs more per hour than the guard rail allows for them."""
+    most, rail = usd_per_hour(instance, instance_count + surge, discount), rails.usd_per_hour
+    if not surge or most is None or rail is None or most <= rail:
+        return ()
+    warning = (
+        f"An update at max_copies needs {counted(surge, 'instance')} on top of {instance_count} for a while: "
+        f"{usd(most)} per hour exceed the guard rail of {usd(rail)}, which bounds max_copies alone."
+    )
+    return (warning,)
+
+
+def checkpoint_warnings(architecture: Architecture, quantization: str | None) -> tuple[str, ...]:
+    """Warn when the published checkpoint is smaller than the 16-bit weights that were planned with."""
+    published = architecture.checkpoint_quantization
+    if published is None or quantization is not None:
+        return ()
+    return (f"{architecture.id} is published in {published}; its weights are counted at 16 bits, an over-estimate.",)
+
+
+def assumption_warnings(overrides: ServingOverrides) -> tuple[str, ...]:
+    """Say what speculative decoding and quantization are taken to do to the speed."""
+    warnings = []
+    drafted = overrides.speculative_decoding
+    if drafted is not None:
+        warnings.append(
+            f"Speculative decoding is planned with {counted(drafted.draft_tokens, 'drafted token')} a step, of which "
+            f"each is accepted with a chance of {drafted.acceptance_rate:.0%} that you assume, at "
+            f"{drafted.draft_cost:.0%} of a step for each; memory of a draft model is not counted."
+        )
+    if overrides.quantization is not None:
+        speed = (
+            "at 8 bits where the accelerator has FP8 arithmetic" if overrides.quantization == "fp8" else "at 16 bits"
+        )
+        warnings.append(
+            f"{overrides.quantization} is assumed to read the weights in proportion to their bytes, at the efficiency "
+            f"fitted for 16 bits, and to compute {speed}."
+        )
+    return tuple(warnings)
+
+
+def option_warnings(overrides: ServingOverrides, lmi: int | None) -> tuple[str, ...]:
+    """Warn of each extra option that the LMI build would drop without a word."""
+    if lmi is None:
+        return ()
+    unknown = known_options.unknown(tuple(overrides.extra), lmi)
+    reader = f"neither LMI {lmi} nor its vLLM {known_options.bundled_vllm(lmi)}"
+    return tuple(
+        f"SEA306: {reader} knows option.{name}, which is dropped silently"
+        f"{f'; did you mean {near[0]}?' if near else '.'}"
+        for name, near in unknown.items()
+    )

@@ -1,0 +1,203 @@
+"""Reads the spec's side of the plan: the model's architecture, the allowed instance types, the demand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.catalog import instances, models
+from seatrial.catalog.architecture import Architecture, from_config_json, shards_evenly
+from seatrial.catalog.rows import nearest
+from seatrial.errors import PlanError
+from seatrial.plan.decisions.batching import asked_max_model_len
+from seatrial.plan.search.fitting import possible_degrees
+
+if TYPE_CHECKING:
+    from seatrial.catalog.instances import Instance
+    from seatrial.errors import Problem
+    from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.model_shape import ModelShape
+
+
+_WIDEST_INSTANCE = 16  # accelerators
+_WAYS = "give model.architecture, a catalog id of the same shape, model.config_file or model.shape"
+
+
+def read_architecture(loaded: LoadedSpec) -> Architecture:
+    """Return the model's architecture: from the given file, shape or catalog id, or from the hub id.
+
+    Raises:
+        PlanError: SEA201 when it is unknown, SEA209 when it can't be planned, SEA211 when a number of the file is one
+            that no model has.
+    """
+    model = loaded.endpoint.model
+    if model.config_file is not None:
+        return from_config_json(loaded.path.parent / model.config_file)
+    if model.shape is not None:
+        return _from_shape(loaded, model.shape)
+    name, field = _named(loaded)
+    if name is None:
+        message = "the architecture can't be read from where the weights lie"
+        raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
+    found = models.find(name)
+    if found is None:
+        quantized = models.quantized_base(name)
+        if quantized is not None:
+            base, method = quantized
+            hint = f"give model.architecture: {base.id}, and serving.overrides.quantization: {method}"
+            message = f"the architecture of {name} is unknown; by its name it is {base.id} in {method.upper()}"
+            raise PlanError([loaded.problem(field, "SEA201", message, hint)])
+        near = models.nearest(name)
+        known = f"near in the catalog: {', '.join(near)}; " if near else ""
+        hint = f"{known}{_WAYS}"
+        raise PlanError([loaded.problem(field, "SEA201", f"the architecture of {name} is unknown", hint)])
+    if found.is_mla:
+        message = f"{found.id} has multi-head latent attention, for which the KV formulas do not hold"
+        raise PlanError([loaded.problem(field, "SEA209", message, "choose a model without it")])
+    return found
+
+
+def _named(loaded: LoadedSpec) -> tuple[str | None, tuple[str, ...]]:
+    model = loaded.endpoint.model
+    if model.architecture is not None:
+        return model.architecture, ("model", "architecture")
+    return model.hub_id, ("model", "hub_id")
+
+
+def _from_shape(loaded: LoadedSpec, shape: ModelShape) -> Architecture:
+    """Return the architecture of a shape whose numbers the spec's rules have checked."""
+    model = loaded.endpoint.model
+    return Architecture(
+        id=model.hub_id or model.jumpstart_id or "the model",
+        family="inline",
+        layers=shape.layers,
+        hidden_size=shape.hidden_size,
+        attention_heads=shape.attention_heads,
+        kv_heads=shape.kv_heads or shape.attention_heads,
+        head_dim=shape.head_dim or shape.hidden_size // shape.attention_heads,
+        vocab=shape.vocab,
+        max_context=shape.max_context,
+        dtype=shape.dtype,
+        params_total=shape.params_total,
+        params_active=shape.params_active or shape.params_total,
+        experts=shape.experts,
+        experts_per_token=shape.experts_per_token,
+        tied_embeddings=shape.tied_embeddings,
+        sliding_window=shape.sliding_window,
+        parallel_attention=shape.parallel_attention,
+        is_mla=False,
+        checkpoint_quantization=None,
+        source=f"model.shape of {loaded.path.as_posix()}",
+        date=None,
+        sliding_layers=shape.sliding_layers,
+    )
+
+
+def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[str, ...]]:
+    """Return the instance types that spec and environment both allow, and a warning for each the catalog lacks.
+
+    Nothing given allows every type of the catalog that has NVIDIA GPUs.
+
+    Raises:
+        PlanError: SEA110 when the catalog knows none of them.
+    """
+    asked, rails = loaded.endpoint.serving.instance_types, loaded.environment.guard_rails.instance_types
+    if asked is None and rails is None:
+        return tuple(instance for instance in instances.every() if instance.link != "neuron"), ()
+    names = [name for name in (asked or rails or ()) if rails is None or name in rails]
+    found = {name: instances.find(name) for name in names}
+    unknown = [name for name, instance in found.items() if instance is None]
+    known = tuple(instance for instance in found.values() if instance is not None)
+    if not known:
+        near = {name: None for missing in unknown for name in nearest(missing, _every_name())}
+        message = f"the catalog has none of {', '.join(unknown)}"
+        hint = f"near in the catalog: {', '.join(near) or 'nothing'}"
+        raise PlanError([loaded.problem(("serving", "instance_types"), "SEA110", message, hint)])
+    return known, tuple(
+        f"SEA110: {name} is not in the catalog: it can't be planned without its accelerator's numbers, so it is left "
+        "out."
+        for name in unknown
+    )
+
+
+def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that a hub token is readable once it is deployed, and how to do without."""
+    model = loaded.endpoint.model
+    if model.hub_token_secret is None or model.s3_uri is not None:
+        return ()
+    warning = (
+        "Everyone with sagemaker:DescribeModel can read the hub token in the model's environment. Weights staged to S3 "
+        "(model.s3_uri) need no token."
+    )
+    return (warning,)
+
+
+def _every_name() -> list[str]:
+    return [instance.instance_type for instance in instances.every()]
+
+
+def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:
+    """Check what the spec asks of the model against its architecture.
+
+    Raises:
+        PlanError: SEA208 when the context is too short, SEA204 when the degree does not divide the heads, SEA352 for a
+            backend or a pipeline that the planner can't place.
+    """
+    problems = [
+        *_context_problems(loaded, architecture),
+        *_degree_problems(loaded, architecture),
+        *_unplanned(loaded),
+    ]
+    if problems:
+        raise PlanError(problems)
+
+
+def _unplanned(loaded: LoadedSpec) -> list[Problem]:
+    serving, problems = loaded.endpoint.serving, []
+    if serving.backend == "neuronx":
+        message = "the backend neuronx runs on AWS Neuron accelerators, which are not planned"
+        hint = "leave it out, or take a GPU's backend"
+        problems.append(loaded.problem(("serving", "backend"), "SEA352", message, hint))
+    if (serving.overrides.pipeline_parallel_degree or 1) > 1:
+        message = "a copy is placed by tensor parallelism alone; a pipeline over accelerators is not planned"
+        path = ("serving", "overrides", "pipeline_parallel_degree")
+        problems.append(loaded.problem(path, "SEA352", message, "leave it out; set tensor_parallel_degree instead"))
+    return problems
+
+
+def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that predictions are of continuous batching where the spec asks for another kind."""
+    serving = loaded.endpoint.serving
+    if serving.backend != "python" and serving.overrides.dynamic_batching is None:
+        return ()
+    warning = (
+        "The container will batch dynamically, and everything predicted here is of continuous batching: expect far "
+        "less throughput (docs/predict.md compares the two), and let the trial decide."
+    )
+    return (warning,)
+
+
+def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Problem]:
+    workload, fixed = loaded.endpoint.workload, asked_max_model_len(loaded.endpoint)
+    tokens, context = workload.input_tokens + workload.output_tokens, architecture.max_context
+    name = architecture.id
+    if tokens > context:
+        message = f"the workload's {tokens:,} tokens exceed the {context:,} of {name}'s context"
+        hint = f"shorten input_tokens or output_tokens by {tokens - context:,}, or choose a longer context"
+        return [loaded.problem(("workload", "input_tokens"), "SEA208", message, hint)]
+    if fixed is not None and fixed > context:
+        message = f"max_model_len {fixed:,} exceeds the {context:,} of {name}'s context"
+        in_workload = workload.max_model_len is not None
+        field = ("workload", "max_model_len") if in_workload else ("serving", "overrides", "max_model_len")
+        return [loaded.problem(field, "SEA208", message, f"set it to at most {context:,}")]
+    return []
+
+
+def _degree_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Problem]:
+    degree = loaded.endpoint.serving.overrides.tensor_parallel_degree
+    if degree is None or shards_evenly(architecture, degree):
+        return []
+    works = ", ".join(map(str, possible_degrees(architecture, _WIDEST_INSTANCE)))
+    heads = f"{architecture.attention_heads} attention heads and {architecture.kv_heads} KV heads"
+    message = f"tensor_parallel_degree {degree} does not divide {heads} of {architecture.id}"
+    field = ("serving", "overrides", "tensor_parallel_degree")
+    return [loaded.problem(field, "SEA204", message, f"these work: {works}")]

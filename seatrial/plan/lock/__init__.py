@@ -1,0 +1,1 @@
+"""The committed plan: written, checked, edited by hand, compared with a new one."""

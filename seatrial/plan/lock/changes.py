@@ -1,0 +1,66 @@
+"""What a new plan decides otherwise than the one that was locked before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.plan.document import Plan
+
+
+# What says who made the plan, why, and what is predicted: no decision.
+_NO_DECISION = frozenset(
+    {
+        "schema_version",
+        "spec_digest",
+        "memory",
+        "curve",
+        "uncertainty",
+        "band",
+        "regime",
+        "cost",
+        "pareto",
+        "rejected",
+        "warnings",
+        "adopted",
+    }
+)
+
+
+def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
+    """Return one line for each decision that differs, as `max_copies: 2 -> 4`, and for the cost.
+
+    Args:
+        old: The plan that was locked, as it was written; another release may have had other fields.
+        new: The plan now.
+    """
+    before, after = dict(_decisions(old)), dict(_decisions(new.model_dump(mode="json")))
+    lines = [
+        f"{name}: {before.get(name, 'none')} -> {after.get(name, 'none')}"
+        for name in dict.fromkeys((*after, *before))
+        if before.get(name, "none") != after.get(name, "none")
+    ]
+    if lines:
+        return tuple(lines)
+    return ("unchanged",) if old == new.model_dump(mode="json") else ("no decision changed, only what is said of them",)
+
+
+def _decisions(plan: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for name, field in plan.items():
+        if name not in _NO_DECISION:
+            yield name, text_of(field)
+    cost = plan.get("cost")
+    if isinstance(cost, dict):
+        yield "usd_per_hour", text_of(cost.get("usd_per_hour"))
+
+
+def text_of(field: object) -> str:
+    """Return the value of a plan's field as people read it; of a decision without its reason."""
+    value = field["value"] if isinstance(field, dict) and "value" in field else field
+    if isinstance(value, dict) and "uri" in value:
+        value = value["uri"]
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "none" if value is None else str(value)

@@ -1,0 +1,135 @@
+"""What environment and spec allow, checked again on a locked plan: they, or the lock, may have changed since."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from seatrial.catalog import images
+from seatrial.errors import Problem
+from seatrial.plan.engine import place_of
+from seatrial.plan.lock.path import lock_path
+from seatrial.units import usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.plan.document import Plan
+    from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.yaml_source import FieldPath
+
+
+_PRICE_STEP = 1e-4  # a locked price is rounded to it
+_RAIL, _LIMIT, _IMAGE = "SEA413", "SEA414", "SEA415"
+
+
+def limit_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Problem, ...]:
+    """Return everything in which a plan is beyond the guard rails, its spec's limits or the known images."""
+    checks = (*_rails(plan, loaded), *_spec_limits(plan, loaded), *_image(plan, loaded))
+    return tuple(dict.fromkeys(checks))
+
+
+def rail_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Problem, ...]:
+    """Return every guard rail of the environment that a plan breaks."""
+    return tuple(_rails(plan, loaded))
+
+
+def usd_per_hour_at_most(plan: Plan) -> float | None:
+    """Return the cost per hour of a plan at its most copies, at the prices of the plan; `None` when none is known."""
+    if plan.cost.usd_per_hour is None:
+        return None
+    return plan.cost.usd_per_hour / max(1, plan.instance_count.value) * _most_instances(plan)
+
+
+def _most_instances(plan: Plan) -> int:
+    copies = max(plan.max_copies, plan.copy_count.value)
+    needed = math.ceil(copies / max(1, plan.copies_per_instance.value))
+    return max(needed, plan.max_instances, plan.instance_count.value)
+
+
+def _rails(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
+    rails, set_by = loaded.environment.guard_rails, loaded.place
+    instance_type, copies = plan.instance_type.value, max(plan.copy_count.value, plan.max_copies)
+    if rails.instance_types is not None and instance_type not in rails.instance_types:
+        path = ("guard_rails", "instance_types")
+        message = f"{instance_type} is not among {', '.join(rails.instance_types)}, {_by(set_by.where(path), path)}"
+        yield _problem(loaded, "instance_type", _RAIL, message)
+    if rails.max_copies is not None and copies > rails.max_copies:
+        path, field = ("guard_rails", "max_copies"), "max_copies" if copies == plan.max_copies else "copy_count"
+        message = f"{copies} copies exceed {rails.max_copies}, {_by(set_by.where(path), path)}"
+        yield _problem(loaded, field, _RAIL, message)
+    if rails.usd_per_hour is not None:
+        path = ("guard_rails", "usd_per_hour")
+        hourly, rail = usd_per_hour_at_most(plan), rails.usd_per_hour
+        if hourly is None or hourly - rail > _PRICE_STEP * _most_instances(plan):
+            price = "an unknown price" if hourly is None else f"{usd(hourly)} per hour at {copies} copies"
+            message = f"{price} exceeds {usd(rail)}, {_by(set_by.where(path), path)}"
+            yield _problem(loaded, "cost.usd_per_hour", _RAIL, message)
+
+
+def _spec_limits(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
+    serving, scaling, budget = loaded.endpoint.serving, loaded.endpoint.scaling, loaded.endpoint.budget
+    instance_type, copies = plan.instance_type.value, plan.copy_count.value
+    if serving.instance_types is not None and instance_type not in serving.instance_types:
+        path = ("serving", "instance_types")
+        message = f"{instance_type} is not among {', '.join(serving.instance_types)}, {_of_spec(loaded, path)}"
+        yield _problem(loaded, "instance_type", _LIMIT, message)
+    if copies < scaling.min_copies:
+        message = f"{copies} is below {scaling.min_copies}, {_of_spec(loaded, ('scaling', 'min_copies'))}"
+        yield _problem(loaded, "copy_count", _LIMIT, message)
+    for field, value in (("copy_count", copies), ("max_copies", plan.max_copies)):
+        if value > scaling.max_copies:
+            message = f"{value} exceeds {scaling.max_copies}, {_of_spec(loaded, ('scaling', 'max_copies'))}"
+            yield _problem(loaded, field, _LIMIT, message)
+    for name in ("usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens"):
+        bound, price = getattr(budget, name), getattr(plan.cost, name)
+        if bound is not None and (price is None or price - bound > _PRICE_STEP):
+            shown = "an unknown price" if price is None else usd(price)
+            message = f"{shown} exceeds {usd(bound)}, {_of_spec(loaded, ('budget', name))}"
+            yield _problem(loaded, f"cost.{name}", _LIMIT, message)
+
+
+def _image(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
+    """Yield an image of a registry that is neither the spec's nor known for the engine in the region."""
+    image, pinned, region = plan.image.value, loaded.endpoint.serving.image, loaded.environment.region
+    place = place_of(image.uri)
+    if pinned is not None:
+        if place != place_of(pinned):
+            path = ("serving", "image")
+            message = f"{image.uri} is not {pinned}, {_of_spec(loaded, path)}"
+            yield _problem(loaded, "image", _IMAGE, message)
+        return
+    registry = images.registry(region)
+    known = [f"{registry}/{repository}" for repository in images.repositories(plan.engine.value) if registry]
+    if place not in known:
+        where = ", ".join(known) or "none"
+        message = f"{image.uri} is of no registry that is known for {plan.engine.value} in {region}: {where}"
+        hint = "give an image of your own as serving.image in the spec, and plan again"
+        yield _problem(loaded, "image", _IMAGE, message, hint)
+    elif image.repository != place.rpartition("/")[2] or (
+        ":" in _name(image.uri) and not _has_tag(image.uri, image.tag)
+    ):
+        message = f"{image.uri} and {image.repository}:{image.tag} name different images"
+        yield _problem(loaded, "image", _IMAGE, message, "restore the committed lock, or plan again")
+
+
+def _name(uri: str) -> str:
+    return uri.rpartition("/")[2].partition("@")[0]
+
+
+def _has_tag(uri: str, tag: str) -> bool:
+    return _name(uri).partition(":")[2] == tag
+
+
+def _of_spec(loaded: LoadedSpec, path: FieldPath) -> str:
+    return _by(loaded.document.where(path), path)
+
+
+def _by(where: str, path: FieldPath) -> str:
+    return f"which {'.'.join(map(str, path))} allows ({where})"
+
+
+def _problem(loaded: LoadedSpec, field: str, rule: str, message: str, hint: str = "") -> Problem:
+    where, name = lock_path(loaded.path).as_posix(), loaded.environment.name
+    again = f"plan again (`seatrial plan {loaded.path.as_posix()} --environment {name} --write`), or change the limit"
+    return Problem(where, f"{name}.{field}", rule, message, hint or again)

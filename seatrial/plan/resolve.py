@@ -1,0 +1,76 @@
+"""Resolves what is asked: the model, the engine and its image, the instance types, the demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.plan.calibration import read_calibrated
+from seatrial.plan.decisions.batching import choose_batched_tokens, choose_max_model_len
+from seatrial.plan.engine import choose_engine
+from seatrial.plan.inputs import allowed_instances, check_model_fields, read_architecture
+from seatrial.plan.search.capacity import trial_protocol
+from seatrial.plan.search.demand import Demand, read_objectives
+from seatrial.predict.copy_model import Speculation
+
+if TYPE_CHECKING:
+    from seatrial.catalog.instances import Instance
+    from seatrial.plan.document import Decision
+    from seatrial.plan.engine import EngineChoice
+    from seatrial.spec.endpoint import SpeculativeDecodingSpec
+    from seatrial.spec.load import LoadedSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a spec and its environment ask for, resolved before anything is searched.
+
+    Attributes:
+        demand: What every candidate is compared with.
+        choice: The engine.
+        allowed: Instance types that may be used.
+        max_model_len: The longest request that a deployment must hold, in tokens.
+        batched_tokens: Prompt tokens of one iteration.
+        warnings: What was said on the way.
+    """
+
+    demand: Demand
+    choice: EngineChoice
+    allowed: tuple[Instance, ...]
+    max_model_len: Decision[int]
+    batched_tokens: Decision[int]
+    warnings: tuple[str, ...]
+
+
+def resolve(loaded: LoadedSpec) -> Resolved:
+    """Resolve what is asked.
+
+    Raises:
+        PlanError: When the model, the engine's image or every instance type is unknown.
+    """
+    architecture = read_architecture(loaded)
+    check_model_fields(loaded, architecture)
+    choice = choose_engine(loaded)
+    allowed, unknown = allowed_instances(loaded)
+    endpoint = loaded.endpoint
+    overrides = endpoint.serving.overrides
+    calibrated, misfit = read_calibrated(loaded, choice)
+    max_model_len = choose_max_model_len(endpoint, architecture)
+    batched_tokens = choose_batched_tokens(endpoint, choice.facts)
+    demand = Demand(
+        endpoint=endpoint,
+        rails=loaded.environment.guard_rails,
+        architecture=architecture,
+        engine=choice.facts,
+        max_model_len=max_model_len.value,
+        batched_tokens=batched_tokens.value,
+        objectives=read_objectives(endpoint),
+        protocol=trial_protocol(endpoint.trial),
+        speculation=_speculation(overrides.speculative_decoding),
+        calibrated=calibrated,
+    )
+    return Resolved(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))
+
+
+def _speculation(asked: SpeculativeDecodingSpec | None) -> Speculation | None:
+    return None if asked is None else Speculation(asked.draft_tokens, asked.acceptance_rate, asked.draft_cost)

@@ -1,0 +1,1 @@
+"""The search for a deployment: candidates, what each can take, and which is best."""

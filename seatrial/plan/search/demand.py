@@ -1,0 +1,130 @@
+"""What every candidate deployment is compared with, read once from the spec."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.units import MS_PER_S
+
+if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
+    from seatrial.catalog.engines import Engine
+    from seatrial.plan.calibration import Calibrated
+    from seatrial.predict.closed_form import Point
+    from seatrial.predict.copy_model import Calibration, Speculation
+    from seatrial.predict.simulation import Outcome, Protocol
+    from seatrial.spec.endpoint import EndpointSpec, ServingOverrides
+    from seatrial.spec.environment import GuardRails
+
+
+Metric = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms"]
+METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """An upper bound on one simulated latency.
+
+    Attributes:
+        path: The field that set it.
+        metric: The latency.
+        statistic: Of the requests at one concurrency: `p50`, `p90`, `p95`, `p99` or `highest`.
+        bound_ms: The bound.
+    """
+
+    path: tuple[str, ...]
+    metric: Metric
+    statistic: str
+    bound_ms: float
+
+    def predicted(self, outcome: Outcome) -> float:
+        """Return the simulated value in milliseconds."""
+        value: float = getattr(getattr(outcome, self.metric), self.statistic)
+        return value
+
+    def ratio(self, outcome: Outcome) -> float:
+        """Return the simulated value as a multiple of the bound: above 1 it misses."""
+        return self.predicted(outcome) / self.bound_ms
+
+    def out_of_reach(self, point: Point, slack: float = 1.0) -> bool:
+        """Tell whether the closed form's mean is above the bound with some slack."""
+        mean: float = getattr(point, self.metric)
+        return mean > self.bound_ms * slack
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.path)} of {self.bound_ms:,.12g} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What is asked of every candidate.
+
+    Attributes:
+        endpoint: The spec.
+        rails: The environment's guard rails.
+        architecture: The model's shape.
+        engine: What is known about the engine.
+        max_model_len: The longest request that a deployment must hold, in tokens.
+        batched_tokens: Prompt tokens of one engine iteration.
+        objectives: What the simulated latencies must keep; the request timeout is always among them, last.
+        protocol: How the trial sends.
+        slo_miss_accepted: The SLO's latencies are not among the objectives, because nothing meets them.
+        speculation: Speculative decoding, as the spec assumes it.
+        calibrated: What was measured of one deployment of this endpoint; `None` when nothing was.
+    """
+
+    endpoint: EndpointSpec
+    rails: GuardRails
+    architecture: Architecture
+    engine: Engine
+    max_model_len: int
+    batched_tokens: int
+    objectives: tuple[Objective, ...]
+    protocol: Protocol
+    slo_miss_accepted: bool = False
+    speculation: Speculation | None = None
+    calibrated: Calibrated | None = None
+
+    @property
+    def overrides(self) -> ServingOverrides:
+        """What the spec fixed beforehand."""
+        return self.endpoint.serving.overrides
+
+    @property
+    def kept(self) -> str:
+        """What a deployment that satisfies the demand keeps, in words."""
+        bounded = len(self.objectives) > 1
+        return "meet the SLO" if bounded else "answer within the request timeout"
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one request, prompt and output."""
+        return self.endpoint.workload.input_tokens + self.endpoint.workload.output_tokens
+
+    @property
+    def discount(self) -> float:
+        """Share off the list price."""
+        return self.endpoint.budget.discount
+
+    def calibration_of(self, instance_type: str, degree: int) -> Calibration | None:
+        """Return what was measured of a deployment of this endpoint; `None` for one that nothing was measured of."""
+        own = self.calibrated
+        return own.calibration if own is not None and own.holds_for(instance_type, degree) else None
+
+    @property
+    def timeout(self) -> Objective:
+        """The time after which a request ends."""
+        return self.objectives[-1]
+
+
+def read_objectives(endpoint: EndpointSpec) -> tuple[Objective, ...]:
+    """Return every bound of the SLO on its own percentile, and the timeout that no request may pass."""
+    found = [
+        Objective(("slo", metric, name), metric, name, bound)
+        for metric in METRICS
+        for name, bound in getattr(endpoint.slo, metric).model_dump().items()
+        if bound is not None
+    ]
+    timeout_ms = endpoint.trial.request_timeout_s * MS_PER_S
+    return (*found, Objective(("trial", "request_timeout_s"), "e2e_latency_ms", "max", timeout_ms))

@@ -1,0 +1,135 @@
+"""Which deployments hold the model: instance types with their degrees, and the copies that share an instance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.catalog.architecture import shards_evenly
+from seatrial.plan.decisions.batching import ENGINE_BATCH_LIMIT
+from seatrial.plan.search.candidate import Candidate, RejectedCandidate
+from seatrial.plan.search.capacity import Levels
+from seatrial.predict.copy_model import hardware_of, place
+from seatrial.predict.memory import fit_memory, missing_bytes
+from seatrial.units import MS_PER_S, counted, gib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.catalog.architecture import Architecture
+    from seatrial.catalog.instances import Instance
+    from seatrial.plan.search.candidate import Stage
+    from seatrial.plan.search.demand import Demand
+    from seatrial.predict.copy_model import Hardware
+    from seatrial.predict.memory import MemoryFit
+
+
+_POWERS_OF_TWO = (1, 2, 4, 8, 16)
+
+
+def possible_degrees(architecture: Architecture, accelerators: int) -> tuple[int, ...]:
+    """Return the tensor parallel degrees worth considering: powers of two and the whole instance."""
+    tried = {degree for degree in (*_POWERS_OF_TWO, accelerators) if degree <= accelerators}
+    return tuple(sorted(degree for degree in tried if shards_evenly(architecture, degree)))
+
+
+def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | RejectedCandidate]:
+    """Return a candidate for each degree with which an instance type holds the model; what doesn't says why."""
+    because = _unplannable(demand, instance)
+    hardware = None if because else hardware_of(instance, demand.overrides.quantization)
+    if hardware is None:
+        because = because or f"FLOPS and memory bandwidth of its {instance.accelerator} are unknown."
+        yield rejection_of(instance, instance.accelerator_count, "specifications", because)
+        return
+    fixed = demand.overrides.tensor_parallel_degree
+    degrees = possible_degrees(demand.architecture, instance.accelerator_count) if fixed is None else (fixed,)
+    for degree in degrees:
+        fits = degree <= instance.accelerator_count
+        yield _fitted(demand, instance, hardware, degree) if fits else _too_few(instance, degree)
+
+
+def rejection_of(instance: Instance, degree: int, stage: Stage, because: str, *, gap: float = 0.0) -> RejectedCandidate:
+    """Return a rejection against the allowed instance types."""
+    return RejectedCandidate(instance.instance_type, degree, stage, because, gap)
+
+
+def _unplannable(demand: Demand, instance: Instance) -> str:
+    if instance.link == "neuron":
+        return "Its accelerators are AWS Neuron, for which LMI images have been frozen since 0.29: not planned."
+    if demand.overrides.dtype == "bf16" and not instance.has_bf16:
+        return f"Its {instance.accelerator} has no bf16, which the spec fixes."
+    return ""
+
+
+def _too_few(instance: Instance, degree: int) -> RejectedCandidate:
+    count = instance.accelerator_count
+    return RejectedCandidate(
+        instance_type=instance.instance_type,
+        degree=degree,
+        stage="degree",
+        because=f"It has {counted(count, 'accelerator')}, too few for a degree of {degree}.",
+        gap=degree - count,
+        field=("serving", "overrides", "tensor_parallel_degree"),
+        hint=f"set it to at most {count}",
+    )
+
+
+def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
+    """Divide the memory of one accelerator for the demand."""
+    return fit_memory(
+        demand.architecture,
+        instance,
+        demand.engine,
+        degree=degree,
+        quantization=demand.overrides.quantization,
+        tokens=demand.tokens,
+        batched_tokens=demand.batched_tokens,
+    )
+
+
+def missing_for_one(demand: Demand, memory: MemoryFit) -> float:
+    """Return the bytes that an accelerator lacks for a single sequence of the longest length; 0 or less if it fits."""
+    return missing_bytes(memory, demand.architecture.cached_tokens(demand.max_model_len))
+
+
+def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int) -> Candidate | RejectedCandidate:
+    memory = memory_of(demand, instance, degree)
+    missing = missing_for_one(demand, memory)
+    if missing > 0 or not memory.kv_limited_batch:
+        because = (
+            f"Each of its accelerators holds {gib(memory.accelerator_memory_bytes)}, but {gib(memory.weights_bytes)} "
+            f"of weights, {gib(memory.activation_bytes)} of activations, a reserve of {gib(memory.reserve_bytes)} and "
+            f"one sequence of {demand.max_model_len:,} tokens need {gib(missing)} more."
+        )
+        return rejection_of(instance, degree, "memory", because, gap=missing * degree)
+    candidate = _candidate(demand, instance, hardware, degree, memory)
+    if not candidate.copy.most_running:
+        because = f"Its KV room holds no whole request of {demand.tokens:,} tokens in blocks of the engine's size."
+        return rejection_of(instance, degree, "memory", because)
+    return candidate
+
+
+def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: int, memory: MemoryFit) -> Candidate:
+    overrides, workload = demand.overrides, demand.endpoint.workload
+    copy = place(
+        demand.architecture,
+        hardware,
+        demand.engine,
+        memory,
+        degree=degree,
+        quantization=overrides.quantization,
+        input_tokens=workload.input_tokens,
+        output_tokens=workload.output_tokens,
+        batched_tokens=demand.batched_tokens,
+        max_num_seqs=overrides.max_num_seqs or ENGINE_BATCH_LIMIT,
+        speculation=demand.speculation,
+        calibration=demand.calibration_of(instance.instance_type, degree),
+    )
+    published = demand.architecture.dtype if overrides.dtype == "auto" else overrides.dtype
+    return Candidate(
+        instance=instance,
+        degree=degree,
+        copies_per_instance=instance.accelerator_count // degree,
+        dtype=published if instance.has_bf16 else "fp16",
+        memory=memory,
+        levels=Levels(copy, demand.protocol, demand.timeout.bound_ms / MS_PER_S),
+    )

@@ -1,0 +1,59 @@
+"""The stacks of an app: what its context asks for, or everything that is locked."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.deployment import load
+from seatrial_stacks.context import context_text
+from seatrial_stacks.endpoint_stack import EndpointStack
+from seatrial_stacks.trials_stack import TrialsStack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aws_cdk import App
+
+    from seatrial.deployment.document import Deployment
+
+
+def define_stacks(app: App) -> None:
+    """Add one stack for each endpoint, by the stack's name, and one for the trials of each environment.
+
+    The context narrows: `environment` to one environment, in which every endpoint must be locked then; `endpoint` to
+    one file. Without `environment` every environment is defined but the embedded AWS, and what is left out is told on
+    stderr. `endpoints` and `environments` name other folders.
+
+    Stacks stand directly below the app, not in stages: the CDK CLI takes a single stack without its name only there,
+    and a path in the template would change.
+
+    Raises:
+        SpecError: With everything that is wrong in every environment.
+    """
+    endpoints, environments = (Path(context_text(app, name) or name) for name in ("endpoints", "environments"))
+    environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
+    add_stacks(app, _asked(endpoints, environments, environment, endpoint))
+
+
+def add_stacks(app: App, deployments: Iterable[Deployment]) -> None:
+    """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it."""
+    services: dict[str, TrialsStack] = {}
+    for deployment in deployments:
+        stack = EndpointStack(app, deployment.stack_name, deployment=deployment)
+        if deployment.endpoint.trial.mode != "off":
+            name = deployment.environment.name
+            if name not in services:
+                services[name] = TrialsStack(app, environment=deployment.environment)
+            stack.add_stack_dependency(services[name])
+
+
+def _asked(
+    endpoints: Path, environments: Path, environment: str | None, endpoint: str | None
+) -> tuple[Deployment, ...]:
+    if environment is not None:
+        return load.load_deployments(endpoints, environments, environment, endpoint)
+    found = load.find_deployments(endpoints, environments, endpoint)
+    sys.stderr.write("".join(f"note: {line}\n" for line in found.left_out))
+    return found.deployments
