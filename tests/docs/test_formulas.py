@@ -1,4 +1,4 @@
-"""The numbers of docs/formulas.md, computed again."""
+"""The numbers of docs/explanation/planner.md, computed again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seatrial.predict.memory import MemoryFit
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "formulas.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "planner.md").read_text(encoding="utf-8")
 ROWS = ROOT / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"
 LEFT_OUT = ROOT / "benchmarks" / "planner_accuracy" / "leave_one_out.csv"
 ARCHITECTURE, ENGINE = models.find("meta-llama/Llama-2-7b-hf"), engines.find("tgi", "1.1.0")
