@@ -32,7 +32,7 @@ def conclusion_view(result: TrialResult) -> RenderableType:
     if result.comparison is not None:
         parts.append(comparison_view(result.comparison))
     parts += [Text(f"not measured: {seen.place}: {seen.sentence}") for seen in result.unmeasured if seen.errors]
-    parts.append(Text(f"stopped: {result.stopped_because}"))
+    parts.append(Text(f"stopped: {result.stopped.because}"))
     if result.engine_note:
         parts.append(Text(f"measured on: {result.engine_note}"))
     return Group(*parts)
