@@ -18,6 +18,7 @@ _NO_DECISION = frozenset(
         "curve",
         "uncertainty",
         "band",
+        "knee",
         "regime",
         "cost",
         "pareto",

@@ -12,6 +12,7 @@ from seatrial.plan.document import Cost, Decision
 from seatrial.plan.ranking import known
 from seatrial.plan.sizing import instances_for
 from seatrial.plan.words import counted
+from seatrial.predict.knee import predicted_knee
 from seatrial.units import gib
 
 if TYPE_CHECKING:
@@ -155,7 +156,8 @@ def decide_gate(best: Offer, demand: Demand) -> Decision[int]:
 
 def decide_target(best: Offer, demand: Demand, max_num_seqs: int) -> Decision[float]:
     """Return the autoscaling target: a share of the predicted knee."""
-    knee, share = min(best.capacity, max_num_seqs), demand.endpoint.scaling.target_utilization
+    knee = predicted_knee(best.capacity, max_num_seqs).concurrency
+    share = demand.endpoint.scaling.target_utilization
     target = _target(best, demand, max_num_seqs)
     wanted = _copies_at(best, target)
     because = (
@@ -167,7 +169,9 @@ def decide_target(best: Offer, demand: Demand, max_num_seqs: int) -> Decision[fl
 
 
 def _target(best: Offer, demand: Demand, max_num_seqs: int) -> float:
-    return round(min(best.capacity, max_num_seqs) * demand.endpoint.scaling.target_utilization, 1)
+    return round(
+        predicted_knee(best.capacity, max_num_seqs).concurrency * demand.endpoint.scaling.target_utilization, 1
+    )
 
 
 def _copies_at(best: Offer, target: float) -> int:

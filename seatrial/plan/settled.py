@@ -21,6 +21,7 @@ from seatrial.plan.sizing import instances_for
 from seatrial.plan.timeouts import download_timeout, startup_timeout, timeout_warnings
 from seatrial.predict.band import Band, band_of
 from seatrial.predict.closed_form import predict
+from seatrial.predict.knee import PredictedKnee, predicted_knee
 from seatrial.predict.memory import weights_bytes
 from seatrial.predict.regime import Regime, regime_of
 
@@ -70,6 +71,7 @@ class Limits:
     max_queued_requests: Decision[int]
     startup_timeout_s: Decision[int]
     download_timeout_s: Decision[int]
+    knee: PredictedKnee
     target_concurrency_per_copy: Decision[float]
     gate_concurrency_per_copy: Decision[int]
     concurrency_levels: Decision[tuple[int, ...]]
@@ -106,6 +108,7 @@ def derive_limits(chosen: Chosen) -> Limits:
         max_queued_requests=choose_max_queued(overrides, running, in_time, endpoint.trial.request_timeout_s),
         startup_timeout_s=startup,
         download_timeout_s=download,
+        knee=predicted_knee(best.capacity, batch.value),
         target_concurrency_per_copy=decide_target(best, demand, batch.value),
         gate_concurrency_per_copy=gate,
         concurrency_levels=choose_levels(endpoint.trial.concurrency_levels, running, gate.value),

@@ -1,4 +1,4 @@
-"""The regime of a copy: how much arithmetic a step does per byte it reads, what bounds it, what limits its knee.
+"""The regime of a copy: how much arithmetic a step does per byte it reads, what bounds it and its growth.
 
     arithmetic intensity = (2 * P_a * B + 4 * L * n_q * d * B * ctx) / (weights read + KV bytes * B * ctx)   FLOPs/byte
     machine balance      = F * e_c / (W * e_m)                                                              FLOPs/byte
@@ -60,13 +60,13 @@ def launches(copy: Copy, batch: float) -> bool:
     return costs.host >= max(costs.device(batch * costs.verified), batch * costs.sequence)
 
 
-def knee_sentence(copy: Copy, limit: str, concurrency: int, admitted: float) -> str:
+def growth_sentence(copy: Copy, limit: str, concurrency: int, admitted: float) -> str:
     """Return what keeps throughput from growing past a concurrency.
 
     Args:
         copy: The copy.
         limit: Its name.
-        concurrency: Where throughput stops to pay for latency.
+        concurrency: From where doubling the load brings less than half as much throughput more.
         admitted: Sequences that the admission of prompts keeps running.
     """
     if limit == "kv":
@@ -114,14 +114,14 @@ class LevelRegime(FrozenModel):
 
 
 class Regime(FrozenModel):
-    """What bounds one copy, and what limits its knee.
+    """What bounds one copy, and what keeps its throughput from growing with the load.
 
     Attributes:
         arithmetic_intensity_flops_per_byte: Of a decode step at the gate's batch.
         machine_balance_flops_per_byte: FLOPS over memory bandwidth, both as the engine reaches them.
         critical_batch_size: Batch at which arithmetic takes as long as reading the weights, by the data sheet.
         bound_by: What bounds the copy at the gate, named as in `LevelRegime`.
-        knee_limit: What limits the knee, named as in `LevelRegime`.
+        growth_limit: What keeps throughput from growing, named as in `LevelRegime`.
         sentence: Both in words.
         per_level: What bounds the copy at each level.
     """
@@ -130,7 +130,7 @@ class Regime(FrozenModel):
     machine_balance_flops_per_byte: float
     critical_batch_size: int
     bound_by: str
-    knee_limit: str
+    growth_limit: str
     sentence: str
     per_level: tuple[LevelRegime, ...]
 
@@ -144,16 +144,16 @@ def regime_of(copy: Copy, gate: int, levels: Iterable[int]) -> Regime:
         levels: Concurrencies of the trial.
     """
     at_gate = level_regime(copy, gate)
-    limit, knee = knee_limit(copy)
+    limit, full = growth_limit(copy)
     batch, _ = running_batch(copy, gate)
     said = dict.fromkeys([step_sentence(copy, gate, batch, mean_step(copy, batch)), *_kept_out(copy, gate)])
-    said[_knee(copy, limit, knee)] = None
+    said[_growth(copy, limit, full)] = None
     return Regime(
         arithmetic_intensity_flops_per_byte=arithmetic_intensity(copy, batch),
         machine_balance_flops_per_byte=machine_balance(copy),
         critical_batch_size=critical_batch_size(copy),
         bound_by=at_gate.bound_by,
-        knee_limit=limit,
+        growth_limit=limit,
         sentence=" ".join(said),
         per_level=tuple(level_regime(copy, level) for level in levels),
     )
@@ -194,25 +194,25 @@ def critical_batch_size(copy: Copy) -> int:
     return math.floor(ratio * bytes_per_parameter / _FLOPS_PER_PARAMETER)
 
 
-def knee_limit(copy: Copy) -> tuple[str, int]:
-    """Return what limits the knee, and the concurrency from which doubling brings less than half as much more.
+def growth_limit(copy: Copy) -> tuple[str, int]:
+    """Return what keeps throughput from growing, and the load from which doubling brings less than half as much more.
 
     It is what keeps further requests out of the batch there, or the part of the step that grows the most.
     """
-    knee = 1
-    while predict(copy, 2 * knee).output_tok_s >= _WORTHWHILE * predict(copy, knee).output_tok_s:
-        knee *= 2
-    batch, bound = running_batch(copy, 2 * knee)
+    full = 1
+    while predict(copy, 2 * full).output_tok_s >= _WORTHWHILE * predict(copy, full).output_tok_s:
+        full *= 2
+    batch, bound = running_batch(copy, 2 * full)
     if bound:
-        return bound, knee
-    before, after = mean_step(copy, running_batch(copy, knee)[0]), mean_step(copy, batch)
-    return max(_PARTS, key=lambda part: getattr(after, part) - getattr(before, part)), knee
+        return bound, full
+    before, after = mean_step(copy, running_batch(copy, full)[0]), mean_step(copy, batch)
+    return max(_PARTS, key=lambda part: getattr(after, part) - getattr(before, part)), full
 
 
 def _kept_out(copy: Copy, concurrency: int) -> tuple[str, ...]:
     batch, bound = running_batch(copy, concurrency)
-    return (knee_sentence(copy, bound, concurrency, batch),) if bound else ()
+    return (growth_sentence(copy, bound, concurrency, batch),) if bound else ()
 
 
-def _knee(copy: Copy, limit: str, knee: int) -> str:
-    return knee_sentence(copy, limit, knee, running_batch(copy, 2 * knee)[0])
+def _growth(copy: Copy, limit: str, full: int) -> str:
+    return growth_sentence(copy, limit, full, running_batch(copy, 2 * full)[0])

@@ -442,6 +442,7 @@ def test_the_target_is_a_share_of_the_knee(ask: Ask) -> None:
     plan = make_plan(ask(scaling={"target_utilization": 0.5, "max_copies": 3}))
 
     knee = plan.max_num_seqs.value
+    assert (plan.knee.concurrency, plan.knee.detector) == (knee, "batch_limit")
     assert plan.target_concurrency_per_copy.value == knee / 2
     assert plan.target_concurrency_per_copy.because.startswith(f"50% of {knee} concurrent requests")
 
