@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import images
 from seatrial.plan.engine import digest_of, status_of
-from seatrial.plan.words import counted
+from seatrial.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

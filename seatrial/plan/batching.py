@@ -6,9 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from seatrial.plan.document import Decision
-from seatrial.plan.words import counted
 from seatrial.predict.memory import missing_bytes
-from seatrial.units import gib
+from seatrial.units import counted, gib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,7 +14,6 @@ from seatrial.errors import PlanError, Problem, SpecError
 from seatrial.plan.levels import trial_protocol
 from seatrial.plan.lock import replace_file
 from seatrial.plan.reading import read_architecture
-from seatrial.plan.words import counted
 from seatrial.predict.band import ASSUMED, Band
 from seatrial.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
@@ -27,6 +26,7 @@ from seatrial.predict.calibration import (
 )
 from seatrial.predict.copy_model import Speculation, hardware_of, place
 from seatrial.spec.calibration import SCHEMA_VERSION, calibration_path, every_calibration
+from seatrial.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

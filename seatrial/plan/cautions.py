@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.catalog import options
 from seatrial.catalog.instances import PRICE_REGION
 from seatrial.plan.cost import usd_per_hour
-from seatrial.plan.words import counted
-from seatrial.units import usd
+from seatrial.units import counted, usd
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture

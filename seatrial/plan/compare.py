@@ -16,9 +16,8 @@ from seatrial.plan.cost import blended, usd_per_hour, usd_per_million
 from seatrial.plan.finding import resolve
 from seatrial.plan.fitting import candidates
 from seatrial.plan.levels import MOST_IN_FLIGHT
-from seatrial.plan.words import counted
 from seatrial.predict.closed_form import predict
-from seatrial.units import MS_PER_S
+from seatrial.units import MS_PER_S, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ from seatrial.units import MS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.plan.demand import Objective
+    from seatrial.plan.demand import LatencyBound
     from seatrial.plan.levels import Levels
-    from seatrial.predict.closed_form import Point
+    from seatrial.predict.closed_form import EstimatedLevel
     from seatrial.predict.copy_model import Copy
     from seatrial.spec.endpoint import WorkloadSpec
 
@@ -44,7 +44,7 @@ class Load:
     output_tok_s: float
 
 
-def estimated_capacity(copy: Copy, objectives: Sequence[Objective], slack: float = 1.0) -> int:
+def estimated_capacity(copy: Copy, objectives: Sequence[LatencyBound], slack: float = 1.0) -> int:
     """Return the concurrency past which a mean of the closed form is above an objective's bound, with some slack."""
 
     def misses(concurrency: int) -> bool:
@@ -56,13 +56,13 @@ def estimated_capacity(copy: Copy, objectives: Sequence[Objective], slack: float
     return last_without(misses, most=MOST_IN_FLIGHT)
 
 
-def _wait_for_prefill_ms(copy: Copy, point: Point) -> float:
+def _wait_for_prefill_ms(copy: Copy, point: EstimatedLevel) -> float:
     """Return the mean wait for the next prefill: requests that move in step, as a trial's do, hardly have it."""
     steps = 0 if copy.engine.scheduler == "chunked" else copy.engine.steps_between_prefills / 2
     return min(steps * point.tpot_ms * max(1.0, copy.tokens_per_step), point.ttft_ms)
 
 
-def capacity(levels: Levels, objectives: Sequence[Objective], guess: int) -> int:
+def capacity(levels: Levels, objectives: Sequence[LatencyBound], guess: int) -> int:
     """Return the highest concurrency that keeps every objective by simulation, and so does every lower one simulated.
 
     A percentile of a few requests can fall a little while the load grows. So every level that was simulated counts: one
@@ -88,7 +88,7 @@ def capacity(levels: Levels, objectives: Sequence[Objective], guess: int) -> int
     return low if not failed else max(level for level in levels.seen if level < min(failed))
 
 
-def answered_in_time(levels: Levels, timeout: Objective) -> int:
+def answered_in_time(levels: Levels, timeout: LatencyBound) -> int:
     """Return a concurrency at which every request is answered in time: near the highest, and 0 when there is none."""
     concurrency = last_without(lambda level: timeout.out_of_reach(predict(levels.copy, level)), most=MOST_IN_FLIGHT)
     while concurrency and timeout.ratio(levels.at(concurrency)) > 1:

@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
 from seatrial.errors import PlanError
+from seatrial.plan.candidate import STAGES
 from seatrial.plan.fitting import memory_of, missing_for_one
 from seatrial.plan.parallelism import possible_degrees
-from seatrial.plan.words import counted
 from seatrial.predict.memory import weights_bytes
-from seatrial.units import MS_PER_S, gib, tenths, usd
+from seatrial.units import MS_PER_S, counted, gib, tenths, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial.errors import Problem
     from seatrial.plan.candidate import Excess, Loss, Miss, Stage
-    from seatrial.plan.demand import Demand, Objective
+    from seatrial.plan.demand import Demand, LatencyBound
     from seatrial.spec.load import LoadedSpec
 
-_LAST_QUESTION_FIRST: tuple[Stage, ...] = ("budget", "price", "copies", "slo", "memory", "degree", "specifications")
 _RULES: dict[Stage, str] = {
     "budget": "SEA206",
     "price": "SEA207",
@@ -44,7 +43,7 @@ _WHAT: dict[Stage, str] = {
 def no_deployment(loaded: LoadedSpec, demand: Demand, losses: Sequence[Loss]) -> PlanError:
     """Return the error for the losses that came furthest: the nearest of them tells what is missing."""
     reached = {loss.stage for loss in losses}
-    stage = next(stage for stage in _LAST_QUESTION_FIRST if stage in reached)
+    stage = next(stage for stage in reversed(STAGES) if stage in reached)
     furthest = sorted((loss for loss in losses if loss.stage == stage), key=_nearness)
     nearest = furthest[0]
     if stage == "slo":
@@ -89,7 +88,7 @@ def _missed_objectives(loaded: LoadedSpec, losses: Sequence[Loss]) -> Iterator[P
         yield loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
 
 
-def _miss(loss: Loss, objective: Objective) -> tuple[Miss, Loss] | None:
+def _miss(loss: Loss, objective: LatencyBound) -> tuple[Miss, Loss] | None:
     return next(((miss, loss) for miss in loss.misses if miss.objective == objective), None)
 
 

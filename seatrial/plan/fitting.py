@@ -8,10 +8,9 @@ from seatrial.plan.batching import ENGINE_BATCH_LIMIT
 from seatrial.plan.candidate import Candidate, Loss
 from seatrial.plan.levels import Levels
 from seatrial.plan.parallelism import possible_degrees
-from seatrial.plan.words import counted
 from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.memory import fit_memory, missing_bytes
-from seatrial.units import MS_PER_S, gib
+from seatrial.units import MS_PER_S, counted, gib
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,8 @@ from seatrial.plan.copies import capacity
 from seatrial.plan.fitting import lost
 from seatrial.plan.levels import MOST_IN_FLIGHT
 from seatrial.plan.sizing import UNKNOWN, bounds_money, excesses, instances_for, merit_of, size
-from seatrial.plan.words import counted
 from seatrial.spec.endpoint import MOST_COPIES
-from seatrial.units import tenths
+from seatrial.units import counted, tenths
 
 if TYPE_CHECKING:
     from seatrial.plan.candidate import Candidate, Estimate, Merit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.predict.simulation import TRIAL, Outcome, Protocol, outcome
+from seatrial.predict.simulation import TRIAL, Protocol, SimulatedLevel, outcome
 
 if TYPE_CHECKING:
     from seatrial.predict.copy_model import Copy
@@ -29,9 +29,9 @@ class Levels:
     copy: Copy
     protocol: Protocol
     timeout_s: float
-    seen: dict[int, Outcome] = field(default_factory=dict, compare=False, repr=False)
+    seen: dict[int, SimulatedLevel] = field(default_factory=dict, compare=False, repr=False)
 
-    def at(self, concurrency: int) -> Outcome:
+    def at(self, concurrency: int) -> SimulatedLevel:
         """Return what the copy is simulated to do with this many requests in flight."""
         if concurrency not in self.seen:
             self.seen[concurrency] = outcome(self.copy, concurrency, self.protocol, self.timeout_s)

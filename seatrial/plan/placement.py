@@ -11,9 +11,8 @@ from seatrial.plan.cost import cost_of, hourly_words, usd_per_hour
 from seatrial.plan.document import Cost, Decision
 from seatrial.plan.ranking import known
 from seatrial.plan.sizing import instances_for
-from seatrial.plan.words import counted
 from seatrial.predict.knee import predicted_knee
-from seatrial.units import gib
+from seatrial.units import counted, gib
 
 if TYPE_CHECKING:
     from seatrial.plan.candidate import Offer

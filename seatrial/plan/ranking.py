@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.plan.candidate import STAGES
 from seatrial.plan.cost import hourly_words
 from seatrial.plan.document import Alternative, Rejected
-from seatrial.plan.words import counted
-from seatrial.units import MS_PER_S, tenths, usd
+from seatrial.units import MS_PER_S, counted, tenths, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,7 +68,6 @@ def known(price: float) -> float | None:
 MOST_REJECTED = 12
 Goal = Literal["cost", "cost_per_token", "latency", "throughput"]
 Key = tuple[tuple[float, ...], str, int]
-_STAGES = ("budget", "price", "copies", "slo", "memory", "degree", "specifications")
 
 
 def order(candidate: Candidate, merit: Merit, goal: Goal) -> Key:
@@ -134,7 +133,7 @@ def rejections(ranked: Sequence[Offer], losses: Iterable[Loss], goal: Goal) -> t
 
 
 def _nearness(loss: Loss) -> tuple[int, float, str, int]:
-    return _STAGES.index(loss.stage), loss.gap, loss.instance_type, loss.degree
+    return -STAGES.index(loss.stage), loss.gap, loss.instance_type, loss.degree
 
 
 def _failed(loss: Loss) -> Rejected:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class EstimatedLevel:
     """What one copy is predicted to do at one concurrency, all means.
 
     Attributes:
@@ -68,14 +68,14 @@ class Seconds:
         return max(parts, key=lambda name: parts[name])
 
 
-def predict(copy: Copy, concurrency: int) -> Point:
+def predict(copy: Copy, concurrency: int) -> EstimatedLevel:
     """Predict what a copy does with this many requests in flight."""
     batch, bound = running_batch(copy, concurrency)
     step = mean_step(copy, batch)
     service_s = max(1, copy.decode_steps) * step.total
     end_to_end_s = concurrency / batch * service_s
     ttft_s = end_to_end_s - service_s + min(step.prefill, service_s)
-    return Point(
+    return EstimatedLevel(
         concurrency=concurrency,
         running=batch,
         output_tok_s=batch / service_s * copy.output_tokens,

@@ -23,7 +23,7 @@ from seatrial.predict.closed_form import predict
 from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
 from seatrial.predict.csv_rows import COUNTS
 from seatrial.predict.memory import fit_memory
-from seatrial.predict.multi_instance import Level, even_split, fleet
+from seatrial.predict.multi_instance import InstanceLevel, even_split, fleet
 from seatrial.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
 from seatrial.units import MS_PER_S
 
@@ -53,8 +53,8 @@ class Answer:
     Attributes:
         output_tok_s: Output tokens per second of all instances; `None` when the model does not fit.
         ms_per_token: 90th percentile of end-to-end latency over output tokens; `None` likewise.
-        limit: What bounds it: named as in `closed.Point`, or `timeout`, `context`, `does not fit` or `degree does not
-            divide the heads`.
+        limit: What bounds it: named as in `closed_form.EstimatedLevel`, or `timeout`, `context`, `does not fit` or
+            `degree does not divide the heads`.
         band: How far the numbers may be off.
     """
 
@@ -123,7 +123,7 @@ def _placed(asked: Asked, engine: Engine) -> Copy:
     )
 
 
-def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], Level]:
+def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], InstanceLevel]:
     """Return what one instance does with some requests in flight: its copies share them evenly.
 
     Clients start one by one, and each copy gets every so-manieth of them.
@@ -131,7 +131,7 @@ def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], Level]:
     stagger_s = PUBLISHED.stagger_s * asked.instance_count * asked.copies_per_instance
     batches = _batches(asked)
 
-    def one(share: int) -> Level:
+    def one(share: int) -> InstanceLevel:
         closed = _closed(copy, share, batches)
         if form == "closed" or share > _MOST_SIMULATED or closed.longest_s > _HOPELESS * TIMEOUT_S:
             return closed
@@ -146,29 +146,29 @@ def _batches(asked: Asked) -> Batches | None:
 
 
 @cache
-def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches | None) -> Level:
+def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches | None) -> InstanceLevel:
     protocol = replace(PUBLISHED, stagger_s=stagger_s)
     if batches is None:
         found = outcome(copy, concurrency, protocol)
-        return Level(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.max / MS_PER_S)
+        return InstanceLevel(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.max / MS_PER_S)
     requests = simulate_static(copy, concurrency, protocol, batches)
     waits = sorted(request.last_token_s - request.sent_s for request in requests)
     wall_s = requests[-1].last_token_s - min(request.sent_s for request in requests)
     late = percentile(waits, 90)
     tokens = len(requests) * copy.output_tokens
-    return Level(tokens / wall_s, late / copy.output_tokens * MS_PER_S, waits[-1])
+    return InstanceLevel(tokens / wall_s, late / copy.output_tokens * MS_PER_S, waits[-1])
 
 
 @cache
-def _closed(copy: Copy, concurrency: int, batches: Batches | None) -> Level:
+def _closed(copy: Copy, concurrency: int, batches: Batches | None) -> InstanceLevel:
     if batches is None:
         point = predict(copy, concurrency)
-        return Level(point.output_tok_s, point.ms_per_token, point.e2e_latency_ms / MS_PER_S)
+        return InstanceLevel(point.output_tok_s, point.ms_per_token, point.e2e_latency_ms / MS_PER_S)
     tok_s, longest_s = closed_static(copy, concurrency, batches)
-    return Level(tok_s, longest_s / copy.output_tokens * MS_PER_S, longest_s)
+    return InstanceLevel(tok_s, longest_s / copy.output_tokens * MS_PER_S, longest_s)
 
 
-def _limit(copy: Copy, asked: Asked, found: Level) -> str:
+def _limit(copy: Copy, asked: Asked, found: InstanceLevel) -> str:
     if asked.input_tokens + asked.output_tokens > asked.architecture.max_context:
         return "context"
     if found.longest_s > TIMEOUT_S:

@@ -19,7 +19,7 @@ from seatrial.model import FrozenModel
 from seatrial.predict.closed_form import mean_step, predict, running_batch
 from seatrial.predict.copy_model import Calibration
 from seatrial.predict.iteration_cost import costs_of
-from seatrial.units import MS_PER_S, tenths
+from seatrial.units import MS_PER_S, counted, tenths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,27 +70,23 @@ def growth_sentence(copy: Copy, limit: str, concurrency: int, admitted: float) -
         admitted: Sequences that the admission of prompts keeps running.
     """
     if limit == "kv":
-        return f"The KV room holds {_counted(copy.kv_limited_batch, 'sequence')}; more requests wait."
+        return f"The KV room holds {counted(copy.kv_limited_batch, 'sequence')}; more requests wait."
     if limit == "batch limit":
-        return f"The engine batches at most {_counted(copy.max_num_seqs, 'sequence')}; more requests wait."
+        return f"The engine batches at most {counted(copy.max_num_seqs, 'sequence')}; more requests wait."
     if limit == "admission":
-        return f"{_admission(copy)}, which keeps {_counted(round(admitted), 'sequence')} running; more requests wait."
+        return f"{_admission(copy)}, which keeps {counted(round(admitted), 'sequence')} running; more requests wait."
     return f"Past {_in_flight(concurrency)}, {_GROWING[limit]}."
 
 
 def _admission(copy: Copy) -> str:
     if copy.engine.scheduler == "chunked":
-        return f"The engine takes {_counted(copy.batched_tokens, 'token')} an iteration"
-    prompts, steps = _counted(copy.prompts_per_prefill, "prompt"), copy.engine.steps_between_prefills
-    return f"The engine admits {prompts} every {_counted(steps, 'decode step')}"
+        return f"The engine takes {counted(copy.batched_tokens, 'token')} an iteration"
+    prompts, steps = counted(copy.prompts_per_prefill, "prompt"), copy.engine.steps_between_prefills
+    return f"The engine admits {prompts} every {counted(steps, 'decode step')}"
 
 
 def _in_flight(concurrency: int) -> str:
-    return f"{_counted(concurrency, 'request')} in flight"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+    return f"{counted(concurrency, 'request')} in flight"
 
 
 _PARTS = ("memory", "compute", "host", "link")

@@ -14,7 +14,7 @@ from seatrial.plan import levels
 from seatrial.plan.batching import settle_max_model_len
 from seatrial.plan.finding import resolve
 from seatrial.plan.planner import make_plan
-from seatrial.predict.simulation import Outcome, outcome
+from seatrial.predict.simulation import SimulatedLevel, outcome
 from tests.plan.conftest import reads
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the concurrency of each simulation, one after the other."""
     concurrencies: list[int] = []
 
-    def counted(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float) -> Outcome:
+    def counted(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float) -> SimulatedLevel:
         concurrencies.append(concurrency)
         return outcome(copy, concurrency, protocol, timeout_s)
 
