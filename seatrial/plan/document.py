@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue, model_serializer
 
 from seatrial.model import FrozenModel, canonical_json, digest
 from seatrial.predict.band import Band
+from seatrial.predict.closed_form import Limit
 from seatrial.predict.knee import PredictedKnee
 from seatrial.predict.memory import MemoryFit
 from seatrial.predict.regime import Regime
@@ -57,7 +58,7 @@ class CurvePoint(FrozenModel):
         e2e_latency_p95_ms: 95th percentile of the end-to-end latency.
         ms_per_token_p90: 90th percentile of end-to-end latency over output tokens: the published tables' latency.
         late: Share of the requests that take longer than the trial's request timeout.
-        limit: What bounds it there: `memory`, `compute`, `host`, `link`, `kv`, `batch limit` or `admission`.
+        limit: What bounds it there.
     """
 
     concurrency: int
@@ -71,7 +72,7 @@ class CurvePoint(FrozenModel):
     e2e_latency_p95_ms: float
     ms_per_token_p90: float
     late: float
-    limit: str
+    limit: Limit
 
 
 class Cost(FrozenModel):

@@ -11,6 +11,7 @@ import io
 import json
 import math
 from dataclasses import dataclass, replace
+from enum import StrEnum, unique
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -19,7 +20,7 @@ from seatrial.catalog.architecture import shards_evenly
 from seatrial.errors import SpecError
 from seatrial.measure.distribution import percentile
 from seatrial.predict.band import ASSUMED, Band, band_of
-from seatrial.predict.closed_form import predict
+from seatrial.predict.closed_form import Limit, predict
 from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
 from seatrial.predict.csv_rows import COUNTS
 from seatrial.predict.memory import fit_memory
@@ -46,6 +47,16 @@ _HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered,
 _ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
 
 
+@unique
+class RowLimit(StrEnum):
+    """What bounds a row that no copy's speed bounds."""
+
+    TIMEOUT = "timeout"
+    CONTEXT = "context"
+    DOES_NOT_FIT = "does not fit"
+    DEGREE = "degree does not divide the heads"
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one row is predicted to give; not measured.
@@ -53,14 +64,13 @@ class Answer:
     Attributes:
         output_tok_s: Output tokens per second of all instances; `None` when the model does not fit.
         ms_per_token: 90th percentile of end-to-end latency over output tokens; `None` likewise.
-        limit: What bounds it: named as in `closed_form.EstimatedLevel`, or `timeout`, `context`, `does not fit` or
-            `degree does not divide the heads`.
+        limit: What bounds it, or why there is nothing to bound.
         band: How far the numbers may be off.
     """
 
     output_tok_s: float | None
     ms_per_token: float | None
-    limit: str
+    limit: Limit | RowLimit
     band: Band
 
 
@@ -75,10 +85,10 @@ def answer(asked: Asked, engine: Engine, version: str, form: Form) -> Answer:
     """
     band = _band(asked, engine, version)
     if not shards_evenly(asked.architecture, asked.degree):
-        return Answer(None, None, "degree does not divide the heads", band)
+        return Answer(None, None, RowLimit.DEGREE, band)
     copy = copy_of(asked, engine)
     if copy.kv_limited_batch < 1:
-        return Answer(None, None, "does not fit", band)
+        return Answer(None, None, RowLimit.DOES_NOT_FIT, band)
     found = fleet(
         _instance(copy, asked, form),
         concurrency=asked.concurrency,
@@ -168,14 +178,14 @@ def _closed(copy: Copy, concurrency: int, batches: Batches | None) -> InstanceLe
     return InstanceLevel(tok_s, longest_s / copy.output_tokens * MS_PER_S, longest_s)
 
 
-def _limit(copy: Copy, asked: Asked, found: InstanceLevel) -> str:
+def _limit(copy: Copy, asked: Asked, found: InstanceLevel) -> Limit | RowLimit:
     if asked.input_tokens + asked.output_tokens > asked.architecture.max_context:
-        return "context"
+        return RowLimit.CONTEXT
     if found.longest_s > TIMEOUT_S:
-        return "timeout"
+        return RowLimit.TIMEOUT
     share = math.ceil(asked.concurrency / (asked.instance_count * asked.copies_per_instance))
     if asked.batching == "dynamic":
-        return "batch limit" if share > asked.batch_size else "memory"
+        return Limit.BATCH_LIMIT if share > asked.batch_size else Limit.MEMORY
     return predict(copy, share).limit
 
 

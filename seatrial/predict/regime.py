@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.model import FrozenModel
-from seatrial.predict.closed_form import mean_step, predict, running_batch
+from seatrial.predict.closed_form import STEP_PARTS, Limit, mean_step, predict, running_batch
 from seatrial.predict.copy_model import Calibration
 from seatrial.predict.iteration_cost import costs_of
 from seatrial.units import MS_PER_S, counted, tenths
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 _LIMIT_PARTS = {
-    "memory": "reading weights and KV cache takes {share:.0%} of it",
-    "compute": "arithmetic takes {share:.0%} of it",
-    "link": "the all-reduces between {degree} accelerators take {share:.0%} of it",
-    "host": "the server's work on every sequence and prompt takes {share:.0%} of it",
+    Limit.MEMORY: "reading weights and KV cache takes {share:.0%} of it",
+    Limit.COMPUTE: "arithmetic takes {share:.0%} of it",
+    Limit.LINK: "the all-reduces between {degree} accelerators take {share:.0%} of it",
+    Limit.HOST: "the server's work on every sequence and prompt takes {share:.0%} of it",
 }
 _GROWING = {
-    "memory": "most of what a further request adds to a step is reading its KV cache",
-    "compute": "most of what a further request adds to a step is arithmetic",
-    "link": "most of what a further request adds to a step is carried by the all-reduces",
-    "host": "most of what a further request adds to a step is the server's work on it",
+    Limit.MEMORY: "most of what a further request adds to a step is reading its KV cache",
+    Limit.COMPUTE: "most of what a further request adds to a step is arithmetic",
+    Limit.LINK: "most of what a further request adds to a step is carried by the all-reduces",
+    Limit.HOST: "most of what a further request adds to a step is the server's work on it",
 }
 
 
@@ -47,11 +47,11 @@ def step_sentence(copy: Copy, concurrency: int, batch: float, step: Seconds) -> 
     name = step.largest
     some = "" if round(batch) >= concurrency else f", of which {round(batch):,} run at once,"
     start = f"At {_in_flight(concurrency)}{some} a step of {tenths(step.total * MS_PER_S)} ms is bound by "
-    if name == "host" and launches(copy, batch):
+    if name == Limit.HOST and launches(copy, batch):
         spent = costs_of(copy).host * MS_PER_S
         return f"{start}the host: it launches kernels for {tenths(spent)} ms of every step, whatever the batch."
     words = _LIMIT_PARTS[name].format(share=getattr(step, name) / step.total, degree=copy.degree)
-    return f"{start}{name if name in {'memory', 'compute'} else f'the {name}'}: {words}."
+    return f"{start}{name if name in {Limit.MEMORY, Limit.COMPUTE} else f'the {name}'}: {words}."
 
 
 def launches(copy: Copy, batch: float) -> bool:
@@ -60,7 +60,7 @@ def launches(copy: Copy, batch: float) -> bool:
     return costs.host >= max(costs.device(batch * costs.verified), batch * costs.sequence)
 
 
-def growth_sentence(copy: Copy, limit: str, concurrency: int, admitted: float) -> str:
+def growth_sentence(copy: Copy, limit: Limit, concurrency: int, admitted: float) -> str:
     """Return what keeps throughput from growing past a concurrency.
 
     Args:
@@ -69,11 +69,11 @@ def growth_sentence(copy: Copy, limit: str, concurrency: int, admitted: float) -
         concurrency: From where doubling the load brings less than half as much throughput more.
         admitted: Sequences that the admission of prompts keeps running.
     """
-    if limit == "kv":
+    if limit == Limit.KV:
         return f"The KV room holds {counted(copy.kv_limited_batch, 'sequence')}; more requests wait."
-    if limit == "batch limit":
+    if limit == Limit.BATCH_LIMIT:
         return f"The engine batches at most {counted(copy.max_num_seqs, 'sequence')}; more requests wait."
-    if limit == "admission":
+    if limit == Limit.ADMISSION:
         return f"{_admission(copy)}, which keeps {counted(round(admitted), 'sequence')} running; more requests wait."
     return f"Past {_in_flight(concurrency)}, {_GROWING[limit]}."
 
@@ -89,7 +89,6 @@ def _in_flight(concurrency: int) -> str:
     return f"{counted(concurrency, 'request')} in flight"
 
 
-_PARTS = ("memory", "compute", "host", "link")
 _FLOPS_PER_PARAMETER = 2
 _ATTENTION_FLOPS = 4  # a multiplication and an addition, for the scores and for the values
 _WORTHWHILE = 1.5  # of doubled concurrency: half of what doubling could bring at best
@@ -100,13 +99,13 @@ class LevelRegime(FrozenModel):
 
     Attributes:
         concurrency: Requests in flight on the copy.
-        bound_by: `memory`, `compute`, `host`, `link`, `kv`, `batch limit` or `admission`.
+        bound_by: What bounds it there.
         share_of_step: Part of a mean step (`memory`, `compute`, `host`, `link`) and its share; they add up to 1.
     """
 
     concurrency: int
-    bound_by: str
-    share_of_step: tuple[tuple[str, float], ...]
+    bound_by: Limit
+    share_of_step: tuple[tuple[Limit, float], ...]
 
 
 class Regime(FrozenModel):
@@ -125,8 +124,8 @@ class Regime(FrozenModel):
     arithmetic_intensity_flops_per_byte: float
     machine_balance_flops_per_byte: float
     critical_batch_size: int
-    bound_by: str
-    growth_limit: str
+    bound_by: Limit
+    growth_limit: Limit
     sentence: str
     per_level: tuple[LevelRegime, ...]
 
@@ -159,7 +158,7 @@ def level_regime(copy: Copy, concurrency: int) -> LevelRegime:
     """Return what bounds a copy at one concurrency."""
     batch, _ = running_batch(copy, concurrency)
     step = mean_step(copy, batch)
-    shares = tuple((part, float(getattr(step, part)) / step.total) for part in _PARTS)
+    shares = tuple((part, float(getattr(step, part)) / step.total) for part in STEP_PARTS)
     return LevelRegime(concurrency=concurrency, bound_by=predict(copy, concurrency).limit, share_of_step=shares)
 
 
@@ -190,7 +189,7 @@ def critical_batch_size(copy: Copy) -> int:
     return math.floor(ratio * bytes_per_parameter / _FLOPS_PER_PARAMETER)
 
 
-def growth_limit(copy: Copy) -> tuple[str, int]:
+def growth_limit(copy: Copy) -> tuple[Limit, int]:
     """Return what keeps throughput from growing, and the load from which doubling brings less than half as much more.
 
     It is what keeps further requests out of the batch there, or the part of the step that grows the most.
@@ -199,16 +198,16 @@ def growth_limit(copy: Copy) -> tuple[str, int]:
     while predict(copy, 2 * full).output_tok_s >= _WORTHWHILE * predict(copy, full).output_tok_s:
         full *= 2
     batch, bound = running_batch(copy, 2 * full)
-    if bound:
+    if bound is not None:
         return bound, full
     before, after = mean_step(copy, running_batch(copy, full)[0]), mean_step(copy, batch)
-    return max(_PARTS, key=lambda part: getattr(after, part) - getattr(before, part)), full
+    return max(STEP_PARTS, key=lambda part: getattr(after, part) - getattr(before, part)), full
 
 
 def _kept_out(copy: Copy, concurrency: int) -> tuple[str, ...]:
     batch, bound = running_batch(copy, concurrency)
-    return (growth_sentence(copy, bound, concurrency, batch),) if bound else ()
+    return (growth_sentence(copy, bound, concurrency, batch),) if bound is not None else ()
 
 
-def _growth(copy: Copy, limit: str, full: int) -> str:
+def _growth(copy: Copy, limit: Limit, full: int) -> str:
     return growth_sentence(copy, limit, full, running_batch(copy, 2 * full)[0])
