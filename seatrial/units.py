@@ -11,6 +11,11 @@ S_PER_MINUTE = 60.0
 BLENDED_TOKENS_PER_OUTPUT_TOKEN = 4  # three input tokens to one output token: the articles' blended price
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Write a number with its noun: `1 copy`, `2 copies`, `1,024 tokens`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def gib(size_bytes: float) -> str:
     """Write a number of bytes in GiB (2^30 bytes), one decimal: `13.1 GiB`."""
     return f"{size_bytes / GIB:,.1f} GiB"
@@ -61,8 +66,3 @@ def fine_percent(share: float) -> str:
     """Write a share in percent, two decimals, below 0.01 % two digits: `12.50 %`, `0.0025 %`; only 0 is `0.00 %`."""
     percent = share * 100
     return f"{percent:.2g} %" if 0 < abs(percent) < 0.01 else f"{percent:.2f} %"  # noqa: PLR2004 (two decimals)
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Write a number with its noun: `1 copy`, `2 copies`, `1,024 tokens`."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

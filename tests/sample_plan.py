@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from seatrial.plan.document import Alternative, Band, Cost, Decision, Image, MemoryFit, Plan, Regime
+from seatrial.predict.knee import PredictedKnee
 from seatrial.predict.regime import LevelRegime
 
 Value = TypeVar("Value")
@@ -24,7 +25,7 @@ REGIME = Regime(
     machine_balance_flops_per_byte=116.0,
     critical_batch_size=116,
     bound_by="memory",
-    knee_limit="kv",
+    growth_limit="kv",
     sentence="At 16 requests in flight a step is bound by memory. The KV room holds 29 sequences; more requests wait.",
     per_level=(
         LevelRegime(
@@ -112,6 +113,7 @@ _PLAN = Plan(
     memory_min_mb=decided(16384),
     startup_timeout_s=decided(900),
     download_timeout_s=decided(600),
+    knee=PredictedKnee(concurrency=16, detector="slo"),
     target_concurrency_per_copy=decided(12.8),
     gate_concurrency_per_copy=decided(16),
     concurrency_levels=decided((1, 4, 16)),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from seatrial.bench.model.request import Objective
     from seatrial.predict.copy_model import Calibration, Copy
-    from seatrial.predict.simulation import Outcome, Request
+    from seatrial.predict.simulation import Request, SimulatedLevel
 
 MOST = 512
 FINE_STEP = 1.03
@@ -88,7 +88,7 @@ def _requests(copy: Copy, concurrency: int) -> tuple[Request, ...]:
 
 
 @cache
-def _outcome(copy: Copy, concurrency: int) -> Outcome:
+def _outcome(copy: Copy, concurrency: int) -> SimulatedLevel:
     return outcome(copy, concurrency, TRIAL)
 
 

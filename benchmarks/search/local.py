@@ -179,7 +179,7 @@ def _seconds(result: TrialResult) -> float:
 
 
 def _print(name: str, result: TrialResult) -> None:
-    print(f"\n{name}: {len(result.levels)} levels in {_seconds(result):.1f} s; {result.stopped_because}")
+    print(f"\n{name}: {len(result.levels)} levels in {_seconds(result):.1f} s; {result.stopped.because}")
     for level in result.levels:
         print(
             f"  {level.concurrency:4}  {level.output_tok_s or 0:7.0f} tok/s  end-to-end p95 {_e2e_ms(level):7.0f} ms  "

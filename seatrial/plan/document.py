@@ -8,6 +8,8 @@ from pydantic import Field, JsonValue, model_serializer
 
 from seatrial.model import FrozenModel, canonical_json, digest
 from seatrial.predict.band import Band
+from seatrial.predict.closed_form import Limit
+from seatrial.predict.knee import PredictedKnee
 from seatrial.predict.memory import MemoryFit
 from seatrial.predict.regime import Regime
 
@@ -56,7 +58,7 @@ class CurvePoint(FrozenModel):
         e2e_latency_p95_ms: 95th percentile of the end-to-end latency.
         ms_per_token_p90: 90th percentile of end-to-end latency over output tokens: the published tables' latency.
         late: Share of the requests that take longer than the trial's request timeout.
-        limit: What bounds it there: `memory`, `compute`, `host`, `link`, `kv`, `batch limit` or `admission`.
+        limit: What bounds it there.
     """
 
     concurrency: int
@@ -70,7 +72,7 @@ class CurvePoint(FrozenModel):
     e2e_latency_p95_ms: float
     ms_per_token_p90: float
     late: float
-    limit: str
+    limit: Limit
 
 
 class Cost(FrozenModel):
@@ -176,13 +178,14 @@ class Plan(FrozenModel):
         max_num_batched_tokens: Tokens of one engine iteration (prefill limit).
         max_queued_requests: Requests that wait at one copy before one is refused.
         memory_min_mb: Host memory reserved for one copy, in MiB (the API's `…InMb`).
+        knee: The predicted knee of one copy, and its detector.
         target_concurrency_per_copy: Autoscaling target until a trial has measured the knee.
         gate_concurrency_per_copy: Load at which the SLO must hold.
         concurrency_levels: Levels of the trial, per copy.
         memory: How the memory of one accelerator is divided.
         curve: Prediction for one copy at each level of the trial.
         band: How far the predictions may be off.
-        regime: What bounds one copy, and what limits its knee.
+        regime: What bounds one copy, and what keeps its throughput from growing with the load.
         pareto: The deployments that no other beats in everything, by price; the chosen one is marked.
         rejected: The nearest losers, each with one sentence why.
         adopted: The decisions that were set by hand, by field; written only where there are some.
@@ -218,6 +221,7 @@ class Plan(FrozenModel):
     memory_min_mb: Decision[int]
     startup_timeout_s: Decision[int]
     download_timeout_s: Decision[int]
+    knee: PredictedKnee
     target_concurrency_per_copy: Decision[float]
     gate_concurrency_per_copy: Decision[int]
     concurrency_levels: Decision[tuple[int, ...]]

@@ -74,6 +74,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         memory_min_mb=layout.memory_min_mb,
         startup_timeout_s=limits.startup_timeout_s,
         download_timeout_s=limits.download_timeout_s,
+        knee=limits.knee,
         target_concurrency_per_copy=limits.target_concurrency_per_copy,
         gate_concurrency_per_copy=limits.gate_concurrency_per_copy,
         concurrency_levels=limits.concurrency_levels,

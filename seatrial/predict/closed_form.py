@@ -16,6 +16,7 @@ decode steps has no separate prefill: some of its steps take a chunk of prompts 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum, unique
 from typing import TYPE_CHECKING
 
 from seatrial.predict.iteration_cost import costs_of
@@ -26,14 +27,30 @@ if TYPE_CHECKING:
     from seatrial.predict.iteration_cost import Costs
 
 
+@unique
+class Limit(StrEnum):
+    """What bounds a copy at a load: a part of the step, or what keeps requests out of the batch."""
+
+    MEMORY = "memory"
+    COMPUTE = "compute"
+    HOST = "host"
+    LINK = "link"
+    KV = "kv"
+    BATCH_LIMIT = "batch limit"
+    ADMISSION = "admission"
+
+
+STEP_PARTS = (Limit.MEMORY, Limit.COMPUTE, Limit.HOST, Limit.LINK)
+
+
 @dataclass(frozen=True, slots=True)
-class Point:
+class EstimatedLevel:
     """What one copy is predicted to do at one concurrency, all means.
 
     Attributes:
         concurrency: Requests in flight on the copy.
         running: Sequences in the running batch.
-        limit: What bounds it there: `memory`, `compute`, `host`, `link`, `kv`, `batch limit` or `admission`.
+        limit: What bounds it there.
     """
 
     concurrency: int
@@ -43,7 +60,7 @@ class Point:
     tpot_ms: float
     e2e_latency_ms: float
     ms_per_token: float
-    limit: str
+    limit: Limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +79,19 @@ class Seconds:
         return self.memory + self.compute + self.host + self.link
 
     @property
-    def largest(self) -> str:
-        """The name of the largest part."""
-        parts = {"memory": self.memory, "compute": self.compute, "host": self.host, "link": self.link}
-        return max(parts, key=lambda name: parts[name])
+    def largest(self) -> Limit:
+        """The largest part."""
+        return max(STEP_PARTS, key=lambda part: float(getattr(self, part)))
 
 
-def predict(copy: Copy, concurrency: int) -> Point:
+def predict(copy: Copy, concurrency: int) -> EstimatedLevel:
     """Predict what a copy does with this many requests in flight."""
     batch, bound = running_batch(copy, concurrency)
     step = mean_step(copy, batch)
     service_s = max(1, copy.decode_steps) * step.total
     end_to_end_s = concurrency / batch * service_s
     ttft_s = end_to_end_s - service_s + min(step.prefill, service_s)
-    return Point(
+    return EstimatedLevel(
         concurrency=concurrency,
         running=batch,
         output_tok_s=batch / service_s * copy.output_tokens,
@@ -87,12 +103,16 @@ def predict(copy: Copy, concurrency: int) -> Point:
     )
 
 
-def running_batch(copy: Copy, concurrency: int) -> tuple[float, str]:
-    """Return the sequences in the running batch, and what keeps the others out of it."""
-    limits = {"kv": copy.kv_limited_batch, "batch limit": copy.max_num_seqs, "admission": _admitted(copy)}
+def running_batch(copy: Copy, concurrency: int) -> tuple[float, Limit | None]:
+    """Return the sequences in the running batch, and what keeps others out of it; None where all are in it."""
+    limits = {
+        Limit.KV: copy.kv_limited_batch,
+        Limit.BATCH_LIMIT: copy.max_num_seqs,
+        Limit.ADMISSION: _admitted(copy),
+    }
     bound = min(limits, key=lambda name: limits[name])
     inside = _inside(copy, concurrency)
-    return (max(1.0, float(limits[bound])), bound) if limits[bound] < inside else (inside, "")
+    return (max(1.0, float(limits[bound])), bound) if limits[bound] < inside else (inside, None)
 
 
 def _admitted(copy: Copy) -> float:

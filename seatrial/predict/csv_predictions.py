@@ -11,6 +11,7 @@ import io
 import json
 import math
 from dataclasses import dataclass, replace
+from enum import StrEnum, unique
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -19,11 +20,11 @@ from seatrial.catalog.architecture import shards_evenly
 from seatrial.errors import SpecError
 from seatrial.measure.distribution import percentile
 from seatrial.predict.band import ASSUMED, Band, band_of
-from seatrial.predict.closed_form import predict
+from seatrial.predict.closed_form import Limit, predict
 from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
 from seatrial.predict.csv_rows import COUNTS
 from seatrial.predict.memory import fit_memory
-from seatrial.predict.multi_instance import Level, even_split, fleet
+from seatrial.predict.multi_instance import InstanceLevel, even_split, fleet
 from seatrial.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
 from seatrial.units import MS_PER_S
 
@@ -46,6 +47,16 @@ _HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered,
 _ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
 
 
+@unique
+class RowLimit(StrEnum):
+    """What bounds a row that no copy's speed bounds."""
+
+    TIMEOUT = "timeout"
+    CONTEXT = "context"
+    DOES_NOT_FIT = "does not fit"
+    DEGREE = "degree does not divide the heads"
+
+
 @dataclass(frozen=True, slots=True)
 class RowPrediction:
     """What one row is predicted to give; not measured.
@@ -53,14 +64,13 @@ class RowPrediction:
     Attributes:
         output_tok_s: Output tokens per second of all instances; `None` when the model does not fit.
         ms_per_token: 90th percentile of end-to-end latency over output tokens; `None` likewise.
-        limit: What bounds it: named as in `closed.Point`, or `timeout`, `context`, `does not fit` or `degree does not
-            divide the heads`.
+        limit: What bounds it, or why there is nothing to bound.
         band: How far the numbers may be off.
     """
 
     output_tok_s: float | None
     ms_per_token: float | None
-    limit: str
+    limit: Limit | RowLimit
     band: Band
 
 
@@ -75,10 +85,10 @@ def answer(asked: Asked, engine: Engine, version: str, form: Form) -> RowPredict
     """
     band = _band(asked, engine, version)
     if not shards_evenly(asked.architecture, asked.degree):
-        return RowPrediction(None, None, "degree does not divide the heads", band)
+        return RowPrediction(None, None, RowLimit.DEGREE, band)
     copy = copy_of(asked, engine)
     if copy.kv_limited_batch < 1:
-        return RowPrediction(None, None, "does not fit", band)
+        return RowPrediction(None, None, RowLimit.DOES_NOT_FIT, band)
     found = fleet(
         _instance(copy, asked, form),
         concurrency=asked.concurrency,
@@ -123,7 +133,7 @@ def _placed(asked: Asked, engine: Engine) -> Copy:
     )
 
 
-def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], Level]:
+def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], InstanceLevel]:
     """Return what one instance does with some requests in flight: its copies share them evenly.
 
     Clients start one by one, and each copy gets every so-manieth of them.
@@ -131,7 +141,7 @@ def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], Level]:
     stagger_s = PUBLISHED.stagger_s * asked.instance_count * asked.copies_per_instance
     batches = _batches(asked)
 
-    def one(share: int) -> Level:
+    def one(share: int) -> InstanceLevel:
         closed = _closed(copy, share, batches)
         if form == "closed" or share > _MOST_SIMULATED or closed.longest_s > _HOPELESS * TIMEOUT_S:
             return closed
@@ -146,36 +156,36 @@ def _batches(asked: Asked) -> Batches | None:
 
 
 @cache
-def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches | None) -> Level:
+def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches | None) -> InstanceLevel:
     protocol = replace(PUBLISHED, stagger_s=stagger_s)
     if batches is None:
         found = outcome(copy, concurrency, protocol)
-        return Level(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.max / MS_PER_S)
+        return InstanceLevel(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.max / MS_PER_S)
     requests = simulate_static(copy, concurrency, protocol, batches)
     waits = sorted(request.last_token_s - request.sent_s for request in requests)
     wall_s = requests[-1].last_token_s - min(request.sent_s for request in requests)
     late = percentile(waits, 90)
     tokens = len(requests) * copy.output_tokens
-    return Level(tokens / wall_s, late / copy.output_tokens * MS_PER_S, waits[-1])
+    return InstanceLevel(tokens / wall_s, late / copy.output_tokens * MS_PER_S, waits[-1])
 
 
 @cache
-def _closed(copy: Copy, concurrency: int, batches: Batches | None) -> Level:
+def _closed(copy: Copy, concurrency: int, batches: Batches | None) -> InstanceLevel:
     if batches is None:
         point = predict(copy, concurrency)
-        return Level(point.output_tok_s, point.ms_per_token, point.e2e_latency_ms / MS_PER_S)
+        return InstanceLevel(point.output_tok_s, point.ms_per_token, point.e2e_latency_ms / MS_PER_S)
     tok_s, longest_s = closed_static(copy, concurrency, batches)
-    return Level(tok_s, longest_s / copy.output_tokens * MS_PER_S, longest_s)
+    return InstanceLevel(tok_s, longest_s / copy.output_tokens * MS_PER_S, longest_s)
 
 
-def _limit(copy: Copy, asked: Asked, found: Level) -> str:
+def _limit(copy: Copy, asked: Asked, found: InstanceLevel) -> Limit | RowLimit:
     if asked.input_tokens + asked.output_tokens > asked.architecture.max_context:
-        return "context"
+        return RowLimit.CONTEXT
     if found.longest_s > TIMEOUT_S:
-        return "timeout"
+        return RowLimit.TIMEOUT
     share = math.ceil(asked.concurrency / (asked.instance_count * asked.copies_per_instance))
     if asked.batching == "dynamic":
-        return "batch limit" if share > asked.batch_size else "memory"
+        return Limit.BATCH_LIMIT if share > asked.batch_size else Limit.MEMORY
     return predict(copy, share).limit
 
 

@@ -41,7 +41,7 @@ _SPREAD_SEEN = 1.1
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class InstanceLevel:
     """What an instance, or several, do with some requests in flight.
 
     Attributes:
@@ -69,13 +69,13 @@ class Spread:
 
 
 def fleet(
-    one: Callable[[int], Level],
+    one: Callable[[int], InstanceLevel],
     *,
     concurrency: int,
     instances: int,
     requests_per_client: int,
     routing: Routing = "random",
-) -> Level:
+) -> InstanceLevel:
     """Predict what some equal instances do.
 
     Args:
@@ -93,26 +93,26 @@ def fleet(
     spread = product_form(rates, concurrency, instances)
     met = 1 + (concurrency - 1) / instances
     met += _SPREAD_SEEN * _chosen_deviation(concurrency - 1, instances)
-    return Level(
+    return InstanceLevel(
         output_tok_s=_until_the_last(rates, spread, concurrency, instances, requests_per_client),
         ms_per_token=_between(one, met),
         longest_s=one(math.ceil(met)).longest_s,
     )
 
 
-def even_split(one: Callable[[int], Level], concurrency: int, parts: int) -> Level:
+def even_split(one: Callable[[int], InstanceLevel], concurrency: int, parts: int) -> InstanceLevel:
     """Predict equal stations among which requests are dealt out evenly: copies of one instance, for example."""
     each, fuller = divmod(concurrency, parts)
     loads = [(each + 1, fuller), (each, parts - fuller)]
     levels = [(one(load), count) for load, count in loads if load and count]
-    return Level(
+    return InstanceLevel(
         output_tok_s=sum(level.output_tok_s * count for level, count in levels),
         ms_per_token=max(level.ms_per_token for level, _ in levels),
         longest_s=max(level.longest_s for level, _ in levels),
     )
 
 
-def rising(one: Callable[[int], Level], most: int, middle: float) -> tuple[float, ...]:
+def rising(one: Callable[[int], InstanceLevel], most: int, middle: float) -> tuple[float, ...]:
     """Return the throughput of one instance with 1, 2, … requests, that never falls.
 
     It is asked at doubling loads until they pass twice the mean load and four; between them it is linear, above it
@@ -201,7 +201,7 @@ def _latency(rates: Sequence[float], load: float) -> float:
     return low + (high - low) * (load - below)
 
 
-def _between(one: Callable[[int], Level], load: float) -> float:
+def _between(one: Callable[[int], InstanceLevel], load: float) -> float:
     """Return the latency at a load, linear between whole loads."""
     below = math.floor(load)
     low = one(below).ms_per_token

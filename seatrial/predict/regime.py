@@ -1,4 +1,4 @@
-"""The regime of a copy: how much arithmetic a step does per byte it reads, what bounds it, what limits its knee.
+"""The regime of a copy: how much arithmetic a step does per byte it reads, what bounds it and its growth.
 
     arithmetic intensity = (2 * P_a * B + 4 * L * n_q * d * B * ctx) / (weights read + KV bytes * B * ctx)   FLOPs/byte
     machine balance      = F * e_c / (W * e_m)                                                              FLOPs/byte
@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.model import FrozenModel
-from seatrial.predict.closed_form import mean_step, predict, running_batch
+from seatrial.predict.closed_form import STEP_PARTS, Limit, mean_step, predict, running_batch
 from seatrial.predict.copy_model import Calibration
 from seatrial.predict.iteration_cost import costs_of
-from seatrial.units import MS_PER_S, tenths
+from seatrial.units import MS_PER_S, counted, tenths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 _LIMIT_PARTS = {
-    "memory": "reading weights and KV cache takes {share:.0%} of it",
-    "compute": "arithmetic takes {share:.0%} of it",
-    "link": "the all-reduces between {degree} accelerators take {share:.0%} of it",
-    "host": "the server's work on every sequence and prompt takes {share:.0%} of it",
+    Limit.MEMORY: "reading weights and KV cache takes {share:.0%} of it",
+    Limit.COMPUTE: "arithmetic takes {share:.0%} of it",
+    Limit.LINK: "the all-reduces between {degree} accelerators take {share:.0%} of it",
+    Limit.HOST: "the server's work on every sequence and prompt takes {share:.0%} of it",
 }
 _GROWING = {
-    "memory": "most of what a further request adds to a step is reading its KV cache",
-    "compute": "most of what a further request adds to a step is arithmetic",
-    "link": "most of what a further request adds to a step is carried by the all-reduces",
-    "host": "most of what a further request adds to a step is the server's work on it",
+    Limit.MEMORY: "most of what a further request adds to a step is reading its KV cache",
+    Limit.COMPUTE: "most of what a further request adds to a step is arithmetic",
+    Limit.LINK: "most of what a further request adds to a step is carried by the all-reduces",
+    Limit.HOST: "most of what a further request adds to a step is the server's work on it",
 }
 
 
@@ -47,11 +47,11 @@ def step_sentence(copy: Copy, concurrency: int, batch: float, step: Seconds) -> 
     name = step.largest
     some = "" if round(batch) >= concurrency else f", of which {round(batch):,} run at once,"
     start = f"At {_in_flight(concurrency)}{some} a step of {tenths(step.total * MS_PER_S)} ms is bound by "
-    if name == "host" and launches(copy, batch):
+    if name == Limit.HOST and launches(copy, batch):
         spent = costs_of(copy).host * MS_PER_S
         return f"{start}the host: it launches kernels for {tenths(spent)} ms of every step, whatever the batch."
     words = _LIMIT_PARTS[name].format(share=getattr(step, name) / step.total, degree=copy.degree)
-    return f"{start}{name if name in {'memory', 'compute'} else f'the {name}'}: {words}."
+    return f"{start}{name if name in {Limit.MEMORY, Limit.COMPUTE} else f'the {name}'}: {words}."
 
 
 def launches(copy: Copy, batch: float) -> bool:
@@ -60,40 +60,35 @@ def launches(copy: Copy, batch: float) -> bool:
     return costs.host >= max(costs.device(batch * costs.verified), batch * costs.sequence)
 
 
-def knee_sentence(copy: Copy, limit: str, concurrency: int, admitted: float) -> str:
+def growth_sentence(copy: Copy, limit: Limit, concurrency: int, admitted: float) -> str:
     """Return what keeps throughput from growing past a concurrency.
 
     Args:
         copy: The copy.
         limit: Its name.
-        concurrency: Where throughput stops to pay for latency.
+        concurrency: From where doubling the load brings less than half as much throughput more.
         admitted: Sequences that the admission of prompts keeps running.
     """
-    if limit == "kv":
-        return f"The KV room holds {_counted(copy.kv_limited_batch, 'sequence')}; more requests wait."
-    if limit == "batch limit":
-        return f"The engine batches at most {_counted(copy.max_num_seqs, 'sequence')}; more requests wait."
-    if limit == "admission":
-        return f"{_admission(copy)}, which keeps {_counted(round(admitted), 'sequence')} running; more requests wait."
+    if limit == Limit.KV:
+        return f"The KV room holds {counted(copy.kv_limited_batch, 'sequence')}; more requests wait."
+    if limit == Limit.BATCH_LIMIT:
+        return f"The engine batches at most {counted(copy.max_num_seqs, 'sequence')}; more requests wait."
+    if limit == Limit.ADMISSION:
+        return f"{_admission(copy)}, which keeps {counted(round(admitted), 'sequence')} running; more requests wait."
     return f"Past {_in_flight(concurrency)}, {_GROWING[limit]}."
 
 
 def _admission(copy: Copy) -> str:
     if copy.engine.scheduler == "chunked":
-        return f"The engine takes {_counted(copy.batched_tokens, 'token')} an iteration"
-    prompts, steps = _counted(copy.prompts_per_prefill, "prompt"), copy.engine.steps_between_prefills
-    return f"The engine admits {prompts} every {_counted(steps, 'decode step')}"
+        return f"The engine takes {counted(copy.batched_tokens, 'token')} an iteration"
+    prompts, steps = counted(copy.prompts_per_prefill, "prompt"), copy.engine.steps_between_prefills
+    return f"The engine admits {prompts} every {counted(steps, 'decode step')}"
 
 
 def _in_flight(concurrency: int) -> str:
-    return f"{_counted(concurrency, 'request')} in flight"
+    return f"{counted(concurrency, 'request')} in flight"
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
-
-
-_PARTS = ("memory", "compute", "host", "link")
 _FLOPS_PER_PARAMETER = 2
 _ATTENTION_FLOPS = 4  # a multiplication and an addition, for the scores and for the values
 _WORTHWHILE = 1.5  # of doubled concurrency: half of what doubling could bring at best
@@ -104,24 +99,24 @@ class LevelRegime(FrozenModel):
 
     Attributes:
         concurrency: Requests in flight on the copy.
-        bound_by: `memory`, `compute`, `host`, `link`, `kv`, `batch limit` or `admission`.
+        bound_by: What bounds it there.
         share_of_step: Part of a mean step (`memory`, `compute`, `host`, `link`) and its share; they add up to 1.
     """
 
     concurrency: int
-    bound_by: str
-    share_of_step: tuple[tuple[str, float], ...]
+    bound_by: Limit
+    share_of_step: tuple[tuple[Limit, float], ...]
 
 
 class Regime(FrozenModel):
-    """What bounds one copy, and what limits its knee.
+    """What bounds one copy, and what keeps its throughput from growing with the load.
 
     Attributes:
         arithmetic_intensity_flops_per_byte: Of a decode step at the gate's batch.
         machine_balance_flops_per_byte: FLOPS over memory bandwidth, both as the engine reaches them.
         critical_batch_size: Batch at which arithmetic takes as long as reading the weights, by the data sheet.
         bound_by: What bounds the copy at the gate, named as in `LevelRegime`.
-        knee_limit: What limits the knee, named as in `LevelRegime`.
+        growth_limit: What keeps throughput from growing, named as in `LevelRegime`.
         sentence: Both in words.
         per_level: What bounds the copy at each level.
     """
@@ -129,8 +124,8 @@ class Regime(FrozenModel):
     arithmetic_intensity_flops_per_byte: float
     machine_balance_flops_per_byte: float
     critical_batch_size: int
-    bound_by: str
-    knee_limit: str
+    bound_by: Limit
+    growth_limit: Limit
     sentence: str
     per_level: tuple[LevelRegime, ...]
 
@@ -144,16 +139,16 @@ def regime_of(copy: Copy, gate: int, levels: Iterable[int]) -> Regime:
         levels: Concurrencies of the trial.
     """
     at_gate = level_regime(copy, gate)
-    limit, knee = knee_limit(copy)
+    limit, full = growth_limit(copy)
     batch, _ = running_batch(copy, gate)
     said = dict.fromkeys([step_sentence(copy, gate, batch, mean_step(copy, batch)), *_kept_out(copy, gate)])
-    said[_knee(copy, limit, knee)] = None
+    said[_growth(copy, limit, full)] = None
     return Regime(
         arithmetic_intensity_flops_per_byte=arithmetic_intensity(copy, batch),
         machine_balance_flops_per_byte=machine_balance(copy),
         critical_batch_size=critical_batch_size(copy),
         bound_by=at_gate.bound_by,
-        knee_limit=limit,
+        growth_limit=limit,
         sentence=" ".join(said),
         per_level=tuple(level_regime(copy, level) for level in levels),
     )
@@ -163,7 +158,7 @@ def level_regime(copy: Copy, concurrency: int) -> LevelRegime:
     """Return what bounds a copy at one concurrency."""
     batch, _ = running_batch(copy, concurrency)
     step = mean_step(copy, batch)
-    shares = tuple((part, float(getattr(step, part)) / step.total) for part in _PARTS)
+    shares = tuple((part, float(getattr(step, part)) / step.total) for part in STEP_PARTS)
     return LevelRegime(concurrency=concurrency, bound_by=predict(copy, concurrency).limit, share_of_step=shares)
 
 
@@ -194,25 +189,25 @@ def critical_batch_size(copy: Copy) -> int:
     return math.floor(ratio * bytes_per_parameter / _FLOPS_PER_PARAMETER)
 
 
-def knee_limit(copy: Copy) -> tuple[str, int]:
-    """Return what limits the knee, and the concurrency from which doubling brings less than half as much more.
+def growth_limit(copy: Copy) -> tuple[Limit, int]:
+    """Return what keeps throughput from growing, and the load from which doubling brings less than half as much more.
 
     It is what keeps further requests out of the batch there, or the part of the step that grows the most.
     """
-    knee = 1
-    while predict(copy, 2 * knee).output_tok_s >= _WORTHWHILE * predict(copy, knee).output_tok_s:
-        knee *= 2
-    batch, bound = running_batch(copy, 2 * knee)
-    if bound:
-        return bound, knee
-    before, after = mean_step(copy, running_batch(copy, knee)[0]), mean_step(copy, batch)
-    return max(_PARTS, key=lambda part: getattr(after, part) - getattr(before, part)), knee
+    full = 1
+    while predict(copy, 2 * full).output_tok_s >= _WORTHWHILE * predict(copy, full).output_tok_s:
+        full *= 2
+    batch, bound = running_batch(copy, 2 * full)
+    if bound is not None:
+        return bound, full
+    before, after = mean_step(copy, running_batch(copy, full)[0]), mean_step(copy, batch)
+    return max(STEP_PARTS, key=lambda part: getattr(after, part) - getattr(before, part)), full
 
 
 def _kept_out(copy: Copy, concurrency: int) -> tuple[str, ...]:
     batch, bound = running_batch(copy, concurrency)
-    return (knee_sentence(copy, bound, concurrency, batch),) if bound else ()
+    return (growth_sentence(copy, bound, concurrency, batch),) if bound is not None else ()
 
 
-def _knee(copy: Copy, limit: str, knee: int) -> str:
-    return knee_sentence(copy, limit, knee, running_batch(copy, 2 * knee)[0])
+def _growth(copy: Copy, limit: Limit, full: int) -> str:
+    return growth_sentence(copy, limit, full, running_batch(copy, 2 * full)[0])

@@ -331,7 +331,7 @@ def batch_time_s(copy: Copy, batch: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulatedLevel:
     """What one copy is predicted to do at one concurrency; simulated, not measured.
 
     Attributes:
@@ -353,7 +353,7 @@ class Outcome:
     late: float
 
 
-def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float = math.inf) -> Outcome:
+def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float = math.inf) -> SimulatedLevel:
     """Simulate one level.
 
     Args:
@@ -367,7 +367,7 @@ def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float =
     measured = sorted(requests, key=attrgetter("sent_s"))[ramp:] if ramp else requests
     output, later = copy.output_tokens, copy.output_tokens - 1 or 1
     e2e = [request.last_token_s - request.sent_s for request in measured]
-    return Outcome(
+    return SimulatedLevel(
         concurrency=concurrency,
         output_tok_s=_tok_s(requests, measured, output),
         ttft_ms=_distribution(_ttft(request) for request in measured),

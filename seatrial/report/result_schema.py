@@ -8,6 +8,7 @@ import json
 import re
 import types
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from seatrial.bench.model.result import SCHEMA_VERSION, TrialResult
@@ -61,6 +62,8 @@ def _of(hint: object, definitions: dict[str, Schema]) -> Schema:
         return {"type": "object", "additionalProperties": _of(arguments[1], definitions)}
     if origin is Literal:
         return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return {"enum": [member.value for member in hint]}
     return _reference(hint, definitions) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else _scalar(hint)
 
 

@@ -17,6 +17,7 @@ from seatrial.bench.decode.event_stream import encode_frame
 from seatrial.bench.decode.response import RequestRecord
 from seatrial.bench.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial.bench.model.result import LevelResult
+from seatrial.bench.model.stop import Void, VoidReason
 from seatrial.measure.distribution import Distribution
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ STREAM_HEAD = (
     b"x-seatrial-engine: fake runtime of the tests\r\n\r\n"
 )
 EVENT = {":message-type": "event", ":event-type": "PayloadPart", ":content-type": "application/octet-stream"}
+
+
+def lagging(because: str) -> Void:
+    """Return that a level is void: the client lagged."""
+    return Void(reasons=(VoidReason.READ_LATE,), because=because)
 
 
 def chunk(data: bytes) -> bytes:

@@ -20,7 +20,7 @@ import pytest
 from seatrial.bench.client.event_loop import FOLD_BYTES, Holding, Inbox, Limits, limits_of
 from seatrial.bench.decode.event_stream import encode_frame
 from seatrial.bench.decode.http1 import TooLargeError
-from seatrial.bench.decode.tokens import TokenReader
+from seatrial.bench.decode.tokens import TimedAnswerReader
 from seatrial.bench.model.request import Workload
 from seatrial.payload.lines import LineReader
 from tests.bench.flooded_client import Flooded
@@ -210,9 +210,9 @@ def test_processes_share_the_room_of_a_level() -> None:
 def test_a_line_of_a_mib_is_read_and_a_longer_one_is_not() -> None:
     line = b"a" * 2**20
     assert LineReader().feed(line + b"\n") == [line]
-    reader = TokenReader()
+    reader = TimedAnswerReader()
     reader.feed(0.0, line)
     with pytest.raises(TooLargeError, match=r"^a line has more than 1 MiB$"):
         reader.feed(0.0, b"a")
     with pytest.raises(TooLargeError, match=r"^a line has more than 1 MiB$"):
-        TokenReader().feed(0.0, b"\n" + line + b"a\n")
+        TimedAnswerReader().feed(0.0, b"\n" + line + b"a\n")

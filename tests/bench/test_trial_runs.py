@@ -11,6 +11,7 @@ from seatrial.bench.aws.credentials import Credentials
 from seatrial.bench.model.progress import TrialProgress
 from seatrial.bench.model.request import Load, TrialTarget, Workload
 from seatrial.bench.model.result import TrialResult
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.events import LevelEnded
 from seatrial.bench.trial.run import run_trial
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     MakeRequest = Callable[..., TrialRequest]
 
 CREDENTIALS = Credentials("AKIDEXAMPLE", "secret", "token")
+DELETED = Stop(reason=StopReason.CANCELLED, because="the stack is deleted")
 LOAD = Load(
     concurrency_levels=(1, 2, 4), requests_per_concurrency=3, warmup_requests=2, budget_s=20.0, request_timeout_s=2.0
 )
@@ -41,8 +43,8 @@ def test_a_trial_stops_when_it_is_told(trial_request: MakeRequest, runtime_url: 
     target = TrialTarget(endpoint_name="stream", inference_component=None, region="eu-west-1", endpoint_url=runtime_url)
     request = trial_request(target=target, expected=None, load=LOAD)
     tools = Tools(credentials=CREDENTIALS, calibrates=False)
-    result = whole(run_trial(request, tools=tools, should_stop=lambda: "the stack is deleted"))
-    assert (result.levels, result.stopped_because) == ((), "the stack is deleted")
+    result = whole(run_trial(request, tools=tools, should_stop=lambda: DELETED))
+    assert (result.levels, result.stopped.because) == ((), "the stack is deleted")
     assert result.verdict.status == "inconclusive"
 
 
@@ -69,7 +71,7 @@ def test_a_trial_that_pauses_goes_on_where_it_was(trial_request: MakeRequest, ru
     assert 300.0 < ended.duration_s < 400.0
     assert [level.concurrency for level in ended.levels] == [1, 2, 4]
     assert [step.because for step in ended.search] == ["it is the next of the listed levels"] * 3
-    assert ended.stopped_because == "every level was measured"
+    assert ended.stopped.because == "every level was measured"
 
 
 def test_a_level_that_a_run_is_too_short_for_is_sent_anew_with_other_prompts(
@@ -103,7 +105,7 @@ def test_a_level_that_no_run_is_long_enough_for_ends_the_trial(trial_request: Ma
     assert isinstance(paused, TrialProgress)
     result = whole(run_trial(request, tools=tools, resume=paused, pause_after_s=0.3))
     why = r"a run of 0\.3 s is too short for concurrency 1 per copy \([1-9]\d* of 100000 requests were over\)"
-    assert re.fullmatch(why, result.stopped_because)
+    assert re.fullmatch(why, result.stopped.because)
 
 
 class NoMetrics:
@@ -132,10 +134,10 @@ def test_a_trial_that_is_stopped_does_not_wait_for_cloudwatch(trial_request: Mak
         credentials=CREDENTIALS, calibrates=False, cloudwatch=NoMetrics(), sleep=waits.append, watch=seen.append
     )
 
-    def should_stop() -> str:
-        return "the stack is deleted" if any(isinstance(event, LevelEnded) for event in seen) else ""
+    def should_stop() -> Stop | None:
+        return DELETED if any(isinstance(event, LevelEnded) for event in seen) else None
 
     request = trial_request(target=target, workload=workload, expected=None, load=LOAD)
     result = whole(run_trial(request, tools=tools, should_stop=should_stop))
-    assert ([level.concurrency for level in result.levels], result.stopped_because) == ([1], "the stack is deleted")
+    assert ([level.concurrency for level in result.levels], result.stopped.because) == ([1], "the stack is deleted")
     assert waits == [0.0]

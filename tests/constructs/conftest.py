@@ -11,6 +11,7 @@ import pytest
 
 from seatrial.bench.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial.bench.model.result import Check, Knee, LevelResult, LiveProof, TrialResult, Verdict
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.measure.distribution import Distribution
 from seatrial_cdk.trial_service.runtime.store import Versioned
 
@@ -130,7 +131,7 @@ def passing_result() -> TrialResult:
         target_detector="slo",
         target_because="slo knee 16 per copy x target utilization 0.8",
         usd_per_million_output_tokens=1.0251725,
-        stopped_because="every level was measured",
+        stopped=Stop(reason=StopReason.ALL_MEASURED, because="every level was measured"),
         blended_usd_per_million_tokens=0.26,
     )
 

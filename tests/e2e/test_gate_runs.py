@@ -92,7 +92,7 @@ def test_a_level_whose_function_was_killed_is_loaded_again_and_the_trial_goes_on
     assert (len(loaded), set(loaded)) == (len(LEVELS) + 1, set(LEVELS))
     result = gate.result()
     assert [level.concurrency for level in result.levels] == LEVELS
-    assert result.stopped_because == "every level was measured"
+    assert result.stopped.because == "every level was measured"
 
 
 def test_its_result_its_short_report_and_its_event_agree(gate: Gate) -> None:

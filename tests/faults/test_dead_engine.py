@@ -53,7 +53,7 @@ def test_what_was_in_flight_and_what_came_after_is_data(trials: Trials, doomed: 
     assert level.ttft_ms is not None
     assert level.ttft_ms.count == level.succeeded
     assert miss_of(result).startswith("error_rate ")
-    assert result.stopped_because == "every level was measured"
+    assert result.stopped.because == "every level was measured"
 
 
 def test_the_proof_after_tells_that_nothing_serves(trials: Trials, doomed: Doomed) -> None:

@@ -11,7 +11,7 @@ from seatrial.bench.client.connection import address_of, dialer, socket_addresse
 from seatrial.bench.client.event_loop import Wave, run_wave
 from seatrial.bench.decode.event_stream import FrameDecoder
 from seatrial.bench.decode.response import record_of
-from seatrial.bench.decode.tokens import TokenReader
+from seatrial.bench.decode.tokens import TimedAnswerReader
 from tests.faults.cloud import COMPONENT, ENDPOINT
 from tests.faults.order import Order, five_percent
 from tests.faults.trials import LOAD, miss_of, verdict_of
@@ -80,7 +80,7 @@ def text_of_one(trials: Trials) -> str:
     ).exchanges
     record = record_of(exchange, stream=True)
     assert (record.error, record.detail) == (None, "")
-    frames, reader = FrameDecoder(), TokenReader()
+    frames, reader = FrameDecoder(), TimedAnswerReader()
     for at_s, part in exchange.inbox.body:
         for frame in frames.feed(part):
             reader.feed(at_s, frame.payload)

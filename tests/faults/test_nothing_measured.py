@@ -55,7 +55,7 @@ def test_zero_successful_requests_have_no_latency_and_no_throughput(nothing: Tri
     assert (level.concurrency, level.requests, level.succeeded, level.error_rate) == (1, 10, 0, 1.0)
     assert {name: getattr(level, name) for name in MEASURED} == dict.fromkeys(MEASURED)
     assert not level.meets_slo
-    assert nothing.stopped_because == "no request succeeded at concurrency 1 per copy"
+    assert nothing.stopped.because == "no request succeeded at concurrency 1 per copy"
 
 
 def test_zero_successful_requests_have_no_knee_no_cost_and_fail(nothing: TrialResult) -> None:

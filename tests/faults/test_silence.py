@@ -55,7 +55,7 @@ def test_a_level_that_the_budget_cuts_is_not_reported(trials: Trials) -> None:
     request = trials.request(load=replace(LOAD, budget_s=3.0))
     result = trials.run(twice("stall"), request=request)
     assert [level.concurrency for level in result.levels] == [1]
-    assert result.stopped_because.startswith("the budget of 3 s ended at concurrency 4 per copy")
+    assert result.stopped.because.startswith("the budget of 3 s ended at concurrency 4 per copy")
     assert result.verdict.status == "inconclusive"
 
 

@@ -140,7 +140,7 @@ def verdict_of(result: TrialResult) -> Verdict:
 
     A level that the client limited proves nothing, whatever the endpoint did; that is tested where validity is.
     """
-    levels = [replace(level, void_because="") for level in result.levels]
+    levels = [replace(level, void=None) for level in result.levels]
     return verdict_at(result.request.gate_concurrency, levels, result.request.objectives)
 
 

@@ -14,7 +14,7 @@ from seatrial.plan.decisions.batching import settle_max_model_len
 from seatrial.plan.planner import make_plan
 from seatrial.plan.resolve import resolve
 from seatrial.plan.search import capacity as levels
-from seatrial.predict.simulation import Outcome, outcome
+from seatrial.predict.simulation import SimulatedLevel, outcome
 from tests.plan.conftest import reads
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the concurrency of each simulation, one after the other."""
     concurrencies: list[int] = []
 
-    def counted(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float) -> Outcome:
+    def counted(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float) -> SimulatedLevel:
         concurrencies.append(concurrency)
         return outcome(copy, concurrency, protocol, timeout_s)
 
@@ -442,6 +442,7 @@ def test_the_target_is_a_share_of_the_knee(ask: Ask) -> None:
     plan = make_plan(ask(scaling={"target_utilization": 0.5, "max_copies": 3}))
 
     knee = plan.max_num_seqs.value
+    assert (plan.knee.concurrency, plan.knee.detector) == (knee, "batch_limit")
     assert plan.target_concurrency_per_copy.value == knee / 2
     assert plan.target_concurrency_per_copy.because.startswith(f"50% of {knee} concurrent requests")
 

@@ -17,7 +17,7 @@ from seatrial.catalog import engines, instances, models
 from seatrial.predict.csv_predictions import answer, copy_of
 from seatrial.predict.csv_rows import Asked
 from seatrial.predict.iteration_cost import costs_of
-from seatrial.predict.multi_instance import Level, even_split, fleet, product_form, rising
+from seatrial.predict.multi_instance import InstanceLevel, even_split, fleet, product_form, rising
 from seatrial.predict.simulation import PUBLISHED
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from seatrial.predict.csv_predictions import Form
 
 
-def level(rates: Sequence[float], load: int) -> Level:
+def level(rates: Sequence[float], load: int) -> InstanceLevel:
     latency = load / rates[min(load, len(rates)) - 1]
-    return Level(output_tok_s=rates[min(load, len(rates)) - 1], ms_per_token=latency * 1e3, longest_s=latency)
+    return InstanceLevel(output_tok_s=rates[min(load, len(rates)) - 1], ms_per_token=latency * 1e3, longest_s=latency)
 
 
 def solved_step_by_step(rates: Sequence[float], concurrency: int, stations: int) -> float:

@@ -12,7 +12,7 @@ from seatrial.predict.closed_form import mean_step, predict
 from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.iteration_cost import costs_of
 from seatrial.predict.memory import fit_memory
-from seatrial.predict.regime import knee_limit, regime_of
+from seatrial.predict.regime import growth_limit, regime_of
 
 if TYPE_CHECKING:
     from seatrial.predict.copy_model import Copy
@@ -115,7 +115,7 @@ class TestSentences:
         copy = copy_on("ml.g5.2xlarge", 1)
         found, step = regime_of(copy, 1, []), mean_step(copy, 1)
 
-        assert (found.bound_by, found.knee_limit) == ("memory", "kv")
+        assert (found.bound_by, found.growth_limit) == ("memory", "kv")
         assert found.sentence == (
             f"At 1 request in flight a step of {step.total * 1e3:.1f} ms is bound by memory: reading weights and KV "
             f"cache takes {step.memory / step.total:.0%} of it. "
@@ -124,13 +124,13 @@ class TestSentences:
 
     def test_the_host_and_its_work_on_every_request(self) -> None:
         copy = copy_on("ml.p4d.24xlarge", 8)
-        found, step, knee = regime_of(copy, 1, []), mean_step(copy, 1), knee_limit(copy)[1]
+        found, step, full = regime_of(copy, 1, []), mean_step(copy, 1), growth_limit(copy)[1]
 
-        assert (found.bound_by, found.knee_limit) == ("host", "host")
+        assert (found.bound_by, found.growth_limit) == ("host", "host")
         assert found.sentence == (
             f"At 1 request in flight a step of {step.total * 1e3:.1f} ms is bound by the host: it launches kernels for "
             f"{costs_of(copy).host * 1e3:.1f} ms of every step, whatever the batch. "
-            f"Past {knee} requests in flight, most of what a further request adds to a step is the server's work on it."
+            f"Past {full} requests in flight, most of what a further request adds to a step is the server's work on it."
         )
 
     def test_the_server_once_its_work_is_longer_than_the_launches(self) -> None:
@@ -144,17 +144,17 @@ class TestSentences:
         copy = copy_on("ml.p4d.24xlarge", 8, input_tokens=3_840)
         found = regime_of(copy, 64, [])
 
-        assert found.bound_by == found.knee_limit == "admission"
+        assert found.bound_by == found.growth_limit == "admission"
         assert found.sentence.startswith("At 64 requests in flight, of which 14 run at once, a step of ")
         assert found.sentence.endswith(
             " The engine admits 1 prompt every 20 decode steps, which keeps 14 sequences running; more requests wait."
         )
 
-    def test_a_batch_limit_past_the_knee_is_told_beside_what_limits_the_knee(self) -> None:
+    def test_a_batch_limit_is_told_beside_what_keeps_throughput_from_growing(self) -> None:
         copy = copy_on("ml.g5.12xlarge", 4, max_num_seqs=32)
         found = regime_of(copy, 64, [])
 
-        assert (found.bound_by, found.knee_limit) == ("batch limit", "link")
+        assert (found.bound_by, found.growth_limit) == ("batch limit", "link")
         assert found.sentence.endswith(
             " The engine batches at most 32 sequences; more requests wait. Past 16 requests in flight, most of what a "
             "further request adds to a step is carried by the all-reduces."

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.decode.response import RequestRecord
+from seatrial.bench.knee.detectors import saturation_knee
 from seatrial.bench.metrics.level import measure_level
+from seatrial.measure.crossing import Reading
+from seatrial.measure.saturation import saturation
 from seatrial.predict.simulation import TRIAL, outcome, simulate
 
 if TYPE_CHECKING:
@@ -53,3 +56,12 @@ def test_a_predicted_and_a_measured_level_of_the_same_requests_are_equal(copy_of
                 metric,
                 statistic,
             )
+
+
+def test_a_predicted_and_a_measured_curve_of_the_same_requests_saturate_at_the_same_load(copy_of: PlaceCopy) -> None:
+    copy, loads = copy_of(), (1, 2, 4, 8, 16, 32, 64)
+    measured = [measure_level(load, records_of(copy, load), (), ramp=TRIAL.ramp(load)) for load in loads]
+    curve = [Reading(load=load, value=outcome(copy, load, TRIAL).output_tok_s) for load in loads]
+    predicted, knee = saturation(curve), saturation_knee(measured)
+    assert predicted is not None
+    assert knee.concurrency == pytest.approx(predicted.load, rel=1e-9)

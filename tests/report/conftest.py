@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.plan.document import Band, Decision, Plan
 from seatrial.report.document.page import render_html
 from tests.report.rich import rich_trial
@@ -57,7 +58,7 @@ def local(trial: Trial) -> TrialResult:
 
 @pytest.fixture(scope="session")
 def empty(trial: Trial) -> TrialResult:
-    return replace(trial([]), stopped_because="the budget of 600 s was used up")
+    return replace(trial([]), stopped=Stop(reason=StopReason.BUDGET, because="the budget of 600 s was used up"))
 
 
 @pytest.fixture(scope="session")

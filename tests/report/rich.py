@@ -20,6 +20,7 @@ from seatrial.bench.model.result import (
     Timeline,
     TrialResult,
 )
+from seatrial.bench.model.stop import Void, VoidReason
 from seatrial.measure.distribution import Distribution, Interval
 from tests.report.samples import concluded, sample_level, sample_request
 
@@ -108,7 +109,7 @@ def rich_level(concurrency: int) -> LevelResult:
             cpu_share=0.99 if void else 0.01 * concurrency,
             run_delay_share=0.02,
         ),
-        void_because=VOID_BECAUSE if void else "",
+        void=Void(reasons=(VoidReason.READ_LATE,), because=VOID_BECAUSE) if void else None,
         timeline=rich_timeline(level),
         ttft_ms=bracketed(level.ttft_ms),
         tpot_ms=bracketed(level.tpot_ms),

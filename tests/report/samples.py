@@ -8,6 +8,7 @@ from seatrial.bench.knee.detectors import kneedle_knee, slo_knee
 from seatrial.bench.knee.scaling_target import cost_at, scaling_target
 from seatrial.bench.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial.bench.model.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.slo.verdict import judged, verdict_at
 from seatrial.measure.distribution import Distribution
 from seatrial.plan.document import CurvePoint
@@ -140,7 +141,7 @@ def concluded(request: TrialRequest, levels: Sequence[LevelResult], engine_note:
         target_detector=target.detector,
         target_because=target.because,
         usd_per_million_output_tokens=cost_at(request, target.at),
-        stopped_because="every level was measured",
+        stopped=Stop(reason=StopReason.ALL_MEASURED, because="every level was measured"),
     )
 
 

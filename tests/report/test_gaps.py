@@ -16,6 +16,8 @@ from seatrial.report.document.page import render_html
 from tests.report.reading import Tables
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seatrial.plan.document import Plan
 
 OPTIONAL = (
@@ -40,19 +42,22 @@ OPTIONAL = (
 )
 
 
+LAGGED: Mapping[str, object] = {"reasons": ["read_late"], "because": "the client lagged"}
+
+
 @st.composite
-def gaps(draw: st.DrawFn) -> list[tuple[set[str], str, bool]]:
+def gaps(draw: st.DrawFn) -> list[tuple[set[str], Mapping[str, object] | None, bool]]:
     """Draw for each level what it lacks, why it is void, and whether its throughput is nothing at all."""
     lacking = st.sets(st.sampled_from(OPTIONAL))
-    level = st.tuples(lacking, st.sampled_from(["", "the client lagged"]), st.booleans())
+    level = st.tuples(lacking, st.sampled_from([None, LAGGED]), st.booleans())
     return draw(st.lists(level, max_size=3))
 
 
-def with_gaps(result: TrialResult, drawn: list[tuple[set[str], str, bool]]) -> TrialResult:
+def with_gaps(result: TrialResult, drawn: list[tuple[set[str], Mapping[str, object] | None, bool]]) -> TrialResult:
     document = json.loads(result.to_json())
     document["levels"] = [
-        {**level, **({"output_tok_s": 0.0} if still else {}), **dict.fromkeys(lacking), "void_because": void_because}
-        for level, (lacking, void_because, still) in zip(document["levels"], drawn, strict=False)
+        {**level, **({"output_tok_s": 0.0} if still else {}), **dict.fromkeys(lacking), "void": void}
+        for level, (lacking, void, still) in zip(document["levels"], drawn, strict=False)
     ]
     return TrialResult.from_json(json.dumps(document))
 
@@ -62,7 +67,7 @@ def with_gaps(result: TrialResult, drawn: list[tuple[set[str], str, bool]]) -> T
 def test_every_trial_has_its_report(
     rich: TrialResult,
     plan: Plan,
-    drawn: list[tuple[set[str], str, bool]],
+    drawn: list[tuple[set[str], Mapping[str, object] | None, bool]],
     planned: bool,  # noqa: FBT001 (drawn)
     bare: bool,  # noqa: FBT001 (drawn)
 ) -> None:

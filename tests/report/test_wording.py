@@ -41,7 +41,7 @@ def test_an_empty_trial_says_what_happened(empty: TrialResult, plan: Plan) -> No
 
 
 def test_control_and_direction_characters_are_replaced(trial: Trial, real: TrialResult, plan: Plan) -> None:
-    page = render_html(replace(real, stopped_because="a\x1b[31m\u202eb\x00"), plan)
+    page = render_html(replace(real, stopped=replace(real.stopped, because="a\x1b[31m\u202eb\x00")), plan)
     assert "a�[31m�b�" in page
 
 

@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from seatrial.bench.model.stop import Stop, StopReason
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 
 
 POLL_S = 15.0
-NOT_VERIFIED = "not verified"
-AT_ZERO = f"{NOT_VERIFIED}: at zero"
-COMPONENT_FAILED = "the component failed"
 Knock: TypeAlias = "Callable[[], Failure | None]"
 
 
@@ -32,17 +31,21 @@ class Woken:
     """How it went.
 
     Attributes:
-        awake: Whether a copy serves.
         slept: Whether there was none at first.
         waited_s: How long it took, or was waited for.
-        because: What was seen, in a sentence; begins with `not verified: at zero` when no copy serves, with
-            `not verified` when nobody knows, with `the component failed` when it is Failed.
+        because: What was seen, in a sentence.
+        reason: Why nothing is measured: no copy serves, nobody knows, or the component failed; None when one serves.
     """
 
-    awake: bool
     slept: bool
     waited_s: float
     because: str
+    reason: StopReason | None = None
+
+    @property
+    def failure(self) -> Stop | None:
+        """Why the trial measures nothing; None when a copy serves."""
+        return None if self.reason is None else Stop(reason=self.reason, because=self.because)
 
 
 def wake(
@@ -53,7 +56,7 @@ def wake(
     may_scale: bool,
     timeout_s: float,
     waited_s: float = 0.0,
-    should_stop: Callable[[], str] = lambda: "",
+    should_stop: Callable[[], Stop | None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Woken:
@@ -82,7 +85,7 @@ class _Waking:
     component: str
     sagemaker: SageMakerClient
     knock: Knock
-    should_stop: Callable[[], str]
+    should_stop: Callable[[], Stop | None]
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     started_s: float
@@ -94,23 +97,23 @@ class _Waking:
             return self._unknown(unknown, slept=False)
         copies = _copies(described)
         if copies and not self._refused():
-            return Woken(awake=True, slept=False, waited_s=0.0, because=f"{copies} copies serve")
+            return Woken(slept=False, waited_s=0.0, because=f"{copies} copies serve")
         how = self._scale() if may_scale else "its requests raise the scaling alarm"
         return self._wait(how, timeout_s)
 
     def _wait(self, how: str, timeout_s: float) -> Woken:
         while True:
-            if reason := self.should_stop():
-                return self._gave_up(reason)
+            if (stop := self.should_stop()) is not None:
+                return self._gave_up(stop.because)
             described, unknown = self._described()
             if described is None:
                 return self._unknown(unknown, slept=True)
             if described["InferenceComponentStatus"] == "Failed":
-                because = f"{COMPONENT_FAILED}: {described.get('FailureReason', 'without a reason')}"
-                return Woken(awake=False, slept=True, waited_s=self._waited_s(), because=because)
+                because = f"the component failed: {described.get('FailureReason', 'without a reason')}"
+                return self._not_awake(StopReason.COMPONENT_FAILED, because)
             if not self._refused() and _copies(described):
                 because = f"it was at zero and woke in {self._waited_s():.0f} s: {how}"
-                return Woken(awake=True, slept=True, waited_s=self._waited_s(), because=because)
+                return Woken(slept=True, waited_s=self._waited_s(), because=because)
             if self._waited_s() + POLL_S > timeout_s:
                 last = f"; last: {self.refusal}" if self.refusal else ""
                 return self._gave_up(f"no copy served within {timeout_s:g} s: {how}{last}")
@@ -144,10 +147,13 @@ class _Waking:
             return None, f"the control plane can't describe {self.component}: {refused}"
 
     def _gave_up(self, why: str) -> Woken:
-        return Woken(awake=False, slept=True, waited_s=self._waited_s(), because=f"{AT_ZERO}: {why}")
+        return self._not_awake(StopReason.AT_ZERO, f"not verified: at zero: {why}")
 
     def _unknown(self, why: str, *, slept: bool) -> Woken:
-        return Woken(awake=False, slept=slept, waited_s=self._waited_s(), because=f"{NOT_VERIFIED}: {why}")
+        return self._not_awake(StopReason.UNKNOWN_STATE, f"not verified: {why}", slept=slept)
+
+    def _not_awake(self, reason: StopReason, because: str, *, slept: bool = True) -> Woken:
+        return Woken(slept=slept, waited_s=self._waited_s(), because=because, reason=reason)
 
     def _waited_s(self) -> float:
         return self.clock() - self.started_s

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from seatrial.bench.decode.failure import ErrorClass
     from seatrial.bench.decode.http1 import ResponseHead
     from seatrial.bench.model.request import Workload
+    from seatrial.bench.model.stop import Stop
 
     WriteRequest: TypeAlias = Callable[[int], bytes]
 
@@ -521,8 +522,8 @@ class Loop:
         exchanges: Those that ended, in order of ending.
         started_s: When the first request could leave.
         now_s: The time of the last look at the clock.
-        enough_because: Why it sends no more; empty while it does.
-        stopped_because: Why it was given up; empty while it goes on.
+        enough_because: Why it sends no more; None while it does.
+        stopped: Why it was given up; None while it goes on.
         lag: How late it looks.
         usage: What it costs.
     """
@@ -537,7 +538,8 @@ class Loop:
     ) -> None:
         self.exchanges: list[Exchange] = []
         self.started_s = self.now_s = 0.0
-        self.enough_because = self.stopped_because = ""
+        self.enough_because: str | None = None
+        self.stopped: Stop | None = None
         self.lag = LagMeter()
         self.usage = UsageMeter()
         self._wave = wave
@@ -583,11 +585,11 @@ class Loop:
         wave = self._wave
         self.now_s = may_start_s
         self.started_s = may_start_s if wave.start_s is None else max(may_start_s, wave.start_s)
-        while self.now_s < min(self.started_s, wave.deadline_s) and not self.stopped_because:
+        while self.now_s < min(self.started_s, wave.deadline_s) and self.stopped is None:
             self._listen(min(SWEEP_INTERVAL_S, self.started_s - self.now_s))
         self.lag, self.usage = LagMeter(), UsageMeter()
         self.usage.sample(self.now_s)
-        while self.cut and self.now_s < wave.deadline_s and not self.stopped_because:
+        while self.cut and self.now_s < wave.deadline_s and self.stopped is None:
             self._send_due()
             self._listen(self._patience_s())
         self.usage.sample(self.now_s)
@@ -721,7 +723,7 @@ class Loop:
         now_s = self.now_s
         self._next_sweep_s = now_s + SWEEP_INTERVAL_S
         self.usage.sample(now_s)
-        self.stopped_because = self._wave.stop() if self._wave.stop is not None else ""
+        self.stopped = self._wave.stop() if self._wave.stop is not None else None
         stall_s = self._wave.stall_timeout_s
         for stream in self._streams:
             if stream.give_up_s <= now_s:
@@ -737,14 +739,14 @@ class Loop:
 
     def _ask_enough(self) -> None:
         wave = self._wave
-        if wave.enough is None or self.enough_because or self.now_s < self._ask_again_s or self._taken == self._wanted:
+        if wave.enough is None or self.enough_because is not None or self._taken == self._wanted:
             return
-        if len(self._durations_s) < max(1, wave.least_requests):
+        if self.now_s < self._ask_again_s or len(self._durations_s) < max(1, wave.least_requests):
             return
         began_s = time.perf_counter()
         self.enough_because = wave.enough(self._durations_s)
         self._ask_again_s = self.now_s + (time.perf_counter() - began_s) / ENOUGH_SHARE
-        if self.enough_because:
+        if self.enough_because is not None:
             self._wanted = self._taken
 
 
@@ -767,9 +769,9 @@ class Wave:
         measured_from: Requests with a lower index aren't measured: `enough` and `least_requests` don't count them.
         least_requests: `enough` isn't asked before so many measured requests ended well.
         enough: Asked now and then, with the end-to-end seconds of the measured requests that ended well so far, in
-            order of ending; a reason that isn't empty ends the sending. Well is HTTP 200 and complete: what the answer
+            order of ending; a reason ends the sending. Well is HTTP 200 and complete: what the answer
             says is read later. It gets at most 2 % of the time, and is asked between reads, so it should be quick.
-        stop: Asked ten times a second; a reason that isn't empty gives the whole wave up at once, in flight or not.
+        stop: Asked ten times a second; a reason gives the whole wave up at once, in flight or not.
         limits: What a server may make the client keep; several processes share it.
         tell: Told every five seconds how many requests ended so far, those of all processes that are known.
     """
@@ -786,8 +788,8 @@ class Wave:
     max_retries: int = 0
     measured_from: int = 0
     least_requests: int = 0
-    enough: Callable[[Sequence[float]], str] | None = None
-    stop: Callable[[], str] | None = None
+    enough: Callable[[Sequence[float]], str | None] | None = None
+    stop: Callable[[], Stop | None] | None = None
     tell: Callable[[int], None] | None = None
     limits: Limits = LEAST
 
@@ -879,8 +881,8 @@ class WaveResult:
         cut: Whether the deadline ended the wave before every request was over.
         started_s: When the first request could leave.
         ended_s: When the wave was over.
-        enough_because: Why it sent no more than it did; empty when it sent all.
-        stopped_because: Why it was given up; empty when it wasn't.
+        enough_because: Why it sent no more than it did; None when it sent all.
+        stopped: Why it was given up; None when it wasn't.
         lag: How late the client looked.
         usage: What it cost.
     """
@@ -889,8 +891,8 @@ class WaveResult:
     cut: bool
     started_s: float
     ended_s: float
-    enough_because: str = ""
-    stopped_because: str = ""
+    enough_because: str | None = None
+    stopped: Stop | None = None
     unanswered: tuple[Exchange, ...] = ()
     lag: LagMeter = field(default_factory=LagMeter)
     usage: UsageMeter = field(default_factory=UsageMeter)
@@ -937,7 +939,7 @@ def run_wave(
         started_s=loop.started_s,
         ended_s=loop.now_s,
         enough_because=loop.enough_because,
-        stopped_because=loop.stopped_because,
+        stopped=loop.stopped,
         lag=loop.lag,
         usage=loop.usage,
     )

@@ -9,34 +9,21 @@ from seatrial.bench.client.arrivals import offered_per_s, schedule
 from seatrial.bench.client.event_loop import Wave
 from seatrial.bench.client.worker_pool import CrewOrder, load
 from seatrial.bench.metrics.aggregate import tally_of
-from seatrial.bench.metrics.counts import unmeasured_of
 from seatrial.bench.metrics.level import level_size
 from seatrial.bench.trial.budget import left_s
 from seatrial.bench.trial.steps import ALL_SENT, EVERYDAY
-from seatrial.errors import BenchError, Problem
+from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from seatrial.bench.decode.response import RequestRecord
     from seatrial.bench.metrics.aggregate import LevelTally
-    from seatrial.bench.metrics.counts import Unmeasured
     from seatrial.bench.model.progress import TrialProgress
     from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.trial.dependencies import Tools
+    from seatrial.bench.trial.dependencies import ShouldStop, Tools
 
 
 LATE_START_S = 0.25
 """A worker whose connections were open so long after the common start didn't load beside the others."""
 BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
-
-
-class CutShareError(BenchError):
-    """A share was cut before it was over; `seen` is what was seen of it."""
-
-    def __init__(self, problems: Iterable[Problem], seen: Unmeasured) -> None:
-        super().__init__(problems)
-        self.seen = seen
 
 
 class LateStartError(BenchError):
@@ -135,7 +122,7 @@ def load_share(
     progress: TrialProgress,
     order: ShareOrder,
     *,
-    should_stop: Callable[[], str],
+    should_stop: ShouldStop,
     tools: Tools = EVERYDAY,
 ) -> LevelTally:
     """Wait for the common start, load the share and sum it up.
@@ -149,8 +136,7 @@ def load_share(
 
     Raises:
         LateStartError: SEA507, it came too late for the common start, or its connections did.
-        CutShareError: SEA507, the share was cut short.
-        BenchError: SEA507, the share was stopped.
+        BenchError: SEA507, the share was stopped or cut short.
     """
     _check_start(order, tools.wall_clock().timestamp() - order.start_at_epoch_s, 0.0)
     wave = _wave(request, order, tools, should_stop)
@@ -165,10 +151,11 @@ def load_share(
     crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
     crew = load(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)
     _check_start(order, crew.started_s - (wave.start_s or crew.started_s), LATE_START_S)
-    if crew.stopped_because:
-        raise BenchError.of("SEA507", crew.stopped_because)
+    if crew.stopped is not None:
+        raise BenchError.of("SEA507", crew.stopped.because)
     if crew.cut:
-        raise _cut(request, order, crew.records, done=len(crew.over))
+        over = f"({len(crew.over)} of {order.requests} requests were over)"
+        raise BenchError.of("SEA507", f"the budget ended before worker {order.worker} was done {over}")
     return tally_of(
         crew.records,
         concurrency=order.concurrency,
@@ -188,7 +175,7 @@ def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:
         raise LateStartError.of("SEA507", message, hint="give the workers longer to start")
 
 
-def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: Callable[[], str]) -> Wave:
+def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: ShouldStop) -> Wave:
     epoch_to_clock_s = tools.clock() - tools.wall_clock().timestamp()
     return Wave(
         streams=order.streams,
@@ -204,11 +191,3 @@ def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: Callable
         measured_from=order.first_index + order.ramp * order.workers,
         stop=stop,
     )
-
-
-def _cut(request: TrialRequest, order: ShareOrder, records: Sequence[RequestRecord], *, done: int) -> CutShareError:
-    over = f"({done} of {order.requests} requests were over)"
-    message = f"the budget ended before worker {order.worker} was done {over}"
-    offered = None if order.due_s is None else offered_per_s(request.load, order.due_s)
-    seen = unmeasured_of(records, "level", concurrency=order.concurrency, offered_requests_per_s=offered)
-    return CutShareError([Problem("", "", "SEA507", message)], seen)

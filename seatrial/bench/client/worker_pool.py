@@ -26,6 +26,7 @@ from seatrial.bench.decode.failure import shorten
 from seatrial.bench.decode.response import RequestRecord, record_of
 from seatrial.bench.health.client_health import evidence_of, together
 from seatrial.bench.model.result import ClientEvidence
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class Worker:
         requests: How many it shall send.
         started: Whether it was told to start.
         reported: Whether its report came.
-        broken_because: What went wrong in it, in its own words.
+        broken_because: What went wrong in it, in its own words; None when nothing did.
     """
 
     pid: int
@@ -214,7 +215,7 @@ class Worker:
     requests: int
     started: bool = False
     reported: bool = False
-    broken_because: str = ""
+    broken_because: str | None = None
     _reader: FrameReader = field(default_factory=FrameReader)
     _status: int | None = None
 
@@ -240,7 +241,7 @@ class Worker:
     def fate(self) -> str:
         """Say how it ended, and what is missing for it."""
         self._reap()
-        if self.broken_because:
+        if self.broken_because is not None:
             how = f"failed: {self.broken_because}"
         elif self._status is not None and self._status < 0:
             how = f"was ended by signal {-self._status}"
@@ -344,7 +345,7 @@ class _Parent:
         self.say(READY)
         return float(_START.unpack(self._receive(_START.size, socket.MSG_WAITALL))[0])
 
-    def enough(self, seconds: Sequence[float]) -> str:
+    def enough(self, seconds: Sequence[float]) -> str | None:
         """Tell the new durations; return a reason when the parent said that it is enough."""
         if len(seconds) > self._told:
             self.say(SECONDS, write_seconds(seconds[self._told :]))
@@ -352,14 +353,14 @@ class _Parent:
         with suppress(BlockingIOError):
             self._receive(len(STOP), socket.MSG_DONTWAIT)
             return "the parent said so"
-        return ""
+        return None
 
-    def gone(self) -> str:
-        """Say that the parent has gone, killed perhaps: nobody would end a load that goes on without it."""
+    def gone(self) -> Stop | None:
+        """Return that the parent has gone, killed perhaps: nobody would end a load that goes on without it."""
         with suppress(BlockingIOError, InterruptedError):
             if not self._channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
-                return "the parent has gone"
-        return ""
+                return Stop(reason=StopReason.LOAD_FAILED, because="the parent has gone")
+        return None
 
     def _receive(self, size: int, flags: int) -> bytes:
         data = self._channel.recv(size, flags)
@@ -397,21 +398,21 @@ class CrewResult:
         cut: Whether the deadline ended the load before every request was over.
         started_s: When the first request could leave.
         ended_s: When the last process was done loading.
-        enough_because: Why no more were sent; empty when all were.
+        enough_because: Why no more were sent; None when all were.
         evidence: How the client fared.
-        lost_because: Which processes came to grief, and what is missing for it; empty when none did. The rest loaded on
+        lost_because: Which processes came to grief, and what is missing for it; None when none did. The rest loaded on
             without them, so the load was less than ordered.
-        stopped_because: Why the load was given up; empty when it wasn't.
+        stopped: Why the load was given up; None when it wasn't.
     """
 
     records: tuple[RequestRecord, ...]
     cut: bool
     started_s: float
     ended_s: float
-    enough_because: str
+    enough_because: str | None
     evidence: ClientEvidence
-    lost_because: str = ""
-    stopped_because: str = ""
+    lost_because: str | None = None
+    stopped: Stop | None = None
 
     @property
     def over(self) -> tuple[RequestRecord, ...]:
@@ -466,7 +467,7 @@ def _load_here(order: CrewOrder, write_request: WriteRequest, dial: Dial, clock:
         ended_s=result.ended_s,
         enough_because=result.enough_because,
         evidence=evidence_of(order.wave, result),
-        stopped_because=result.stopped_because,
+        stopped=result.stopped,
     )
 
 
@@ -482,8 +483,8 @@ class _Foreman:
         self._reports: list[WorkerReport] = []
         self._lost: dict[str, str] = {}
         self._seconds: list[float] = []
-        self._enough_because = ""
-        self._stopped_because = ""
+        self._enough_because: str | None = None
+        self._given_up: Stop | None = None
         self._ask_again_s = self._tell_again_s = 0.0
 
     def result(self) -> CrewResult:
@@ -492,26 +493,26 @@ class _Foreman:
         try:
             for worker in self._crew:
                 watch.set(worker.channel.fileno(), selectors.EVENT_READ, worker)
-            while self._at_work and self._clock() < self._wave.deadline_s + DECODE_TIMEOUT_S and not self._stopped():
+            while self._at_work and self._clock() < self._wave.deadline_s + DECODE_TIMEOUT_S and not self._is_stopped():
                 for descriptor, _ in watch.poll(LISTEN_S):
                     self._listen_to(watch.owners[descriptor])
                     if descriptor not in self._at_work:
                         watch.forget(descriptor)
         finally:
             watch.close()
-        if self._stopped_because:
-            return self._given_up()
+        if self._given_up is not None:
+            return self._stopped_result(self._given_up)
         self._lost.update({worker.name: f"{worker.name} never reported" for worker in self._at_work.values()})
         return self._merged()
 
-    def _stopped(self) -> bool:
+    def _is_stopped(self) -> bool:
         if self._wave.tell is not None and self._clock() >= self._tell_again_s:
             self._wave.tell(len(self._seconds))
             self._tell_again_s = self._clock() + TELL_EVERY_S
-        self._stopped_because = self._wave.stop() if self._wave.stop is not None else ""
-        return bool(self._stopped_because)
+        self._given_up = self._wave.stop() if self._wave.stop is not None else None
+        return self._given_up is not None
 
-    def _given_up(self) -> CrewResult:
+    def _stopped_result(self, stop: Stop) -> CrewResult:
         """Return what is left of a load that was given up: that it was."""
         now_s, streams = self._clock(), self._wave.streams
         evidence = ClientEvidence(
@@ -526,9 +527,9 @@ class _Foreman:
             cut=True,
             started_s=now_s,
             ended_s=now_s,
-            enough_because="",
+            enough_because=None,
             evidence=evidence,
-            stopped_because=self._stopped_because,
+            stopped=stop,
         )
 
     def _listen_to(self, worker: Worker) -> None:
@@ -563,7 +564,7 @@ class _Foreman:
     def _hear_seconds(self, content: bytes) -> None:
         self._seconds.extend(read_seconds(content))
         wave = self._wave
-        if wave.enough is None or self._enough_because or len(self._seconds) < wave.least_requests:
+        if wave.enough is None or self._enough_because is not None or len(self._seconds) < wave.least_requests:
             return
         began_s = self._clock()
         if began_s < self._ask_again_s:
@@ -571,7 +572,7 @@ class _Foreman:
         self._enough_because = wave.enough(self._seconds)
         now_s = self._clock()
         self._ask_again_s = now_s + (now_s - began_s) / ENOUGH_SHARE
-        if self._enough_because:
+        if self._enough_because is not None:
             for worker in self._at_work.values():
                 worker.stop()
 
@@ -588,5 +589,5 @@ class _Foreman:
             ended_s=max(report.ended_s for report in reports),
             enough_because=self._enough_because,
             evidence=together([report.evidence for report in reports]),
-            lost_because="; ".join(lost),
+            lost_because="; ".join(lost) or None,
         )

@@ -17,7 +17,7 @@ from seatrial.bench.decode.failure import (
     shorten,
 )
 from seatrial.bench.decode.http1 import ProtocolError
-from seatrial.bench.decode.tokens import Completion, TokenReader, read_whole
+from seatrial.bench.decode.tokens import TimedAnswer, TimedAnswerReader, read_whole
 from seatrial.payload.reader import settled_count
 
 if TYPE_CHECKING:
@@ -85,13 +85,13 @@ NO_MODEL_HEADER = "x-seatrial-no-model"
 MAX_EARLY_BYTES = 4_096
 MAX_ERROR_BYTES = 65_536
 """What is read of an answer that isn't 200: an error's words stand at its beginning."""
-_NOTHING = Completion((), finished=False, finished_at_s=None, reported_tokens=None, input_tokens=None,
+_NOTHING = TimedAnswer((), finished=False, finished_at_s=None, reported_tokens=None, input_tokens=None,
                       finish_reason=None, failure=None)  # fmt: skip
 _REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
 
 
 class _Said(NamedTuple):
-    completion: Completion = _NOTHING
+    completion: TimedAnswer = _NOTHING
     failure: Failure | None = None
     parts: int | None = None
 
@@ -144,7 +144,7 @@ def _outranking(exchange: Exchange, found: Failure | None) -> Failure | None:
     return found if found and found.error != "protocol" else given_up or found
 
 
-def output_tokens(said: Completion) -> tuple[int | None, TokenSource | None]:
+def output_tokens(said: TimedAnswer) -> tuple[int | None, TokenSource | None]:
     """Choose the number of generated tokens, and tell whose count it is.
 
     `settled_count` chooses; an answer that wasn't streamed has only the endpoint's own count.
@@ -206,7 +206,7 @@ def _redirected(head: ResponseHead) -> Failure:
 
 
 def _read_stream(inbox: Inbox, *, framed: bool) -> _Said:
-    reader = TokenReader()
+    reader = TimedAnswerReader()
     parts = 0
     refused: Failure | None = None
     try:
@@ -245,7 +245,7 @@ def _failure_of_frame(frame: Frame) -> Failure | None:
     return None
 
 
-def _failure_in(said: Completion) -> Failure | None:
+def _failure_in(said: TimedAnswer) -> Failure | None:
     if said.failure is None and not said.finished:
         return Failure("protocol", "the answer ended before its closing line")
     if said.failure is None and said.finished_at_s is None:

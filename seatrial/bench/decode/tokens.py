@@ -32,7 +32,7 @@ class TokenEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class TimedAnswer:
     """Everything that one body said.
 
     Attributes:
@@ -54,7 +54,7 @@ class Completion:
     failure: Failure | None
 
 
-class TokenReader:
+class TimedAnswerReader:
     """Takes a streamed body in pieces of any size, each with its time of arrival.
 
     Attributes:
@@ -107,9 +107,9 @@ class TokenReader:
         for line in self._lines.finish():
             self._read_line(at_s, line)
 
-    def completion(self) -> Completion:
+    def completion(self) -> TimedAnswer:
         """Return what was said so far."""
-        return Completion(
+        return TimedAnswer(
             events=tuple(self._events),
             finished=self._finished,
             finished_at_s=self._at_s,
@@ -145,16 +145,16 @@ class TokenReader:
             self.read_text(at_s, line)
 
 
-def read_whole(at_s: float, body: bytes) -> Completion:
+def read_whole(at_s: float, body: bytes) -> TimedAnswer:
     """Read an answer that wasn't streamed; it has no token events, so nothing can be said about its first token.
 
     Raises:
         ProtocolError: The body isn't JSON of a known shape.
     """
-    reader = TokenReader()
+    reader = TimedAnswerReader()
     reader.read_text(at_s, body)
     said = reader.completion()
-    return Completion(
+    return TimedAnswer(
         (), said.finished, at_s, said.reported_tokens, said.input_tokens, said.finish_reason, said.failure
     )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.model.result import ClientEvidence
+from seatrial.bench.model.stop import Void, VoidReason
 from seatrial.measure.distribution import percentile
 from seatrial.units import MS_PER_S, tenths
 
@@ -207,7 +208,7 @@ MAX_SEND_LAG_SHARE = 0.10
 REMEDY = "load with more workers, or from a machine that has nothing else to do"
 
 
-def void_because(
+def void_of(
     evidence: ClientEvidence,
     *,
     requested_streams: int | None,
@@ -216,8 +217,8 @@ def void_because(
     tpot_p50_ms: float | None = None,
     e2e_p50_ms: float | None = None,
     beside_engine: bool = False,
-) -> str:
-    """Say why a level is void; empty when it is valid. Each rule has a floor, so that a fast small level isn't void.
+) -> Void | None:
+    """Return why a level is void; None when it is valid. Each rule has a floor, so that a fast small level isn't void.
 
     - Lag: the p99 receive lag is above 10 % of the median gap between tokens, and above 5 ms. Where events bundle
       tokens most gaps are nothing, so the median TPOT takes their place if it is longer; an answer that isn't streamed
@@ -241,13 +242,16 @@ def void_because(
     """
     floor_ms = HARMLESS_BESIDE_ENGINE_MS if beside_engine else HARMLESS_MS
     gaps_ms = [gap_ms for gap_ms in (itl_p50_ms, tpot_p50_ms) if gap_ms is not None]
-    reasons = [
+    found = [
         *_late(evidence, max(gaps_ms, default=None), e2e_p50_ms, floor_ms),
         *_thin(evidence, requested_streams, floor_ms),
         *_busy(evidence, calibration),
         *_late_sending(evidence, e2e_p50_ms, floor_ms),
     ]
-    return f"the client was the limit: {'; '.join(reasons)}: {REMEDY}" if reasons else ""
+    if not found:
+        return None
+    because = f"the client was the limit: {'; '.join(words for _, words in found)}: {REMEDY}"
+    return Void(reasons=tuple(reason for reason, _ in found), because=because)
 
 
 def reads_per_s_possible(calibration: ClientCalibration) -> float | None:
@@ -259,54 +263,74 @@ def reads_per_s_possible(calibration: ClientCalibration) -> float | None:
     return 1_000 / cpu_s if cpu_s else None
 
 
-def _late(evidence: ClientEvidence, gap_ms: float | None, e2e_p50_ms: float | None, floor_ms: float) -> Iterator[str]:
+def _late(
+    evidence: ClientEvidence, gap_ms: float | None, e2e_p50_ms: float | None, floor_ms: float
+) -> Iterator[tuple[VoidReason, str]]:
     lag_ms, measure_ms = evidence.receive_lag_p99_ms, e2e_p50_ms if gap_ms is None else gap_ms
     if lag_ms is None or measure_ms is None or lag_ms <= max(floor_ms, MAX_LAG_SHARE * measure_ms):
         return
     what = "gap between tokens" if gap_ms is not None else "end-to-end latency"
     yield (
-        f"it read bytes up to {tenths(lag_ms)} ms late (p99), more than {MAX_LAG_SHARE:.0%} of the median {what}"
-        f" ({tenths(measure_ms)} ms)"
+        VoidReason.READ_LATE,
+        (
+            f"it read bytes up to {tenths(lag_ms)} ms late (p99), more than {MAX_LAG_SHARE:.0%} of the median {what}"
+            f" ({tenths(measure_ms)} ms)"
+        ),
     )
 
 
-def _thin(evidence: ClientEvidence, requested_streams: int | None, floor_ms: float) -> Iterator[str]:
+def _thin(evidence: ClientEvidence, requested_streams: int | None, floor_ms: float) -> Iterator[tuple[VoidReason, str]]:
     delivered, idle_ms = evidence.delivered_concurrency, evidence.idle_ms
     if requested_streams is None or delivered is None or idle_ms is None or idle_ms <= floor_ms:
         return
     if delivered < MIN_DELIVERED * requested_streams:
         yield (
-            f"{tenths(delivered)} of {requested_streams} requests were in flight on average, less than"
-            f" {MIN_DELIVERED:.0%}, since streams waited {tenths(idle_ms)} ms for it between two requests"
+            VoidReason.TOO_FEW_IN_FLIGHT,
+            (
+                f"{tenths(delivered)} of {requested_streams} requests were in flight on average, less than"
+                f" {MIN_DELIVERED:.0%}, since streams waited {tenths(idle_ms)} ms for it between two requests"
+            ),
         )
 
 
-def _busy(evidence: ClientEvidence, calibration: ClientCalibration | None) -> Iterator[str]:
+def _busy(evidence: ClientEvidence, calibration: ClientCalibration | None) -> Iterator[tuple[VoidReason, str]]:
     reads_per_s = evidence.reads_per_s
     if reads_per_s is None or reads_per_s < MIN_CPU_READS_PER_S:
         return
     if evidence.cpu_share is not None and evidence.cpu_share > MAX_CPU_SHARE:
-        yield f"its busiest process used {evidence.cpu_share:.0%} of a core, more than {MAX_CPU_SHARE:.0%}"
+        words = f"its busiest process used {evidence.cpu_share:.0%} of a core, more than {MAX_CPU_SHARE:.0%}"
+        yield VoidReason.CPU, words
     most = None if calibration is None else reads_per_s_possible(calibration)
     if most is not None and reads_per_s > MAX_CPU_SHARE * most:
         yield (
-            f"its busiest process read {reads_per_s:,.0f} times a second, more than {MAX_CPU_SHARE:.0%} of the"
-            f" {most:,.0f} that it can here"
+            VoidReason.CPU,
+            (
+                f"its busiest process read {reads_per_s:,.0f} times a second, more than {MAX_CPU_SHARE:.0%} of the"
+                f" {most:,.0f} that it can here"
+            ),
         )
 
 
-def _late_sending(evidence: ClientEvidence, e2e_p50_ms: float | None, floor_ms: float) -> Iterator[str]:
+def _late_sending(
+    evidence: ClientEvidence, e2e_p50_ms: float | None, floor_ms: float
+) -> Iterator[tuple[VoidReason, str]]:
     if evidence.full_share is not None and evidence.full_share > MAX_FULL_SHARE:
         yield (
-            f"{evidence.full_share:.0%} of the requests found all {evidence.streams} connections taken and left late"
-            " (load.max_connections)"
+            VoidReason.CONNECTIONS,
+            (
+                f"{evidence.full_share:.0%} of the requests found all {evidence.streams} connections taken and left"
+                " late (load.max_connections)"
+            ),
         )
     lag_ms = evidence.send_lag_p99_ms
     if lag_ms is None or e2e_p50_ms is None or lag_ms <= max(floor_ms, MAX_SEND_LAG_SHARE * e2e_p50_ms):
         return
     yield (
-        f"it sent requests up to {tenths(lag_ms)} ms late (p99), more than {MAX_SEND_LAG_SHARE:.0%} of the median"
-        f" end-to-end latency ({tenths(e2e_p50_ms)} ms)"
+        VoidReason.SENT_LATE,
+        (
+            f"it sent requests up to {tenths(lag_ms)} ms late (p99), more than {MAX_SEND_LAG_SHARE:.0%} of the median"
+            f" end-to-end latency ({tenths(e2e_p50_ms)} ms)"
+        ),
     )
 
 

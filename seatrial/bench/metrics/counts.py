@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seatrial.bench.decode.response import RequestRecord
-    from seatrial.bench.metrics.aggregate import LevelTally
     from seatrial.bench.model.result import LevelResult
 
 
@@ -204,45 +203,12 @@ def unmeasured_of(
     )
 
 
-def unmeasured_share(tally: LevelTally) -> Unmeasured:
-    """Return a worker's share that was loaded in full, of a level that counts for nothing since another's was not."""
-    counts = tally.counts
-    errors = Counter(counts.errors) + Counter(counts.ramp_errors)
-    sent = counts.requests + counts.ramp_requests
-    return Unmeasured(
-        occasion="level",
-        concurrency=tally.concurrency,
-        offered_requests_per_s=tally.offered_requests_per_s,
-        sent=sent,
-        succeeded=sent - errors.total(),
-        errors=dict(errors.most_common()),
-        first_errors=tuple(counts.first_errors.values()),
-        longest_wait_s=None,
-    )
-
-
-def merged_unmeasured(shares: Sequence[Unmeasured], *, because: str) -> Unmeasured:
-    """Put the workers' shares of a cut level together, at least one."""
-    offered = [share.offered_requests_per_s for share in shares if share.offered_requests_per_s is not None]
-    return Unmeasured(
-        occasion="level",
-        concurrency=shares[0].concurrency,
-        offered_requests_per_s=sum(offered) if offered else None,
-        sent=sum(share.sent for share in shares),
-        succeeded=sum(share.succeeded for share in shares),
-        errors=dict(_errors(shares).most_common()),
-        first_errors=_first_errors(shares),
-        longest_wait_s=_longest_wait_s(shares),
-        because=because,
-    )
-
-
-def nothing_answered(levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str:
-    """Say that requests were sent in this trial and none was answered; empty where one was, or none was sent."""
+def nothing_answered(levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str | None:
+    """Say that requests were sent in this trial and none was answered; None where one was, or none was sent."""
     answered = sum(level.succeeded for level in levels) + sum(seen.succeeded for seen in unmeasured)
     sent = sum(level.requests for level in levels) + sum(seen.sent for seen in unmeasured)
     if answered or not sent:
-        return ""
+        return None
     return _sentence(sent, 0, [*levels, *unmeasured])
 
 

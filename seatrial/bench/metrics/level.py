@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from seatrial.bench.metrics.aggregate import LevelTally
     from seatrial.bench.model.request import Arrival, Objective, PreparedBy, TrialRequest
     from seatrial.bench.model.result import ClientEvidence
+    from seatrial.bench.model.stop import Void
 
 
 def measure_level(
@@ -34,7 +35,7 @@ def measure_level(
     copy_count: int = 1,
     client: ClientEvidence | None = None,
     enough_because: str = "",
-    void_because: str = "",
+    void: Void | None = None,
 ) -> LevelResult:
     """Compute every metric of a level and judge it: `level_of` its `tally_of`, where all requests are in one hand.
 
@@ -49,7 +50,7 @@ def measure_level(
         copy_count: Copies that shared the load.
         client: How the client fared.
         enough_because: Why no more was sent.
-        void_because: Why the level says something of the client instead of the endpoint.
+        void: Why the level says something of the client instead of the endpoint; None when it is valid.
     """
     tally = tally_of(
         records,
@@ -62,11 +63,11 @@ def measure_level(
         client=client,
         enough_because=enough_because,
     )
-    return level_of(tally, objectives, copy_count=copy_count, void_because=void_because)
+    return level_of(tally, objectives, copy_count=copy_count, void=void)
 
 
 def level_of(
-    tally: LevelTally, objectives: Sequence[Objective], *, copy_count: int = 1, void_because: str = ""
+    tally: LevelTally, objectives: Sequence[Objective], *, copy_count: int = 1, void: Void | None = None
 ) -> LevelResult:
     """Make the result of a level of its tally, that of one worker or the merged one of all.
 
@@ -74,7 +75,7 @@ def level_of(
         tally: What was measured.
         objectives: The SLO; the level is judged by its measured values, the verdict asks for proof besides.
         copy_count: Copies that shared the load.
-        void_because: Why the level says something of the client instead of the endpoint.
+        void: Why the level says something of the client instead of the endpoint; None when it is valid.
     """
     counts, yielded, took = tally.counts, tally.throughput, tally.latencies
     level = LevelResult(
@@ -98,7 +99,7 @@ def level_of(
         misses=(),
         arrival=tally.arrival,
         offered_requests_per_s=tally.offered_requests_per_s,
-        void_because=void_because,
+        void=void,
     )
     return judged(_with_details(level, tally), objectives)
 

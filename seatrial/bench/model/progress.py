@@ -12,6 +12,7 @@ from seatrial.bench.model.result import (  # noqa: TC001 (likewise)
     LiveProof,
     SearchStep,
 )
+from seatrial.bench.model.stop import Stop  # noqa: TC001 (likewise)
 from seatrial.bench.model.strict_json import read_document, write_document
 
 PROGRESS_VERSION: Literal["1"] = "1"
@@ -36,7 +37,7 @@ class TrialProgress:
         client: As in `TrialResult`.
         measured_from_s: When the first level started, in seconds since the epoch; None before.
         measured_to_s: When the last level ended.
-        stopped_because: Why no further level is measured; empty while one may be.
+        stopped: Why no further level is measured; None while one may be.
         runs: How many runs have worked on the trial.
     """
 
@@ -54,7 +55,7 @@ class TrialProgress:
     client: ClientCalibration | None = None
     measured_from_s: float | None = None
     measured_to_s: float | None = None
-    stopped_because: str = ""
+    stopped: Stop | None = None
     runs: int = 1
 
     def to_json(self) -> str:

@@ -12,6 +12,7 @@ from seatrial.bench.model.request import (
     Objective,  # noqa: TC001 (the strict reader resolves the fields' types)
     TrialRequest,  # noqa: TC001 (likewise)
 )
+from seatrial.bench.model.stop import Stop, Void  # noqa: TC001 (likewise)
 from seatrial.bench.model.strict_json import read_document, write_document
 from seatrial.measure.distribution import Distribution, Interval  # noqa: TC001 (likewise)
 from seatrial.measure.window import Window  # noqa: TC001 (likewise)
@@ -229,7 +230,7 @@ class LevelResult:
         duration_s: From the level's first sending to its last answer, ramp included.
         enough_because: Why the level sent no more.
         client: How the client fared; None when nobody looked.
-        void_because: Why the level says something of the client instead of the endpoint; empty when it is valid.
+        void: Why the level says something of the client instead of the endpoint; None when it is valid.
         timeline: What happened within the level; None when it wasn't kept.
     """
 
@@ -265,13 +266,18 @@ class LevelResult:
     duration_s: float | None = None
     enough_because: str = ""
     client: ClientEvidence | None = None
-    void_because: str = ""
+    void: Void | None = None
     timeline: Timeline | None = None
 
     @property
     def valid(self) -> bool:
         """Whether the endpoint was the limit, not the client."""
-        return not self.void_because
+        return self.void is None
+
+    @property
+    def void_because(self) -> str:
+        """Why it is void, in words; empty when it is valid."""
+        return "" if self.void is None else self.void.because
 
     @property
     def error_rate(self) -> float:
@@ -335,7 +341,7 @@ class TrialResult:
         target_because: Where this number comes from.
         usd_per_million_output_tokens: At the knee the target comes from; None without price, knee or token count, and
             of a local engine.
-        stopped_because: Why no further level was measured.
+        stopped: Why no further level was measured.
         blended_usd_per_million_tokens: Input and output blended at 3:1, by the articles' formula; see `scaling_target`.
         search: Why each level was measured.
         unmeasured: What was seen of the first request, the warm-up and the levels that were cut, in their order.
@@ -361,7 +367,7 @@ class TrialResult:
     target_detector: Detector | None
     target_because: str
     usd_per_million_output_tokens: float | None
-    stopped_because: str
+    stopped: Stop
     blended_usd_per_million_tokens: float | None = None
     search: tuple[SearchStep, ...] = ()
     unmeasured: tuple[Unmeasured, ...] = ()

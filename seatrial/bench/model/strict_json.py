@@ -7,6 +7,7 @@ import json
 import math
 import types
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from seatrial.errors import BenchError, Problem
@@ -117,6 +118,9 @@ class _Reader:
         return _WRONG if missing or _WRONG in known.values() else kind(**known)
 
     def _read_scalar(self, hint: object, value: object, path: str) -> object:
+        if isinstance(hint, type) and issubclass(hint, StrEnum):
+            known = {member.value: member for member in hint}
+            return known[value] if value in known else self._wrong(path, f"one of {', '.join(known)}", value)
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         if hint is float and is_whole and isinstance(value, int):
             return float(value) if abs(value) < 2**1023 else self._wrong(path, _WORDS[hint], value)

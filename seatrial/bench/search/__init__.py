@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.bench.model.stop import Stop
 from seatrial.bench.search.adaptive import next_adaptive
-from seatrial.bench.search.step import NextLevel, Step, Stop
+from seatrial.bench.search.step import NextLevel, Step
 from seatrial.bench.search.sweep import ALL_MEASURED, next_of_sweep, why_stop
 from seatrial.bench.trial.budget import budget_over
 
@@ -30,7 +31,7 @@ def next_level(request: TrialRequest, levels: Sequence[LevelResult], *, left_s: 
         left_s: Time left for measuring.
     """
     if left_s <= 0:
-        return Stop(because=budget_over(request))
+        return budget_over(request)
     if request.load.search == "sweep":
         return next_of_sweep(request.load, levels)
     return next_adaptive(request, levels, left_s=left_s)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.search.bend import toward_bend
 from seatrial.bench.search.boundary import BESIDE, CLOSE, Bracket, between
 from seatrial.bench.search.goodput import CLIENT_AT_GATE, toward_most_goodput
-from seatrial.bench.search.step import NextLevel, Step, Stop
+from seatrial.bench.search.step import NextLevel, Step
 from seatrial.bench.search.view import View, view_of
 
 if TYPE_CHECKING:
@@ -27,17 +28,19 @@ def next_adaptive(request: TrialRequest, levels: Sequence[LevelResult], *, left_
     gate = request.gate_concurrency
     if not levels:
         return NextLevel(concurrency=gate, because=f"the verdict is about the gate, {gate} per copy")
-    if reason := _hopeless(view):
-        return Stop(because=reason)
+    if (stop := _hopeless(view)) is not None:
+        return stop
     return _in_time(GOALS[request.load.goal](view), view, left_s)
 
 
-def _hopeless(view: View) -> str:
+def _hopeless(view: View) -> Stop | None:
     if view.dead and (len(view.dead) >= MOST_DEAD or view.dead[0].concurrency <= view.bottom):
-        return f"no request succeeded at concurrency {_listed(view.dead)} per copy"
+        because = f"no request succeeded at concurrency {_listed(view.dead)} per copy"
+        return Stop(reason=StopReason.NO_SUCCESS, because=because)
     if view.void and (len(view.void) >= MOST_VOID or view.void[0].concurrency <= view.bottom):
-        return f"the client was the limit at concurrency {_listed(view.void)} per copy: {view.void[0].void_because}"
-    return ""
+        because = f"the client was the limit at concurrency {_listed(view.void)} per copy: {view.void[0].void_because}"
+        return Stop(reason=StopReason.CLIENT_LIMIT, because=because)
+    return None
 
 
 def _listed(levels: Sequence[LevelResult]) -> str:
@@ -54,7 +57,7 @@ def _in_time(step: Step, view: View, left_s: float) -> Step:
     needed = view.forecast.duration_s(step.concurrency)
     short = f"{step.concurrency} per copy would take about {needed:.0f} s, and {left_s:.0f} s are left"
     if fitting is None:
-        return Stop(because=short)
+        return Stop(reason=StopReason.BUDGET, because=short)
     return NextLevel(concurrency=fitting, because=f"{short}: the highest level that fits")
 
 
@@ -92,7 +95,7 @@ def _toward_slo(view: View, crossing: float | None) -> Step:
             f"the SLO is expected to hold only narrowly from {unsure.low:.0f} to {unsure.high} per copy: a look between"
         )
         return NextLevel(concurrency=unsure.middle, because=because)
-    return Stop(because=_slo_known(bracket, crossing))
+    return Stop(reason=StopReason.GOAL_KNOWN, because=_slo_known(bracket, crossing))
 
 
 def _slo_known(bracket: Bracket, crossing: float | None) -> str:

@@ -11,8 +11,9 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from seatrial.bench.knee.detectors import saturation_knee
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.search.boundary import CLOSE, DOUBLE, FARTHEST
-from seatrial.bench.search.step import NextLevel, Step, Stop
+from seatrial.bench.search.step import NextLevel, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,7 @@ def toward_bend(view: View) -> Step:
     filled = f"{full} per copy give {NEARLY_ALL * 100:.0f} % of the highest throughput"
     if missing:
         return NextLevel(concurrency=missing[-1], because=f"{filled}: where it bends shows below")
-    return Stop(because=f"{filled}; {saturation_knee(view.valid).because}")
+    return Stop(reason=StopReason.GOAL_KNOWN, because=f"{filled}; {saturation_knee(view.valid).because}")
 
 
 def doublings(bottom: int, top: int) -> list[int]:

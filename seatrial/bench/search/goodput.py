@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.search.boundary import CLOSE, Bracket, between
-from seatrial.bench.search.step import NextLevel, Step, Stop
+from seatrial.bench.search.step import NextLevel, Step
 
 if TYPE_CHECKING:
     from seatrial.bench.model.result import LevelResult
@@ -38,7 +39,7 @@ def toward_most_goodput(view: View) -> Step:
 def _without_goodput(view: View, so_far: str) -> Step:
     lowest = view.valid[0]
     if lowest.concurrency <= view.bottom:
-        return Stop(because=f"{so_far}, the lowest level")
+        return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}, the lowest level")
     return NextLevel(concurrency=_outside(view, lowest, up=False), because=f"{so_far}: less load")
 
 
@@ -52,7 +53,7 @@ def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | N
     here = best.concurrency
     gaps = [(_gap(here, one), one.concurrency) for one in (lower, upper) if one is not None and _is_open(best, one)]
     if not gaps:
-        return Stop(because=f"{so_far}: {_why_known(best, lower, upper)}")
+        return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}: {_why_known(best, lower, upper)}")
     gap, end = max(gaps)
     wanted = here * (end / here) ** GOLDEN
     low, high = min(here, end), max(here, end)

@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from seatrial.bench.model.stop import Stop
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextLevel:
     """Measure this concurrency per copy next."""
 
     concurrency: int
-    because: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
-    """Measure no further level."""
-
     because: str
 
 

@@ -70,8 +70,8 @@ def compare(now: TrialResult, before: TrialResult | None, *, baseline_uri: str =
         baseline_plan_digest=before.request.plan_digest,
         baseline_started_at=before.started_at,
     )
-    if reason := _difference(now.request, before.request):
-        return replace(known, because=reason)
+    if (difference := _difference(now.request, before.request)) is not None:
+        return replace(known, because=difference)
     pairs = _common_levels(now, before)
     if not pairs:
         return replace(known, because="no level was measured in both without the client limiting it")
@@ -90,8 +90,8 @@ def with_regression(verdict: Verdict, comparison: Comparison, gate: Gate) -> Ver
     return replace(verdict, status="fail", because=f"{verdict.because}; regression: {comparison.because}")
 
 
-def _difference(now: TrialRequest, before: TrialRequest) -> str:
-    """Say what makes two trials incomparable; empty when nothing does."""
+def _difference(now: TrialRequest, before: TrialRequest) -> str | None:
+    """Say what makes two trials incomparable; None when nothing does."""
     pairs: dict[str, tuple[object, object]] = {
         "endpoint": (now.endpoint, before.endpoint),
         "environment": (now.environment, before.environment),
@@ -101,7 +101,7 @@ def _difference(now: TrialRequest, before: TrialRequest) -> str:
         "number of copies": (now.copy_count, before.copy_count),
     }
     other = [name for name, (one, another) in pairs.items() if one != another]
-    return f"the last release was measured with another {', another '.join(other)}" if other else ""
+    return f"the last release was measured with another {', another '.join(other)}" if other else None
 
 
 def _common_levels(now: TrialResult, before: TrialResult) -> list[tuple[LevelResult, LevelResult]]:

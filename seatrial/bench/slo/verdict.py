@@ -52,8 +52,8 @@ def verdict_at(
         unmeasured: What was seen of the first request, the warm-up and the levels that were cut.
     """
     verdict = _verdict_at(gate_concurrency, levels, objectives, confidence, unmeasured)
-    dead = "" if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)
-    return replace(verdict, status="fail", because=dead) if dead else verdict
+    dead = None if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)
+    return verdict if dead is None else replace(verdict, status="fail", because=dead)
 
 
 def _verdict_at(
@@ -78,16 +78,16 @@ def _verdict_at(
     return Verdict(status="inconclusive", because=f"{preface}; measured in full: {measured}", checks=())
 
 
-def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str:
-    """Say that no request succeeded at the gate's load, or in the whole trial; empty where that is not so."""
+def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str | None:
+    """Say that no request succeeded at the gate's load, or in the whole trial; None where that is not so."""
     at, cut = _at_gate(gate_concurrency, levels, unmeasured)
     if at is not None:
-        return "" if at.succeeded else no_success(at)
+        return None if at.succeeded else no_success(at)
     preface = _preface(gate_concurrency, cut)
     if cut is not None and cut.sent and not cut.succeeded:
         return preface
     told = nothing_answered(levels, unmeasured)
-    return told and f"{preface}; in the whole trial {told}"
+    return None if told is None else f"{preface}; in the whole trial {told}"
 
 
 def _at_gate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.units import S_PER_HOUR
 
 if TYPE_CHECKING:
@@ -27,9 +28,11 @@ def left_s(request: TrialRequest, progress: TrialProgress) -> float:
     return budget_s(request) - progress.elapsed_s
 
 
-def budget_over(request: TrialRequest) -> str:
-    """Say that the budget ended: the one that ends first."""
+def budget_over(request: TrialRequest) -> Stop:
+    """Return that the budget ended: the one that ends first."""
     load, longest_s = request.load, budget_s(request)
     if longest_s < load.budget_s:
-        return f"the budget of {load.budget_usd:g} USD ended, after {longest_s:.0f} s"
-    return f"the budget of {load.budget_s:g} s ended"
+        because = f"the budget of {load.budget_usd:g} USD ended, after {longest_s:.0f} s"
+    else:
+        because = f"the budget of {load.budget_s:g} s ended"
+    return Stop(reason=StopReason.BUDGET, because=because)

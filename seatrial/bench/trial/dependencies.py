@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from seatrial.bench.aws.clock_skew import shifted
 from seatrial.bench.client.connection import dialer, socket_addresses
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from seatrial.bench.client.request_writer import RequestWriter
     from seatrial.bench.decode.response import RequestRecord
     from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.model.stop import Stop
     from seatrial.bench.trial.events import Watch
 
 
@@ -33,9 +34,13 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def go_on() -> str:
+ShouldStop: TypeAlias = "Callable[[], Stop | None]"
+"""Says why the trial is to stop at once; None while it may go on."""
+
+
+def go_on() -> Stop | None:
     """Give no reason to stop."""
-    return ""
+    return None
 
 
 class Keep(Protocol):

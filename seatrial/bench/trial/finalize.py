@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from enum import StrEnum, unique
 from typing import TYPE_CHECKING
 
 from seatrial import __version__
-from seatrial.bench.aws.deployment_check import not_proven, prove_still_live
+from seatrial.bench.aws.deployment_check import prove_still_live
 from seatrial.bench.aws.service_overhead import LATE_S, Measured, service_overhead
-from seatrial.bench.aws.wake import COMPONENT_FAILED, NOT_VERIFIED
 from seatrial.bench.knee.detectors import knees_of
 from seatrial.bench.knee.scaling_target import blended_cost_at, cost_at, fallback_target, scaling_target, unpriced
 from seatrial.bench.metrics.level import with_queue_share
 from seatrial.bench.model.result import SCHEMA_VERSION, TrialResult
+from seatrial.bench.model.stop import StopReason
 from seatrial.bench.slo.baseline import compare, with_regression
 from seatrial.bench.slo.verdict import inconclusive, no_success_at, verdict_at, with_error_rate
 from seatrial.bench.trial.dependencies import Tools
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from seatrial.bench.model.progress import TrialProgress
     from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.model.result import LevelResult, LiveProof, ServiceOverhead, Verdict
+    from seatrial.bench.model.stop import Stop
 
 
 EVERYDAY = Tools()
@@ -55,21 +57,23 @@ def conclude(
 
     Raises:
         BenchError: SEA502, the live endpoint isn't this deployment's any more.
+        ValueError: The progress says that a further level may be measured.
     """
-    after, lost = _proof(request, progress, tools)
-    broken = "" if lost else _broken(progress, after)
-    changed = "" if broken else lost or _changed(progress.live, after)
-    judging = _Judging(request, with_queue_share(settled(progress.levels)), broken, changed)
+    if progress.stopped is None:
+        raise ValueError("the trial is not over")
+    after, unasked = _proof(request, progress, tools)
+    doubt = unasked or _doubt(progress, after)
     result = replace(
-        judging.result(progress),
+        _judged(request, progress, progress.stopped, doubt),
         live=_throughout(progress.live, after, request.copy_count),
         overhead=_overhead(request, progress, tools, patience_s),
     )
     if baseline is None:
         return result
     comparison = compare(result, baseline, baseline_uri=baseline_uri)
-    if changed:
-        return replace(result, comparison=replace(comparison, status="incomparable", because=changed, changes=()))
+    if doubt is not None and doubt.kind == _DoubtKind.CHANGED:
+        comparison = replace(comparison, status="incomparable", because=doubt.because, changes=())
+        return replace(result, comparison=comparison)
     return replace(result, comparison=comparison, verdict=with_regression(result.verdict, comparison, request.gate))
 
 
@@ -83,79 +87,93 @@ def settled(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
     return tuple(kept[load] for load in sorted(kept))
 
 
+@unique
+class _DoubtKind(StrEnum):
+    NOT_VERIFIED = "not_verified"  # no copy served, or nobody could tell
+    BROKEN = "broken"  # the deployment was live before, and is not any more
+    CHANGED = "changed"  # copies came or went meanwhile, or nobody could ask
+
+
 @dataclass(frozen=True, slots=True)
-class _Judging:
-    request: TrialRequest
-    levels: tuple[LevelResult, ...]
-    broken: str
-    changed: str
+class _Doubt:
+    """Why the levels prove nothing of the deployment, whatever they measured."""
 
-    def result(self, progress: TrialProgress) -> TrialResult:
-        request, levels = self.request, self.levels
-        knees = knees_of(levels, request.prior, request.objectives)
-        because = (
-            self.broken
-            or self.changed
-            or (progress.stopped_because if progress.stopped_because.startswith(NOT_VERIFIED) else "")
-        )
-        target = fallback_target(request, because) if because else scaling_target(request, levels, knees)
-        priced = unpriced(request) if progress.engine_note else request
-        return TrialResult(
-            schema_version=SCHEMA_VERSION,
-            request=request,
-            started_at=progress.started_at,
-            duration_s=progress.elapsed_s,
-            engine_note=progress.engine_note,
-            live=progress.live,
-            levels=levels,
-            knees=knees,
-            verdict=self._verdict(because, progress.unmeasured),
-            target_concurrency_per_copy=target.concurrency_per_copy,
-            target_detector=target.detector,
-            target_because=target.because,
-            usd_per_million_output_tokens=cost_at(priced, target.at),
-            blended_usd_per_million_tokens=blended_cost_at(priced, target.at),
-            stopped_because=progress.stopped_because,
-            search=progress.search,
-            unmeasured=progress.unmeasured,
-            client=progress.client,
-            clock_offset_s=progress.clock_offset_s,
-            words_per_token=progress.words_per_token,
-            seatrial_version=__version__,
-        )
-
-    def _verdict(self, because: str, unmeasured: Sequence[Unmeasured]) -> Verdict:
-        """Judge; no success stays a failure though copies came or went, unless it is for lack of a copy to wake."""
-        request, gate = self.request, self.request.gate_concurrency
-        if because.startswith(NOT_VERIFIED):
-            return inconclusive(verdict_at(gate, (), ()), because)
-        confidence = request.gate.confidence
-        verdict = verdict_at(gate, self.levels, request.objectives, confidence=confidence, unmeasured=unmeasured)
-        verdict = with_error_rate(verdict, self.levels, request.gate)
-        if self.broken or (because and no_success_at(gate, self.levels, unmeasured)):
-            return replace(verdict, status="fail", because=f"{because}; {verdict.because}")
-        return inconclusive(verdict, because) if because else verdict
+    kind: _DoubtKind
+    because: str
 
 
-def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[LiveProof, str]:
-    """Prove once more; where AWS can't be asked any more, say so: what was measured before is not thrown away."""
+def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _Doubt | None) -> TrialResult:
+    levels = with_queue_share(settled(progress.levels))
+    knees = knees_of(levels, request.prior, request.objectives)
+    target = scaling_target(request, levels, knees) if doubt is None else fallback_target(request, doubt.because)
+    priced = unpriced(request) if progress.engine_note else request
+    return TrialResult(
+        schema_version=SCHEMA_VERSION,
+        request=request,
+        started_at=progress.started_at,
+        duration_s=progress.elapsed_s,
+        engine_note=progress.engine_note,
+        live=progress.live,
+        levels=levels,
+        knees=knees,
+        verdict=_verdict(request, levels, doubt, progress.unmeasured),
+        target_concurrency_per_copy=target.concurrency_per_copy,
+        target_detector=target.detector,
+        target_because=target.because,
+        usd_per_million_output_tokens=cost_at(priced, target.at),
+        blended_usd_per_million_tokens=blended_cost_at(priced, target.at),
+        stopped=stop,
+        search=progress.search,
+        unmeasured=progress.unmeasured,
+        client=progress.client,
+        clock_offset_s=progress.clock_offset_s,
+        words_per_token=progress.words_per_token,
+        seatrial_version=__version__,
+    )
+
+
+def _verdict(
+    request: TrialRequest, levels: Sequence[LevelResult], doubt: _Doubt | None, unmeasured: Sequence[Unmeasured]
+) -> Verdict:
+    """Judge; no success stays a failure though copies came or went, unless it is for lack of a copy to wake."""
+    gate = request.gate_concurrency
+    if doubt is not None and doubt.kind == _DoubtKind.NOT_VERIFIED:
+        return inconclusive(verdict_at(gate, (), ()), doubt.because)
+    confidence = request.gate.confidence
+    verdict = verdict_at(gate, levels, request.objectives, confidence=confidence, unmeasured=unmeasured)
+    verdict = with_error_rate(verdict, levels, request.gate)
+    if doubt is None:
+        return verdict
+    if doubt.kind == _DoubtKind.BROKEN or no_success_at(gate, levels, unmeasured) is not None:
+        return replace(verdict, status="fail", because=f"{doubt.because}; {verdict.because}")
+    return inconclusive(verdict, doubt.because)
+
+
+def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[LiveProof, _Doubt | None]:
+    """Prove once more; where AWS can't be asked any more, doubt: what was measured before is not thrown away."""
     if request.expected is None or not progress.live.proven:
-        return (progress.live if progress.live.because else not_proven()), ""
+        return progress.live, None
     try:
-        return prove_still_live(request.target, request.expected, sagemaker=tools.sagemaker), ""
+        return prove_still_live(request.target, request.expected, sagemaker=tools.sagemaker), None
     except BenchError as unasked:
         if not all(problem.rule in UNASKED for problem in unasked.problems):
             raise
         told = "; ".join(problem.message for problem in unasked.problems)
         because = f"nobody could ask after the trial whether this deployment is still live: {told}"
-        return replace(progress.live, proven=False, because=because), because
+        return replace(progress.live, proven=False, because=because), _Doubt(_DoubtKind.CHANGED, because)
 
 
-def _broken(progress: TrialProgress, after: LiveProof) -> str:
-    """Say that the deployment broke; empty when it did not."""
-    if progress.stopped_because.startswith(COMPONENT_FAILED):
-        return f"the deployment broke: {progress.stopped_because}"
-    return f"the deployment broke: {after.because}" if progress.live.proven and not after.proven else ""
+def _doubt(progress: TrialProgress, after: LiveProof) -> _Doubt | None:
+    """Return why the levels prove nothing of the deployment; None when they do."""
+    stop, before = progress.stopped, progress.live
+    if stop is not None and stop.reason == StopReason.COMPONENT_FAILED:
+        return _Doubt(_DoubtKind.BROKEN, f"the deployment broke: {stop.because}")
+    if before.proven and not after.proven:
+        return _Doubt(_DoubtKind.BROKEN, f"the deployment broke: {after.because}")
+    if before.copy_count != after.copy_count:  # the load per copy is then unknown
+        because = f"copies changed from {before.copy_count} to {after.copy_count} during the trial"
+        return _Doubt(_DoubtKind.CHANGED, because)
+    return _Doubt(_DoubtKind.NOT_VERIFIED, stop.because) if stop is not None and stop.reason.is_unverified else None
 
 
 def _throughout(before: LiveProof, after: LiveProof, copy_count: int) -> LiveProof:
@@ -166,13 +184,6 @@ def _throughout(before: LiveProof, after: LiveProof, copy_count: int) -> LivePro
     seen = " and ".join(str(count) for count in (before.copy_count, after.copy_count))
     note = f"beware: {seen} copies ran before and after, the load was made for {copy_count}"
     return replace(after, because=f"{after.because}; {note}")
-
-
-def _changed(before: LiveProof, after: LiveProof) -> str:
-    """Say that copies came or went meanwhile; empty when none did. The load per copy is then unknown."""
-    if before.copy_count == after.copy_count:
-        return ""
-    return f"copies changed from {before.copy_count} to {after.copy_count} during the trial"
 
 
 def _overhead(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.aws.clock_skew import probe
 from seatrial.bench.aws.deployment_check import asking, not_proven, prove_live
-from seatrial.bench.aws.wake import Woken, wake
+from seatrial.bench.aws.wake import wake
 from seatrial.bench.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
 from seatrial.bench.decode.failure import Failure
 from seatrial.bench.decode.response import NO_MODEL_HEADER, record_of
@@ -22,15 +22,17 @@ from seatrial.bench.trial.events import Told
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from seatrial.bench.aws.wake import Woken
     from seatrial.bench.client.connection import Dial
     from seatrial.bench.client.request_writer import RequestWriter
     from seatrial.bench.decode.response import RequestRecord
     from seatrial.bench.metrics.counts import Occasion
     from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.model.result import ClientCalibration, LiveProof
-    from seatrial.bench.trial.dependencies import Tools
+    from seatrial.bench.model.stop import Stop
+    from seatrial.bench.trial.dependencies import ShouldStop, Tools
 
 
 WAKE_SHARE = 0.5  # of the budget: the rest is for measuring
@@ -41,7 +43,7 @@ LENGTH_TOLERANCE = 0.1
 
 
 def open_trial(
-    request: TrialRequest, tools: Tools, should_stop: Callable[[], str] = go_on, *, waited_s: float = 0.0
+    request: TrialRequest, tools: Tools, should_stop: ShouldStop = go_on, *, waited_s: float = 0.0
 ) -> TrialProgress:
     """Do everything that comes before the first level.
 
@@ -63,7 +65,7 @@ def open_trial(
 class _Opening:
     request: TrialRequest
     tools: Tools
-    should_stop: Callable[[], str]
+    should_stop: ShouldStop
     waited_s: float
     dial: Dial
     secret: str
@@ -79,7 +81,7 @@ class _Opening:
     seen: tuple[Unmeasured, ...] = ()
 
     @classmethod
-    def of(cls, request: TrialRequest, tools: Tools, should_stop: Callable[[], str], waited_s: float) -> _Opening:
+    def of(cls, request: TrialRequest, tools: Tools, should_stop: ShouldStop, waited_s: float) -> _Opening:
         started_at, began_s = tools.wall_clock().isoformat(timespec="seconds"), tools.clock()
         writer = tools.writer(request, started_at=started_at)
         return cls(request, tools, should_stop, waited_s, tools.dial_to(writer), writer.secret, started_at, began_s)
@@ -87,19 +89,19 @@ class _Opening:
     def progress(self) -> TrialProgress:
         first = self._probe()
         woken = self._woken(first)
-        if woken is not None and not woken.awake:
-            return self._told(_asleep(woken), stopped_because=self.should_stop() or woken.because)
+        if woken is not None and woken.failure is not None:
+            return self._told(replace(not_proven(), because=woken.because), stopped=self.should_stop() or woken.failure)
         live = self._proof()
         client = calibrate_client() if self.tools.calibrates else None
         self._warm_up()
-        return self._told(live, client=client, stopped_because=self.should_stop())
+        return self._told(live, client=client, stopped=self.should_stop())
 
     def _told(
         self,
         live: LiveProof,
         *,
         client: ClientCalibration | None = None,
-        stopped_because: str = "",
+        stopped: Stop | None = None,
     ) -> TrialProgress:
         return TrialProgress(
             started_at=self.started_at,
@@ -110,7 +112,7 @@ class _Opening:
             words_per_token=self.words_per_token,
             clock_offset_s=self.clock_offset_s,
             client=client,
-            stopped_because=stopped_because,
+            stopped=stopped,
             unmeasured=self.seen,
         )
 
@@ -179,7 +181,7 @@ class _Opening:
     def _correct_length(self) -> None:
         """Send single requests until a made-up prompt is as long as is wanted, at most four."""
         for _ in range(MOST_CORRECTIONS):
-            if not self.is_length_off or self.should_stop():
+            if not self.is_length_off or self.should_stop() is not None:
                 return
             first = self.sent
             record = self._record(self._one())
@@ -211,7 +213,9 @@ class _Opening:
         ended = self._wave(1, 1)
         if ended and (ended[0].failure is None or ended[0].failure.error != "unanswered"):
             return ended[0]
-        over = Failure("timeout", self.should_stop() or f"{budget_over(self.request)} before the first answer")
+        stop = self.should_stop()
+        detail = f"{budget_over(self.request).because} before the first answer" if stop is None else stop.because
+        over = Failure("timeout", detail)
         return replace(ended[0], failure=over) if ended else Exchange(sent_s, self.tools.clock(), Inbox(), over)
 
     def _wave(self, streams: int, requests: int) -> tuple[Exchange, ...]:
@@ -241,7 +245,7 @@ class _Opening:
 
     def _saw(self, records: Sequence[RequestRecord], occasion: Occasion) -> None:
         """Keep what was seen; of requests that were given up because the trial is to stop, nothing."""
-        if records and not self.should_stop():
+        if records and self.should_stop() is None:
             self.seen += (unmeasured_of(records, occasion),)
 
     def _record(self, exchange: Exchange) -> RequestRecord:
@@ -262,7 +266,3 @@ def _refuse_no_model(first: Exchange) -> None:
         message = "this is the embedded AWS, where no model speaks OpenAI's protocol"
         hint = "measure the deployed endpoint: seatrial bench SPEC --environment local"
         raise BenchError.of("SEA616", message, hint=hint, where="trial request", field="target.endpoint_url")
-
-
-def _asleep(woken: Woken) -> LiveProof:
-    return replace(not_proven(), because=woken.because)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.bench.aws.service_overhead import LATE_S
 from seatrial.bench.client.arrivals import schedule
 from seatrial.bench.metrics.level import level_size
-from seatrial.bench.search import Stop
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.search.forecast import forecast
 from seatrial.bench.trial.budget import budget_over, left_s
 from seatrial.bench.trial.dependencies import go_on
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.model.result import TrialResult
     from seatrial.bench.search import NextLevel
-    from seatrial.bench.trial.dependencies import Tools
+    from seatrial.bench.trial.dependencies import ShouldStop, Tools
     from seatrial.bench.trial.steps import LoadedLevel
 
 
@@ -38,7 +38,7 @@ def run_trial(
     resume: TrialProgress | None = None,
     pause_after_s: float | None = None,
     on_progress: Callable[[TrialProgress], None] = _not_kept,
-    should_stop: Callable[[], str] = go_on,
+    should_stop: ShouldStop = go_on,
     baseline: TrialResult | None = None,
     baseline_uri: str = "",
 ) -> TrialResult | TrialProgress:
@@ -50,7 +50,7 @@ def run_trial(
         resume: Where an earlier run of this trial paused; None begins it.
         pause_after_s: This run may take so long: it pauses before a level that would take longer; None never pauses.
         on_progress: Takes the progress after every level.
-        should_stop: Says why the trial is to stop at once, empty while it may go on; asked now and then.
+        should_stop: Says why the trial is to stop at once; asked now and then.
         baseline: The last release's result, to compare with.
         baseline_uri: Where it lies.
 
@@ -64,10 +64,10 @@ def run_trial(
     """
     run = _Run(request, tools, pause_after_s, on_progress, should_stop)
     progress = run.measured(resume)
-    if not progress.stopped_because:
+    if progress.stopped is None:
         return progress
     patience_s = LATE_S if run.time_left_s is None else max(0.0, min(LATE_S, run.time_left_s))
-    patience_s = 0.0 if should_stop() else patience_s
+    patience_s = 0.0 if should_stop() is not None else patience_s
     return conclude(request, progress, tools, baseline=baseline, baseline_uri=baseline_uri, patience_s=patience_s)
 
 
@@ -84,7 +84,7 @@ class _Run:
         tools: Tools,
         pause_after_s: float | None,
         on_progress: Callable[[TrialProgress], None],
-        should_stop: Callable[[], str],
+        should_stop: ShouldStop,
     ) -> None:
         self._request = request
         self._tools = tools
@@ -101,21 +101,21 @@ class _Run:
         return None if self._pause_after_s is None else self._pause_after_s - self._elapsed_s()
 
     def measured(self, resume: TrialProgress | None) -> TrialProgress:
-        """Measure until the trial is over, which `stopped_because` tells, or until this run is."""
+        """Measure until the trial is over, which `stopped` tells, or until this run is."""
         if resume is None:
             progress = begin(self._request, self._tools, should_stop=self._should_stop)
             self._has_worked = True
         else:
             progress = replace(resume, runs=resume.runs + 1)
             self._before_s = resume.elapsed_s
-        while not progress.stopped_because:
+        while progress.stopped is None:
             progress = self._timed(progress)
             self._on_progress(progress)
-            if reason := self._should_stop():
-                return replace(progress, stopped_because=reason)
+            if (stop := self._should_stop()) is not None:
+                return replace(progress, stopped=stop)
             step = next_step(self._request, progress)
             if isinstance(step, Stop):
-                return replace(progress, stopped_because=step.because)
+                return replace(progress, stopped=step)
             if self._must_pause(progress, step):
                 return self._timed(progress)
             before = len(progress.levels)
@@ -131,7 +131,7 @@ class _Run:
         self._announce(progress, step)
         from_s, deadline_s = self._epoch_s(progress), self._deadline_s(progress, step)
         loaded = load_level(request, progress, step, deadline_s=deadline_s, should_stop=self._should_stop, tools=tools)
-        if loaded.stopped_because:
+        if loaded.cut is not None:
             return self._unmeasured(progress, step, loaded)
         absorbed = replace(
             absorb(request, progress, step, tallied(request, step, loaded)),
@@ -147,23 +147,24 @@ class _Run:
         Its prompts were sent, so that nobody sends them again to a cache that knows them.
         """
         gone, crew = replace(progress, sent=progress.sent + loaded.sent), loaded.crew
-        if not crew.stopped_because:
+        if crew.stopped is None:
             seen = cut_level(self._request, progress, step, loaded, self._cut_because(progress, loaded))
             gone = replace(gone, unmeasured=(*gone.unmeasured, seen))
-        if crew.lost_because or crew.stopped_because or not self._only_run_is_over(progress):
-            return replace(gone, stopped_because=loaded.stopped_because)
-        if self._has_worked and not self._should_stop():
+        failed = crew.lost_because is not None or crew.stopped is not None
+        if failed or not self._only_run_is_over(progress):
+            return replace(gone, stopped=loaded.cut)
+        if self._has_worked and self._should_stop() is None:
             return gone
         because = f"a run of {self._pause_after_s:g} s is too short for concurrency {step.concurrency} per copy"
         over = f"{len(crew.over)} of {loaded.sent} requests were over"
-        return replace(gone, stopped_because=f"{because} ({over})")
+        return replace(gone, stopped=Stop(reason=StopReason.RUN_TOO_SHORT, because=f"{because} ({over})"))
 
     def _cut_because(self, progress: TrialProgress, loaded: LoadedLevel) -> str:
-        if loaded.crew.lost_because:
+        if loaded.crew.lost_because is not None:
             return f"the load broke down: {loaded.crew.lost_because}"
         if self._only_run_is_over(progress):
             return f"this run's {self._pause_after_s:g} s ended"
-        return budget_over(self._request)
+        return budget_over(self._request).because
 
     def _announce(self, progress: TrialProgress, step: NextLevel) -> None:
         request = self._request

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 from seatrial.bench.client.arrivals import offered_per_s, ordered_per_s, schedule
 from seatrial.bench.client.event_loop import Wave, limits_of
 from seatrial.bench.client.worker_pool import CrewOrder, load
-from seatrial.bench.health.client_health import void_because
+from seatrial.bench.health.client_health import void_of
 from seatrial.bench.metrics.aggregate import tally_of
 from seatrial.bench.metrics.counts import unmeasured_of
 from seatrial.bench.metrics.level import level_of, level_size
 from seatrial.bench.model.result import LevelResult, SearchStep
-from seatrial.bench.search import ALL_MEASURED, NextLevel, Step, Stop, next_level
+from seatrial.bench.model.stop import Stop, StopReason
+from seatrial.bench.search import ALL_MEASURED, NextLevel, Step, next_level
 from seatrial.bench.trial.budget import budget_over, left_s
-from seatrial.bench.trial.dependencies import Tools, go_on
+from seatrial.bench.trial.dependencies import ShouldStop, Tools, go_on
 from seatrial.bench.trial.events import LevelAdvanced
 from seatrial.bench.trial.finalize import conclude
 from seatrial.bench.trial.preflight import open_trial
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from seatrial.bench.metrics.level import LevelSize
     from seatrial.bench.model.progress import TrialProgress
     from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.model.stop import Void
 
 
 JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -66,22 +68,23 @@ def jumpstart_2024(request: TrialRequest) -> TrialRequest:
     return replace(request, load=load, workload=replace(request.workload, stream=False))
 
 
-def jumpstart_stop(level: LevelResult) -> str:
-    """Say that a request hit the time limit, which ends that article's way of measuring; empty when none did."""
+def jumpstart_stop(level: LevelResult) -> Stop | None:
+    """Return that a request hit the time limit, which ends that article's way of measuring; None when none did."""
     late = level.errors.get("timeout", 0)
     if not late:
-        return ""
-    return f"{late} of {level.requests} requests hit the limit of {JUMPSTART_TIMEOUT_S:g} s at {level.concurrency}"
+        return None
+    because = f"{late} of {level.requests} requests hit the limit of {JUMPSTART_TIMEOUT_S:g} s at {level.concurrency}"
+    return Stop(reason=StopReason.REQUEST_TIMEOUT, because=because)
 
 
-__all__ = ["NextLevel", "Step", "Stop", "absorb", "begin", "conclude", "left_s", "load_level", "next_step", "tallied"]
+__all__ = ["NextLevel", "Step", "absorb", "begin", "conclude", "left_s", "load_level", "next_step", "tallied"]
 
 EVERYDAY = Tools()
 ALL_SENT = "every request of the level was sent"
 
 
 def begin(
-    request: TrialRequest, tools: Tools = EVERYDAY, *, should_stop: Callable[[], str] = go_on, waited_s: float = 0.0
+    request: TrialRequest, tools: Tools = EVERYDAY, *, should_stop: ShouldStop = go_on, waited_s: float = 0.0
 ) -> TrialProgress:
     """Do everything that comes before the first level.
 
@@ -100,12 +103,12 @@ def begin(
 def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
     """Choose the next level, or say why there is none."""
     load, measured = request.load, progress.levels
-    if progress.stopped_because:
-        return Stop(because=progress.stopped_because)
+    if progress.stopped is not None:
+        return progress.stopped
     if (time_left_s := left_s(request, progress)) <= 0:
-        return Stop(because=budget_over(request))
-    if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])):
-        return Stop(because=late)
+        return budget_over(request)
+    if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])) is not None:
+        return late
     if load.arrival != "closed":
         return _next_rate(request, measured)
     return next_level(request, measured, left_s=time_left_s)
@@ -114,9 +117,9 @@ def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
 def _next_rate(request: TrialRequest, measured: Sequence[LevelResult]) -> Step:
     rates = request.load.rates_per_s if request.load.arrival in ("poisson", "constant") else (0.0,)
     if measured and not measured[-1].succeeded:
-        return Stop(because="no request succeeded at the last rate")
+        return Stop(reason=StopReason.NO_SUCCESS, because="no request succeeded at the last rate")
     if len(measured) >= len(rates):
-        return Stop(because=ALL_MEASURED)
+        return ALL_MEASURED
     connections = max(1, request.load.max_connections // request.copy_count)
     return NextLevel(concurrency=connections, because=schedule_name(request, len(measured)))
 
@@ -141,14 +144,14 @@ class LoadedLevel:
         size: How many there were to be.
         sent: Requests that the level had numbers for.
         offered_per_s: Requests per second of an open loop's schedule; None in a closed loop.
-        stopped_because: Why the level counts for nothing: the trial was stopped, or its time was over; else empty.
+        cut: Why the level counts for nothing: the trial was stopped, or its time was over; None when it counts.
     """
 
     crew: CrewResult
     size: LevelSize
     sent: int
     offered_per_s: float | None
-    stopped_because: str
+    cut: Stop | None
 
 
 def load_level(
@@ -157,7 +160,7 @@ def load_level(
     step: NextLevel,
     *,
     deadline_s: float,
-    should_stop: Callable[[], str],
+    should_stop: ShouldStop,
     tools: Tools = EVERYDAY,
 ) -> LoadedLevel:
     """Load one level from this machine.
@@ -209,7 +212,7 @@ def load_level(
         size=size,
         sent=requests,
         offered_per_s=None if plan is None else offered_per_s(request.load, plan),
-        stopped_because=crew.stopped_because or _cut(request, step, crew, requests),
+        cut=crew.stopped or _cut(request, step, crew, requests),
     )
 
 
@@ -253,7 +256,7 @@ def absorb(request: TrialRequest, progress: TrialProgress, step: NextLevel, tall
     ordered = ordered_per_s(request.load, len(progress.levels))
     tally = tally if ordered is None else replace(tally, offered_requests_per_s=ordered)
     level = level_of(tally, request.objectives, copy_count=request.copy_count)
-    level = replace(level, void_because=_void(request, progress, step, level))
+    level = replace(level, void=_void(request, progress, step, level))
     size = level_size(request, step.concurrency)
     sent = size.requests if request.load.arrival == "closed" else level.requests
     return replace(
@@ -264,11 +267,11 @@ def absorb(request: TrialRequest, progress: TrialProgress, step: NextLevel, tall
     )
 
 
-def _void(request: TrialRequest, progress: TrialProgress, step: NextLevel, level: LevelResult) -> str:
+def _void(request: TrialRequest, progress: TrialProgress, step: NextLevel, level: LevelResult) -> Void | None:
     if level.client is None:
-        return ""
+        return None
     closed = request.load.arrival == "closed"
-    return void_because(
+    return void_of(
         level.client,
         requested_streams=step.concurrency * request.copy_count if closed else None,
         itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
@@ -279,24 +282,26 @@ def _void(request: TrialRequest, progress: TrialProgress, step: NextLevel, level
     )
 
 
-def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]], str] | None:
+def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]], str | None] | None:
     """Return what ends a level's sending: the median latency is known well enough; None where all are to be sent."""
     if size.least == size.most:
         return None
 
-    def enough(seconds: Sequence[float]) -> str:
+    def enough(seconds: Sequence[float]) -> str | None:
         precision = precision_of(seconds)
         if precision is None or precision > request.load.precision:
-            return ""
+            return None
         return f"the median end-to-end latency is known to ±{precision * 100:.1f} % after {len(seconds)} answers"
 
     return enough
 
 
-def _cut(request: TrialRequest, step: NextLevel, crew: CrewResult, requests: int) -> str:
+def _cut(request: TrialRequest, step: NextLevel, crew: CrewResult, requests: int) -> Stop | None:
     place = f"at concurrency {step.concurrency} per copy"
-    if crew.lost_because:
-        return f"the load broke down {place}: {crew.lost_because}"
+    if crew.lost_because is not None:
+        because = f"the load broke down {place}: {crew.lost_because}"
+        return Stop(reason=StopReason.LOAD_FAILED, because=because)
     if not crew.cut:
-        return ""
-    return f"{budget_over(request)} {place} ({len(crew.over)} of {requests} requests were over)"
+        return None
+    over = budget_over(request)
+    return replace(over, because=f"{over.because} {place} ({len(crew.over)} of {requests} requests were over)")

@@ -26,6 +26,7 @@ from seatrial.plan.search.capacity import answered_in_time
 from seatrial.plan.search.sizing import instances_for
 from seatrial.predict.band import Band, band_of
 from seatrial.predict.closed_form import predict
+from seatrial.predict.knee import PredictedKnee, predicted_knee
 from seatrial.predict.memory import weights_bytes
 from seatrial.predict.regime import Regime, regime_of
 
@@ -75,6 +76,7 @@ class DerivedLimits:
     max_queued_requests: Decision[int]
     startup_timeout_s: Decision[int]
     download_timeout_s: Decision[int]
+    knee: PredictedKnee
     target_concurrency_per_copy: Decision[float]
     gate_concurrency_per_copy: Decision[int]
     concurrency_levels: Decision[tuple[int, ...]]
@@ -111,6 +113,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
         max_queued_requests=choose_max_queued(overrides, running, in_time, endpoint.trial.request_timeout_s),
         startup_timeout_s=startup,
         download_timeout_s=download,
+        knee=predicted_knee(best.capacity, batch.value),
         target_concurrency_per_copy=decide_target(best, demand, batch.value),
         gate_concurrency_per_copy=gate,
         concurrency_levels=choose_levels(endpoint.trial.concurrency_levels, running, gate.value),

@@ -11,6 +11,7 @@ from seatrial.plan.document import Cost, Decision
 from seatrial.plan.search.capacity import copies_replaced_at_once
 from seatrial.plan.search.ranking import known
 from seatrial.plan.search.sizing import instances_for
+from seatrial.predict.knee import predicted_knee
 from seatrial.units import counted, gib
 
 if TYPE_CHECKING:
@@ -155,7 +156,8 @@ def decide_gate(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
 
 def decide_target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> Decision[float]:
     """Return the autoscaling target: a share of the predicted knee."""
-    knee, share = min(best.capacity, max_num_seqs), demand.endpoint.scaling.target_utilization
+    knee = predicted_knee(best.capacity, max_num_seqs).concurrency
+    share = demand.endpoint.scaling.target_utilization
     target = _target(best, demand, max_num_seqs)
     wanted = _copies_at(best, target)
     because = (
@@ -167,7 +169,8 @@ def decide_target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) ->
 
 
 def _target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> float:
-    return round(min(best.capacity, max_num_seqs) * demand.endpoint.scaling.target_utilization, 1)
+    knee = predicted_knee(best.capacity, max_num_seqs).concurrency
+    return round(knee * demand.endpoint.scaling.target_utilization, 1)
 
 
 def _copies_at(best: FeasibleCandidate, target: float) -> int:

@@ -139,7 +139,7 @@ def _reasoned(name: str, followed: Plan, known: tuple[Plan, ...]) -> object:
     return next((its for plan in known if _value(its := getattr(plan, name)) == _value(field)), field)
 
 
-_NO_LINE = frozenset({"memory", "curve", "band", "regime", "cost", "pareto", "rejected", "warnings", "adopted"})
+_NO_LINE = frozenset({"memory", "curve", "band", "knee", "regime", "cost", "pareto", "rejected", "warnings", "adopted"})
 
 
 def _cost_line(before: Plan, after: Plan) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ _NO_DECISION = frozenset(
         "curve",
         "uncertainty",
         "band",
+        "knee",
         "regime",
         "cost",
         "pareto",

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
     from seatrial.plan.search.capacity import Levels, LoadSpread
-    from seatrial.plan.search.demand import Objective
+    from seatrial.plan.search.demand import LatencyBound
     from seatrial.predict.copy_model import Copy
     from seatrial.predict.memory import MemoryFit
-    from seatrial.predict.simulation import Outcome
+    from seatrial.predict.simulation import SimulatedLevel
 
 
 Stage = Literal["specifications", "degree", "memory", "slo", "copies", "price", "budget"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+"""In the order in which a deployment passes them: the last one reached is the nearest to a deployment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Candidate:
         return self.levels.copy
 
     @property
-    def alone(self) -> Outcome:
+    def alone(self) -> SimulatedLevel:
         """What a single request meets."""
         return self.levels.at(1)
 
@@ -116,7 +118,7 @@ class FeasibleCandidate:
     score: Score
 
     @property
-    def at_gate(self) -> Outcome:
+    def at_gate(self) -> SimulatedLevel:
         """What one copy does at the planned load."""
         return self.candidate.levels.at(self.load.concurrency_per_copy)
 
@@ -125,7 +127,7 @@ class FeasibleCandidate:
 class Miss:
     """An objective that a candidate misses, and the value that it is simulated to reach."""
 
-    objective: Objective
+    objective: LatencyBound
     predicted_ms: float
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.predict.closed_form import predict
-from seatrial.predict.simulation import TRIAL, Outcome, Protocol, outcome
+from seatrial.predict.simulation import TRIAL, Protocol, SimulatedLevel, outcome
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.plan.search.demand import Objective
-    from seatrial.predict.closed_form import Point
+    from seatrial.plan.search.demand import LatencyBound
+    from seatrial.predict.closed_form import EstimatedLevel
     from seatrial.predict.copy_model import Copy
     from seatrial.spec.endpoint import TrialSpec, WorkloadSpec
 
@@ -38,9 +38,9 @@ class Levels:
     copy: Copy
     protocol: Protocol
     timeout_s: float
-    seen: dict[int, Outcome] = field(default_factory=dict, compare=False, repr=False)
+    seen: dict[int, SimulatedLevel] = field(default_factory=dict, compare=False, repr=False)
 
-    def at(self, concurrency: int) -> Outcome:
+    def at(self, concurrency: int) -> SimulatedLevel:
         """Return what the copy is simulated to do with this many requests in flight."""
         if concurrency not in self.seen:
             self.seen[concurrency] = outcome(self.copy, concurrency, self.protocol, self.timeout_s)
@@ -76,7 +76,7 @@ class LoadSpread:
     output_tok_s: float
 
 
-def estimated_capacity(copy: Copy, objectives: Sequence[Objective], slack: float = 1.0) -> int:
+def estimated_capacity(copy: Copy, objectives: Sequence[LatencyBound], slack: float = 1.0) -> int:
     """Return the concurrency past which a mean of the closed form is above an objective's bound, with some slack."""
 
     def misses(concurrency: int) -> bool:
@@ -88,13 +88,13 @@ def estimated_capacity(copy: Copy, objectives: Sequence[Objective], slack: float
     return last_without(misses, most=MOST_IN_FLIGHT)
 
 
-def _wait_for_prefill_ms(copy: Copy, point: Point) -> float:
+def _wait_for_prefill_ms(copy: Copy, point: EstimatedLevel) -> float:
     """Return the mean wait for the next prefill: requests that move in step, as a trial's do, hardly have it."""
     steps = 0 if copy.engine.scheduler == "chunked" else copy.engine.steps_between_prefills / 2
     return min(steps * point.tpot_ms * max(1.0, copy.tokens_per_step), point.ttft_ms)
 
 
-def capacity(levels: Levels, objectives: Sequence[Objective], guess: int) -> int:
+def capacity(levels: Levels, objectives: Sequence[LatencyBound], guess: int) -> int:
     """Return the highest concurrency that keeps every objective by simulation, and so does every lower one simulated.
 
     A percentile of a few requests can fall a little while the load grows. So every level that was simulated counts: one
@@ -120,7 +120,7 @@ def capacity(levels: Levels, objectives: Sequence[Objective], guess: int) -> int
     return low if not failed else max(level for level in levels.seen if level < min(failed))
 
 
-def answered_in_time(levels: Levels, timeout: Objective) -> int:
+def answered_in_time(levels: Levels, timeout: LatencyBound) -> int:
     """Return a concurrency at which every request is answered in time: near the highest, and 0 when there is none."""
     concurrency = last_without(lambda level: timeout.out_of_reach(predict(levels.copy, level)), most=MOST_IN_FLIGHT)
     while concurrency and timeout.ratio(levels.at(concurrency)) > 1:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.engines import Engine
     from seatrial.plan.calibration import Calibrated
-    from seatrial.predict.closed_form import Point
+    from seatrial.predict.closed_form import EstimatedLevel
     from seatrial.predict.copy_model import Calibration, Speculation
-    from seatrial.predict.simulation import Outcome, Protocol
+    from seatrial.predict.simulation import Protocol, SimulatedLevel
     from seatrial.spec.endpoint import EndpointSpec, ServingOverrides
     from seatrial.spec.environment import GuardRails
 
@@ -23,7 +23,7 @@ METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
 
 
 @dataclass(frozen=True, slots=True)
-class Objective:
+class LatencyBound:
     """An upper bound on one simulated latency.
 
     Attributes:
@@ -38,16 +38,16 @@ class Objective:
     statistic: str
     bound_ms: float
 
-    def predicted(self, outcome: Outcome) -> float:
+    def predicted(self, outcome: SimulatedLevel) -> float:
         """Return the simulated value in milliseconds."""
         value: float = getattr(getattr(outcome, self.metric), self.statistic)
         return value
 
-    def ratio(self, outcome: Outcome) -> float:
+    def ratio(self, outcome: SimulatedLevel) -> float:
         """Return the simulated value as a multiple of the bound: above 1 it misses."""
         return self.predicted(outcome) / self.bound_ms
 
-    def out_of_reach(self, point: Point, slack: float = 1.0) -> bool:
+    def out_of_reach(self, point: EstimatedLevel, slack: float = 1.0) -> bool:
         """Tell whether the closed form's mean is above the bound with some slack."""
         mean: float = getattr(point, self.metric)
         return mean > self.bound_ms * slack
@@ -80,7 +80,7 @@ class Demand:
     engine: Engine
     max_model_len: int
     batched_tokens: int
-    objectives: tuple[Objective, ...]
+    objectives: tuple[LatencyBound, ...]
     protocol: Protocol
     slo_miss_accepted: bool = False
     speculation: Speculation | None = None
@@ -113,18 +113,18 @@ class Demand:
         return own.calibration if own is not None and own.holds_for(instance_type, degree) else None
 
     @property
-    def timeout(self) -> Objective:
+    def timeout(self) -> LatencyBound:
         """The time after which a request ends."""
         return self.objectives[-1]
 
 
-def read_objectives(endpoint: EndpointSpec) -> tuple[Objective, ...]:
+def read_objectives(endpoint: EndpointSpec) -> tuple[LatencyBound, ...]:
     """Return every bound of the SLO on its own percentile, and the timeout that no request may pass."""
     found = [
-        Objective(("slo", metric, name), metric, name, bound)
+        LatencyBound(("slo", metric, name), metric, name, bound)
         for metric in METRICS
         for name, bound in getattr(endpoint.slo, metric).model_dump().items()
         if bound is not None
     ]
     timeout_ms = endpoint.trial.request_timeout_s * MS_PER_S
-    return (*found, Objective(("trial", "request_timeout_s"), "e2e_latency_ms", "max", timeout_ms))
+    return (*found, LatencyBound(("trial", "request_timeout_s"), "e2e_latency_ms", "max", timeout_ms))

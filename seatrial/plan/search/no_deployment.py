@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
 from seatrial.errors import PlanError
+from seatrial.plan.search.candidate import STAGES
 from seatrial.plan.search.fitting import memory_of, missing_for_one, possible_degrees
 from seatrial.predict.memory import weights_bytes
 from seatrial.units import MS_PER_S, counted, gib, tenths, usd
@@ -16,11 +17,10 @@ if TYPE_CHECKING:
 
     from seatrial.errors import Problem
     from seatrial.plan.search.candidate import Excess, Miss, RejectedCandidate, Stage
-    from seatrial.plan.search.demand import Demand, Objective
+    from seatrial.plan.search.demand import Demand, LatencyBound
     from seatrial.spec.load import LoadedSpec
 
 
-_LAST_QUESTION_FIRST: tuple[Stage, ...] = ("budget", "price", "copies", "slo", "memory", "degree", "specifications")
 _RULES: dict[Stage, str] = {
     "budget": "SEA206",
     "price": "SEA207",
@@ -43,7 +43,7 @@ _WHAT: dict[Stage, str] = {
 def no_deployment(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedCandidate]) -> PlanError:
     """Return the error for the rejections that came furthest: the nearest of them tells what is missing."""
     reached = {rejection.stage for rejection in rejections}
-    stage = next(stage for stage in _LAST_QUESTION_FIRST if stage in reached)
+    stage = next(stage for stage in reversed(STAGES) if stage in reached)
     furthest = sorted((rejection for rejection in rejections if rejection.stage == stage), key=_nearness)
     nearest = furthest[0]
     if stage == "slo":
@@ -91,7 +91,7 @@ def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidat
         yield loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
 
 
-def _miss(rejection: RejectedCandidate, objective: Objective) -> tuple[Miss, RejectedCandidate] | None:
+def _miss(rejection: RejectedCandidate, objective: LatencyBound) -> tuple[Miss, RejectedCandidate] | None:
     return next(((miss, rejection) for miss in rejection.misses if miss.objective == objective), None)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.plan.cost import hourly_words
 from seatrial.plan.document import Alternative, Rejected
+from seatrial.plan.search.candidate import STAGES
 from seatrial.units import MS_PER_S, counted, tenths, usd
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ def known(price: float) -> float | None:
 MOST_REJECTED = 12
 Goal = Literal["cost", "cost_per_token", "latency", "throughput"]
 Key = tuple[tuple[float, ...], str, int]
-_STAGES = ("budget", "price", "copies", "slo", "memory", "degree", "specifications")
 
 
 def order(candidate: Candidate, score: Score, goal: Goal) -> Key:
@@ -135,7 +135,7 @@ def rejections(
 
 
 def _nearness(rejection: RejectedCandidate) -> tuple[int, float, str, int]:
-    return _STAGES.index(rejection.stage), rejection.gap, rejection.instance_type, rejection.degree
+    return -STAGES.index(rejection.stage), rejection.gap, rejection.instance_type, rejection.degree
 
 
 def _failed(rejection: RejectedCandidate) -> Rejected:

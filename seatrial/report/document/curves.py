@@ -22,7 +22,7 @@ def curves_section(result: TrialResult, plan: Plan | None) -> Section:
         plan: Its own plan; None when it wasn't given.
     """
     charts = load_charts(result, plan)
-    nothing = "No level gave a value to draw." if result.levels else f"No level was measured: {result.stopped_because}."
+    nothing = "No level gave a value to draw." if result.levels else f"No level was measured: {result.stopped.because}."
     said = " ".join(_reading(result)) if charts else nothing
     return Section(
         anchor="curve", heading="Latency and throughput under load", short="Charts", paragraphs=(said,), charts=charts

@@ -54,14 +54,14 @@ GOALS = {
 def levels_section(result: TrialResult) -> Section:
     """Return what each level gave; of none, why."""
     if not result.levels:
-        empty = f"No level was measured in full: {result.stopped_because}."
+        empty = f"No level was measured in full: {result.stopped.because}."
         return Section(anchor="levels", heading="Levels", paragraphs=(empty,))
     return Section(
         anchor="levels",
         heading="Levels",
         paragraphs=(_reading(result),),
         tables=(summary_table(result),),
-        remarks=(*_voids(result), *_misses(result), f"Stop reason of the trial: {result.stopped_because}."),
+        remarks=(*_voids(result), *_misses(result), f"Stop reason of the trial: {result.stopped.because}."),
     )
 
 

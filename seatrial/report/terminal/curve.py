@@ -44,20 +44,20 @@ def curve_view(plan: Plan) -> RenderableType:
     title = heading("Predicted for one copy; simulated, not measured")
     if not plan.curve:
         return Group(title, Text("The plan has no levels."))
-    knee = predicted_knee(plan.curve)
-    reading = Text(f"{legend(plan, knee)}\n")
-    return Group(title, Text(f"{band_text(plan)}\n"), reading, _points(plan, _signs(plan, knee)))
+    reading = Text(f"{legend(plan)}\n")
+    return Group(title, Text(f"{band_text(plan)}\n"), reading, _points(plan, _signs(plan)))
 
 
-def legend(plan: Plan, knee: int | None) -> str:
+def legend(plan: Plan) -> str:
     """Say what the table's signs mean."""
     gate = plan.gate_concurrency_per_copy.value
     if any(point.concurrency == gate for point in plan.curve):
         marked = f"G is the gate, {gate:,}"
     else:
         marked = f"The gate, {gate:,}, is none of the levels"
-    bend = f"K is the knee where the curve bends, {knee:,}: {MEANING}" if knee else "no knee was found in this range"
-    return f"{marked}; {bend}."
+    knee = plan.knee
+    sign = "K, " if any(point.concurrency == knee.concurrency for point in plan.curve) else ""
+    return f"{marked}; the predicted knee is {sign}{knee.concurrency:,} ({knee.detector}: {knee.meaning})."
 
 
 def _points(plan: Plan, signs: Mapping[int, str]) -> RenderableType:
@@ -78,9 +78,8 @@ def _latencies(point: CurvePoint) -> Iterator[str]:
     yield from (short(value / MS_PER_S) for value in (point.e2e_latency_ms, point.e2e_latency_p95_ms))
 
 
-def _signs(plan: Plan, knee: int | None) -> dict[int, str]:
+def _signs(plan: Plan) -> dict[int, str]:
     """Return the letters of the knee's level and of the gate's, by concurrency."""
     gate = plan.gate_concurrency_per_copy.value
-    if knee is None:
-        return {gate: "G"}
+    knee = plan.knee.concurrency
     return {knee: "KG"} if knee == gate else {knee: "K", gate: "G"}

@@ -123,8 +123,8 @@ def _p95(measured: Distribution | None) -> str:
 
 
 def _remark(level: LevelResult, *, has_slo: bool) -> str:
-    if level.void_because:
-        return f"void: {level.void_because}"
+    if level.void is not None:
+        return f"void: {level.void.because}"
     repeated = sum(level.retried.values())
     if level.meets_slo:
         judged = "meets the SLO" if has_slo else ""

@@ -35,7 +35,7 @@ def conclusion_view(result: TrialResult) -> RenderableType:
     if result.comparison is not None:
         parts.append(comparison_view(result.comparison))
     parts += [Text(f"not measured: {seen.place}: {seen.sentence}") for seen in result.unmeasured if seen.errors]
-    parts.append(Text(f"stopped: {result.stopped_because}"))
+    parts.append(Text(f"stopped: {result.stopped.because}"))
     if result.engine_note:
         parts.append(Text(f"measured on: {result.engine_note}"))
     return Group(*parts)
@@ -76,12 +76,14 @@ def _checks(checks: tuple[Check, ...]) -> RenderableType:
 
 
 def _facts(result: TrialResult) -> Iterator[str]:
-    knees = [
-        f"{whole_or_tenths(knee.concurrency)} ({knee.detector})"
+    found = {
+        knee.detector: f"{whole_or_tenths(knee.concurrency)} ({knee.detector})"
         for knee in result.knees
         if knee.concurrency is not None
-    ]
-    yield f"knee: {', '.join(knees) or 'none found'}; concurrent requests per copy"
+    }
+    sets = found.pop(result.target_detector, None) if result.target_detector is not None else None
+    others = f"; other detectors: {', '.join(found.values())}" if found else ""
+    yield f"knee: {'none' if sets is None else f'{sets} concurrent requests per copy'}{others}"
     yield f"scaling target: {result.target_because}"
     if result.usd_per_million_output_tokens is not None:
         yield f"cost: {usd(result.usd_per_million_output_tokens)} per million output tokens"

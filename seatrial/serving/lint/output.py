@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from seatrial.secrets import redacted
 from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.spec.rules import RULES
+from seatrial.units import counted
 
 if TYPE_CHECKING:
     from seatrial.serving.lint.finding import Finding, Severity
@@ -27,14 +28,10 @@ def as_text(report: LintReport) -> str:
     by_severity = {
         severity: [finding for finding in report.findings if finding.severity == severity] for severity in SEVERITIES
     }
-    counts = ", ".join(_counted(len(found), severity) for severity, found in by_severity.items() if found)
-    files = _counted(len({finding.file for finding in report.findings}), "file")
+    counts = ", ".join(counted(len(found), severity) for severity, found in by_severity.items() if found)
+    files = counted(len({finding.file for finding in report.findings}), "file")
     lines = [f"{counts} in {files}", *(str(finding) for found in by_severity.values() for finding in found)]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
 def as_json(report: LintReport) -> list[Json]:

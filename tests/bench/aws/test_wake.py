@@ -8,10 +8,10 @@ from botocore import exceptions
 
 from seatrial.bench.aws.wake import Woken, wake
 from seatrial.bench.decode.failure import Failure
+from seatrial.bench.model.stop import Stop, StopReason
+from seatrial.bench.trial.dependencies import ShouldStop, go_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mypy_boto3_sagemaker import SageMakerClient
 
 NO_CAPACITY = Failure("not_ready", "HTTP 400 ValidationError: no capacity")
@@ -63,7 +63,11 @@ class World:
         self.now_s += seconds
 
     def wake(
-        self, *, may_scale: bool = False, timeout_s: float = 600.0, should_stop: Callable[[], str] = lambda: ""
+        self,
+        *,
+        may_scale: bool = False,
+        timeout_s: float = 600.0,
+        should_stop: ShouldStop = go_on,
     ) -> Woken:
         return wake(
             "chat-copy",
@@ -79,14 +83,14 @@ class World:
 
 def test_a_component_that_serves_is_left_alone() -> None:
     world = World(copies=2)
-    assert world.wake(may_scale=True) == Woken(awake=True, slept=False, waited_s=0.0, because="2 copies serve")
+    assert world.wake(may_scale=True) == Woken(slept=False, waited_s=0.0, because="2 copies serve")
     assert (world.knocks, world.orders) == (1, [])
 
 
 def test_requests_wake_it_by_the_scaling_alarm() -> None:
     world = World(wakes_after_s=300)
     assert world.wake() == Woken(
-        awake=True, slept=True, waited_s=300.0, because="it was at zero and woke in 300 s: its requests raise the "
+        slept=True, waited_s=300.0, because="it was at zero and woke in 300 s: its requests raise the "
         "scaling alarm"
     )  # fmt: skip
     assert world.knocks == 21
@@ -96,7 +100,7 @@ def test_requests_wake_it_by_the_scaling_alarm() -> None:
 def test_it_is_scaled_to_one_copy_where_that_is_allowed() -> None:
     world = World(wakes_after_s=120)
     assert world.wake(may_scale=True) == Woken(
-        awake=True, slept=True, waited_s=120.0, because="it was at zero and woke in 120 s: it was scaled to one copy"
+        slept=True, waited_s=120.0, because="it was at zero and woke in 120 s: it was scaled to one copy"
     )
     assert world.orders == [{"InferenceComponentName": "chat-copy", "DesiredRuntimeConfig": {"CopyCount": 1}}]
 
@@ -104,7 +108,7 @@ def test_it_is_scaled_to_one_copy_where_that_is_allowed() -> None:
 def test_where_scaling_is_refused_the_alarm_remains() -> None:
     world = World(wakes_after_s=120, may_not_scale=True)
     woken = world.wake(may_scale=True)
-    assert woken.awake
+    assert woken.failure is None
     assert woken.because == (
         "it was at zero and woke in 120 s: it could not be scaled to one copy (An error occurred "
         "(AccessDeniedException) when calling the Op operation: no), its requests raise the scaling alarm"
@@ -119,19 +123,19 @@ def test_copies_that_are_counted_while_requests_are_refused_for_capacity_are_asl
     world = World(copies=1)
     world.knock = lambda: NO_CAPACITY  # type: ignore[method-assign]  # a manner of this test only
     woken = world.wake(timeout_s=30)
-    assert (woken.awake, woken.slept) == (False, True)
+    assert (woken.reason, woken.slept) == (StopReason.AT_ZERO, True)
 
 
 def test_another_failure_is_the_trials_to_see() -> None:
     world = World(copies=1)
     world.knock = lambda: Failure("model_error", "HTTP 424")  # type: ignore[method-assign]  # likewise
-    assert world.wake().awake
+    assert world.wake().failure is None
 
 
 def test_a_component_that_stays_at_zero_is_not_verified() -> None:
     world = World()
     assert world.wake(timeout_s=60) == Woken(
-        awake=False,
+        reason=StopReason.AT_ZERO,
         slept=True,
         waited_s=60.0,
         because="not verified: at zero: no copy served within 60 s: its requests raise the scaling alarm; last: "
@@ -141,7 +145,7 @@ def test_a_component_that_stays_at_zero_is_not_verified() -> None:
 
 def test_a_component_that_failed_is_not_waited_for() -> None:
     assert World(fails=True).wake() == Woken(
-        awake=False,
+        reason=StopReason.COMPONENT_FAILED,
         slept=True,
         waited_s=0.0,
         because="the component failed: no instance of this type is left",
@@ -152,7 +156,7 @@ def test_a_component_that_failed_is_not_waited_for() -> None:
 def test_a_component_that_cannot_be_described(*, may_scale: bool) -> None:
     woken = World(unknown=True).wake(may_scale=may_scale)
     assert woken == Woken(
-        awake=False,
+        reason=StopReason.UNKNOWN_STATE,
         slept=False,
         waited_s=0.0,
         because="not verified: the control plane can't describe chat-copy: An error occurred "
@@ -160,8 +164,11 @@ def test_a_component_that_cannot_be_described(*, may_scale: bool) -> None:
     )
 
 
+DELETED = Stop(reason=StopReason.CANCELLED, because="the stack is deleted")
+
+
 def test_whoever_waits_is_told_to_stop() -> None:
     world = World()
-    woken = world.wake(should_stop=lambda: "the stack is deleted" if world.now_s > 1020 else "")
-    assert (woken.awake, woken.waited_s) == (False, 30.0)
+    woken = world.wake(should_stop=lambda: DELETED if world.now_s > 1020 else None)
+    assert (woken.reason, woken.waited_s) == (StopReason.AT_ZERO, 30.0)
     assert woken.because == "not verified: at zero: the stack is deleted"

@@ -68,7 +68,7 @@ def test_every_index_is_sent_once_whatever_the_number_of_processes(
     result = crew(workers=workers, first_index=100)
     assert sorted(record.index for record in result.records) == list(range(100, 112))
     assert {(record.error, record.output_tokens) for record in result.records} == {(None, 4)}
-    assert (result.cut, result.lost_because, result.enough_because) == (False, "", "")
+    assert (result.cut, result.lost_because, result.enough_because) == (False, None, None)
     assert (result.evidence.workers, result.evidence.streams) == (workers, 4)
     assert [record.ended_s for record in result.records] == sorted(record.ended_s for record in result.records)
     assert children() == before
@@ -88,9 +88,9 @@ def test_no_more_processes_than_requests_and_a_small_load_forks_none(crew: Calla
 def test_enough_is_decided_over_all_processes(crew: Callable[..., CrewResult]) -> None:
     asked: list[int] = []
 
-    def enough(durations_s: Sequence[float]) -> str:
+    def enough(durations_s: Sequence[float]) -> str | None:
         asked.append(len(durations_s))
-        return "the interval is narrow" if len(durations_s) >= 20 else ""
+        return "the interval is narrow" if len(durations_s) >= 20 else None
 
     result = crew(workers=2, requests=100_000, least_requests=10, enough=enough)
     assert result.enough_because == "the interval is narrow"

@@ -15,9 +15,10 @@ from seatrial.bench.client.load_share import LateStartError, ShareOrder, load_sh
 from seatrial.bench.metrics.aggregate import merge
 from seatrial.bench.model.progress import TrialProgress
 from seatrial.bench.model.request import Load, TrialTarget
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.model.strict_json import read_document, write_document
 from seatrial.bench.search import NextLevel
-from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.dependencies import Tools, go_on
 from seatrial.bench.trial.steps import absorb
 from seatrial.errors import BenchError
 
@@ -46,8 +47,7 @@ def request_of_six(trial_request: MakeRequest, runtime_url: str) -> TrialRequest
     return trial_request(target=target, expected=None, load=LOAD, gate_concurrency=1)
 
 
-def go_on() -> str:
-    return ""
+DELETED = Stop(reason=StopReason.CANCELLED, because="the stack is deleted")
 
 
 def test_every_request_and_stream_belongs_to_one_worker(request_of_six: TrialRequest) -> None:
@@ -96,7 +96,13 @@ def test_a_share_that_is_stopped_has_no_tally(request_of_six: TrialRequest) -> N
     (share, *_) = plan_shares(request_of_six, PROGRESS, 6, 2, time.time(), barrier_s=0.2)
     longer = replace(share, requests=5_000)
     with pytest.raises(BenchError, match="SEA507: the stack is deleted"):
-        load_share(request_of_six, PROGRESS, longer, should_stop=lambda: "the stack is deleted", tools=TOOLS)
+        load_share(
+            request_of_six,
+            PROGRESS,
+            longer,
+            should_stop=lambda: DELETED,
+            tools=TOOLS,
+        )
 
 
 def test_connections_that_open_after_the_common_start_spoil_the_share(

@@ -13,7 +13,7 @@ from seatrial.bench.decode.event_stream import encode_frame
 from seatrial.bench.decode.failure import Failure
 from seatrial.bench.decode.http1 import ProtocolError
 from seatrial.bench.decode.response import MAX_EARLY_BYTES, failure_of, output_tokens, record_of
-from seatrial.bench.decode.tokens import Completion, TokenEvent
+from seatrial.bench.decode.tokens import TimedAnswer, TokenEvent
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\nTransfer-Encoding: chunked\r\n\r\n"
 EVENT = {":message-type": "event", ":event-type": "PayloadPart"}
@@ -88,7 +88,7 @@ def test_bytes_that_only_look_like_an_end_are_not_one() -> None:
     ],
 )
 def test_which_count_is_used(events: int, reported: int | None, chosen: tuple[int | None, str | None]) -> None:
-    said = Completion(
+    said = TimedAnswer(
         tuple(TokenEvent(0.0, "x") for _ in range(events)),
         finished=True,
         finished_at_s=0.0,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.bench.decode.http1 import ProtocolError
-from seatrial.bench.decode.tokens import Completion, TokenReader, read_whole
+from seatrial.bench.decode.tokens import TimedAnswer, TimedAnswerReader, read_whole
 
 LMI_ROLLING = (
     '{"token": {"id": 1, "text": "Grü", "log_prob": -0.1}}\n'
@@ -50,15 +50,15 @@ STREAMS = {
 }
 
 
-def read(pieces: list[bytes]) -> Completion:
-    reader = TokenReader()
+def read(pieces: list[bytes]) -> TimedAnswer:
+    reader = TimedAnswerReader()
     for second, piece in enumerate(pieces):
         reader.feed(float(second), piece)
     reader.finish(float(len(pieces)))
     return reader.completion()
 
 
-def texts(said: Completion) -> list[str]:
+def texts(said: TimedAnswer) -> list[str]:
     return [event.text for event in said.events]
 
 
@@ -137,7 +137,7 @@ def test_whole_answers_have_counts_but_no_token_events(
     document: object, reported: int | None, input_tokens: int | None
 ) -> None:
     said = read_whole(3.0, json.dumps(document, indent=1).encode())
-    assert said == Completion(
+    assert said == TimedAnswer(
         (),
         finished=True,
         finished_at_s=3.0,
@@ -194,7 +194,7 @@ def test_a_corrupted_stream_reads_alike_in_every_split(name: str, data: st.DataO
 
 
 def test_documents_are_counted_whatever_the_split() -> None:
-    reader = TokenReader()
+    reader = TimedAnswerReader()
     for byte in TGI_CHAT.encode():
         reader.feed(0.0, bytes([byte]))
     reader.finish(0.0)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from seatrial.bench.health.client_health import void_because
+from seatrial.bench.health.client_health import void_of
 from seatrial.bench.model.result import ClientCalibration, ClientEvidence
+from seatrial.bench.model.stop import VoidReason
 
 HEALTHY = ClientEvidence(
     workers=1,
@@ -26,6 +27,28 @@ CALIBRATION = ClientCalibration(
     because="one process took 16,000 token events",
 )
 REMEDY = "load with more workers, or from a machine that has nothing else to do"
+
+
+def void_because(
+    evidence: ClientEvidence,
+    *,
+    requested_streams: int | None,
+    itl_p50_ms: float | None,
+    e2e_p50_ms: float | None = None,
+    tpot_p50_ms: float | None = None,
+    calibration: ClientCalibration | None = None,
+    beside_engine: bool = False,
+) -> str:
+    found = void_of(
+        evidence,
+        requested_streams=requested_streams,
+        itl_p50_ms=itl_p50_ms,
+        e2e_p50_ms=e2e_p50_ms,
+        tpot_p50_ms=tpot_p50_ms,
+        calibration=calibration,
+        beside_engine=beside_engine,
+    )
+    return "" if found is None else found.because
 
 
 def judged(**changes: float | None) -> str:
@@ -100,6 +123,21 @@ def test_an_answer_that_is_not_streamed_is_measured_by_its_whole_time() -> None:
     assert "30.0 ms late (p99), more than 10% of the median end-to-end latency (200.0 ms)" in void_because(
         slow, requested_streams=64, itl_p50_ms=None, e2e_p50_ms=200.0
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "reasons"),
+    [
+        ({"receive_lag_p99_ms": 9.0, "cpu_share": 0.95}, (VoidReason.READ_LATE, VoidReason.CPU)),
+        ({"delivered_concurrency": 62.7, "idle_ms": 26.0}, (VoidReason.TOO_FEW_IN_FLIGHT,)),
+        ({"send_lag_p99_ms": 140.0, "full_share": 0.25}, (VoidReason.CONNECTIONS, VoidReason.SENT_LATE)),
+    ],
+)
+def test_programs_branch_on_the_reasons(changes: dict[str, float | None], reasons: tuple[VoidReason, ...]) -> None:
+    evidence = replace(HEALTHY, **changes)  # type: ignore[arg-type]  # numbers all
+    found = void_of(evidence, requested_streams=64, itl_p50_ms=20.0, e2e_p50_ms=1_300.0)
+    assert found is not None
+    assert found.reasons == reasons
 
 
 def test_an_open_loop_is_void_when_its_arrivals_were_not_those_ordered() -> None:

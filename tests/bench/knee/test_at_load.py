@@ -6,6 +6,7 @@ import pytest
 
 from seatrial.bench.knee.scaling_target import at_load
 from seatrial.measure.distribution import Interval
+from tests.bench.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,4 +59,10 @@ def test_a_level_that_did_not_measure_a_metric_is_passed_over(level: MakeLevel) 
 
 
 def test_void_levels_and_those_without_a_success_tell_nothing(level: MakeLevel) -> None:
-    assert at_load([level(2, void_because="the client lagged"), level(4, succeeded=0)], 4) is None
+    assert (
+        at_load(
+            [level(2, void=lagging("the client lagged")), level(4, succeeded=0)],
+            4,
+        )
+        is None
+    )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.knee.detectors import half_latency_knee
 from seatrial.measure.distribution import Distribution
+from tests.bench.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,6 @@ def test_latency_that_never_doubles_has_no_knee(level: MakeLevel) -> None:
 
 
 def test_one_level_says_nothing(level: MakeLevel) -> None:
-    void = level(8, void_because="the client lagged")
+    void = level(8, void=lagging("the client lagged"))
     knee = half_latency_knee([level(1), level(2, e2e_latency_ms=None), void])
     assert (knee.concurrency, knee.because) == (None, "1 levels with a latency are too few, 2 are needed")

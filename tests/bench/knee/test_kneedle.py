@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.knee.detectors import kneedle_knee
+from tests.bench.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ def test_levels_without_throughput_do_not_count(level: MakeLevel) -> None:
 
 def test_a_level_that_the_client_limited_does_not_count(level: MakeLevel) -> None:
     levels = curve(level, {1: 100.0, 2: 200.0, 4: 400.0, 8: 800.0, 16: 800.0, 32: 800.0})
-    void = level(4, output_tok_s=900.0, void_because="the client lagged")
+    void = level(4, output_tok_s=900.0, void=lagging("the client lagged"))
     assert kneedle_knee([*levels[:2], void, *levels[3:]]).concurrency == 8
 
 

@@ -8,7 +8,7 @@ import pytest
 from seatrial.bench.knee.detectors import slo_knee
 from seatrial.bench.model.request import Objective
 from seatrial.measure.distribution import Interval
-from tests.bench.conftest import flat
+from tests.bench.conftest import flat, lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +96,12 @@ def test_nothing_measured() -> None:
 
 
 def test_a_level_that_the_client_limited_is_no_miss(level: MakeLevel) -> None:
-    void = level(4, meets_slo=False, misses=("too slow",), void_because="the client lagged")
+    void = level(
+        4,
+        meets_slo=False,
+        misses=("too slow",),
+        void=lagging("the client lagged"),
+    )
     assert slo_knee([level(1), void, level(2)]).concurrency == 2
     assert slo_knee([void]).because == "no level is valid: the client was the limit"
 

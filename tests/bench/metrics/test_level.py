@@ -6,6 +6,7 @@ import pytest
 
 from seatrial.bench.metrics.level import measure_level, with_queue_share
 from seatrial.bench.model.request import Objective
+from tests.bench.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,7 @@ def test_what_is_sure_of_a_level(record: MakeRecord) -> None:
 
 def test_a_ramp_and_what_is_known_of_the_client_stand_in_the_level(record: MakeRecord) -> None:
     records = [record(index=0), record(index=1, sent_s=10.1)]
-    level = measure_level(2, records, [], ramp=1, void_because="slow", enough_because="sure")
+    level = measure_level(2, records, [], ramp=1, void=lagging("slow"), enough_because="sure")
     assert (level.requests, level.ramp_requests, level.window, level.duration_s) == (1, 1, "whole", 1.0)
     assert (level.valid, level.void_because, level.enough_because) == (False, "slow", "sure")
 
@@ -87,7 +88,7 @@ def test_the_concurrency_of_an_open_loop_is_what_was_in_flight_per_copy(record: 
 def test_queue_share_as_against_the_lowest_valid_level(level: MakeLevel) -> None:
     levels = with_queue_share(
         [
-            level(1, ttft_ms=50.0, void_because="the client was busy"),
+            level(1, ttft_ms=50.0, void=lagging("the client was busy")),
             level(2, ttft_ms=100.0),
             level(8, ttft_ms=400.0),
             level(16, ttft_ms=None),

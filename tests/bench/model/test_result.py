@@ -7,6 +7,7 @@ import pytest
 
 from seatrial.bench.model.request import Objective
 from seatrial.bench.model.result import Check, Knee, LiveProof, TrialResult, Verdict
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def result(trial_request: Callable[..., TrialRequest], level: Callable[..., Leve
         target_detector="slo",
         target_because="slo knee",
         usd_per_million_output_tokens=None,
-        stopped_because="every level was measured",
+        stopped=Stop(reason=StopReason.ALL_MEASURED, because="every level was measured"),
     )
 
 

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.search import NextLevel, Stop, next_level, why_stop
+from seatrial.bench.model.stop import Stop, StopReason
+from seatrial.bench.search import NextLevel, next_level, why_stop
+from tests.bench.conftest import lagging
 from tests.bench.search.conftest import Line, searched
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def test_a_sweep_goes_on_where_it_was_left(adaptive: MakeRequest, level: MakeLev
 def test_no_success_stops(adaptive: MakeRequest, level: MakeLevel) -> None:
     request = adaptive(search="sweep", concurrency_levels=(1, 2, 4))
     assert next_level(request, [level(1), level(2, succeeded=0)], left_s=9.0) == Stop(
-        because="no request succeeded at concurrency 2 per copy"
+        reason=StopReason.NO_SUCCESS, because="no request succeeded at concurrency 2 per copy"
     )
 
 
@@ -51,13 +53,14 @@ def test_falling_throughput_and_a_missed_slo_twice_in_a_row_stop(
         level(2**index, output_tok_s=tok_s, meets_slo=met)
         for index, (tok_s, met) in enumerate(zip(throughputs, meets, strict=True))
     ]
-    expected = "throughput fell and the SLO was missed twice in a row, last at concurrency 8 per copy" if stops else ""
-    assert why_stop(levels) == expected
+    because = "throughput fell and the SLO was missed twice in a row, last at concurrency 8 per copy"
+    assert why_stop(levels) == (Stop(reason=StopReason.FALLING, because=because) if stops else None)
 
 
 def test_a_client_that_was_the_limit_twice_in_a_row_stops(level: MakeLevel) -> None:
-    void = [level(load, void_because="the client lagged by 80 ms") for load in (4, 8)]
-    assert why_stop([level(2), void[0]]) == ""
-    assert why_stop([level(2), *void]) == (
-        "the client was the limit twice in a row, last at concurrency 8 per copy: the client lagged by 80 ms"
+    void = [level(load, void=lagging("the client lagged by 80 ms")) for load in (4, 8)]
+    assert why_stop([level(2), void[0]]) is None
+    assert why_stop([level(2), *void]) == Stop(
+        reason=StopReason.CLIENT_LIMIT,
+        because="the client was the limit twice in a row, last at concurrency 8 per copy: the client lagged by 80 ms",
     )

@@ -7,8 +7,10 @@ import pytest
 
 from seatrial.bench.model.request import Gate
 from seatrial.bench.model.result import Comparison, LevelResult, LiveProof, TrialResult, Verdict
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.slo.baseline import compare, with_regression
 from seatrial.measure.distribution import Distribution, Interval
+from tests.bench.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +59,7 @@ def trial(trial_request: Callable[..., TrialRequest]) -> MakeTrial:
             target_detector=None,
             target_because="fallback",
             usd_per_million_output_tokens=None,
-            stopped_because="every level was measured",
+            stopped=Stop(reason=StopReason.ALL_MEASURED, because="every level was measured"),
         )
 
     return make
@@ -193,7 +195,13 @@ def test_better(level: MakeLevel, trial: MakeTrial) -> None:
 
 def test_the_gate_first_then_what_the_last_release_could_carry(level: MakeLevel, trial: MakeTrial) -> None:
     before = trial(at(level, 1), at(level, 4), at(level, 8), at(level, 16, meets_slo=False), at(level, 32))
-    now = trial(at(level, 1), at(level, 4, void_because="slow"), at(level, 8), at(level, 16), at(level, 64))
+    now = trial(
+        at(level, 1),
+        at(level, 4, void=lagging("slow")),
+        at(level, 8),
+        at(level, 16),
+        at(level, 64),
+    )
     found = compare(now, before, baseline_uri="")
     assert [change.concurrency for change in found.changes if change.metric == "output_tok_s"] == [1, 8]
     found = compare(trial(at(level, 1), at(level, 4)), before)

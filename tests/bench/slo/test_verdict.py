@@ -11,6 +11,7 @@ from seatrial.bench.model.request import Gate, Objective
 from seatrial.bench.model.result import Verdict
 from seatrial.bench.slo.evaluate import checks_of
 from seatrial.bench.slo.verdict import judged, verdict_at, with_error_rate
+from tests.bench.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,7 +138,7 @@ LAGGED = "receive lag p99 of 9.0 ms"
 
 
 def test_a_void_level_proves_nothing(level: MakeLevel) -> None:
-    verdict = verdict_at(4, [level(2), level(4, void_because=LAGGED), level(8)], [TTFT])
+    verdict = verdict_at(4, [level(2), level(4, void=lagging(LAGGED)), level(8)], [TTFT])
     assert (verdict.status, [check.met for check in verdict.checks]) == ("inconclusive", [None])
     assert verdict.because == f"the level at concurrency 4 per copy proves nothing: {LAGGED}"
     assert verdict.checks[0].measured == 100.0  # what was measured stays readable
@@ -145,7 +146,13 @@ def test_a_void_level_proves_nothing(level: MakeLevel) -> None:
 
 def test_no_success_is_no_doubt_though_the_client_was_the_limit(level: MakeLevel) -> None:
     """A client that is late makes latencies doubtful, not that nobody answered."""
-    dead = level(4, succeeded=0, errors={"connection": 8}, ttft_ms=None, void_because=LAGGED)
+    dead = level(
+        4,
+        succeeded=0,
+        errors={"connection": 8},
+        ttft_ms=None,
+        void=lagging(LAGGED),
+    )
     verdict = verdict_at(4, [dead], [TTFT])
     assert (verdict.status, verdict.because) == (
         "fail", "0 of 8 requests succeeded at concurrency 4 per copy: connection 8"
@@ -197,7 +204,14 @@ def test_a_level_that_was_cut_and_then_measured_counts_as_measured(level: MakeLe
 def test_a_trial_in_which_nothing_was_answered_fails_wherever_it_ended(level: MakeLevel) -> None:
     first = cut(1, {"timeout": 1}, occasion="first_request", longest_wait_s=2.0, because="")
     warm_up = cut(2, {"timeout": 2}, occasion="warm_up", longest_wait_s=2.0, because="")
-    dead = level(1, requests=2, succeeded=0, errors={"timeout": 2}, ttft_ms=None, void_because=LAGGED)
+    dead = level(
+        1,
+        requests=2,
+        succeeded=0,
+        errors={"timeout": 2},
+        ttft_ms=None,
+        void=lagging(LAGGED),
+    )
     verdict = verdict_at(4, [dead], [TTFT], unmeasured=[first, warm_up, cut(1, {"unanswered": 1}, concurrency=2)])
     assert (verdict.status, verdict.because) == (
         "fail",
@@ -233,7 +247,14 @@ def test_failures_that_are_allowed_or_beyond_the_gate_change_nothing(level: Make
 
 
 def test_a_request_that_failed_has_failed_though_the_client_was_the_limit(level: MakeLevel) -> None:
-    assert with_error_rate(PASSED, [flaky(level, 8, void_because=LAGGED)], Gate(max_error_rate=0.01)).status == "fail"
+    assert (
+        with_error_rate(
+            PASSED,
+            [flaky(level, 8, void=lagging(LAGGED))],
+            Gate(max_error_rate=0.01),
+        ).status
+        == "fail"
+    )
 
 
 def test_the_highest_rate_decides_also_where_it_was_cut(level: MakeLevel) -> None:
@@ -251,13 +272,13 @@ def test_the_highest_rate_decides_also_where_it_was_cut(level: MakeLevel) -> Non
 
 
 def test_void_levels_beside_the_gate_are_no_evidence(level: MakeLevel) -> None:
-    bad = level(2, ttft_ms=812.0, meets_slo=False, void_because=LAGGED)
-    verdict = verdict_at(3, [bad, level(4, void_because=LAGGED)], [TTFT])
+    bad = level(2, ttft_ms=812.0, meets_slo=False, void=lagging(LAGGED))
+    verdict = verdict_at(3, [bad, level(4, void=lagging(LAGGED))], [TTFT])
     assert (verdict.status, verdict.because) == (
         "inconclusive",
         f"concurrency 3 per copy was not measured; measured in full: 2 (void: {LAGGED}), 4 (void: {LAGGED})",
     )
-    assert verdict_at(3, [bad, level(4, void_because=LAGGED), level(8)], [TTFT]).status == "pass"
+    assert verdict_at(3, [bad, level(4, void=lagging(LAGGED)), level(8)], [TTFT]).status == "pass"
 
 
 def test_an_open_loop_is_judged_at_the_highest_rate_offered(level: MakeLevel) -> None:

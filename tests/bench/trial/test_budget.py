@@ -7,6 +7,7 @@ import pytest
 
 from seatrial.bench.aws.deployment_check import not_proven
 from seatrial.bench.model.progress import TrialProgress
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.trial.budget import budget_over, budget_s, left_s
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def test_the_budget_that_ends_first(
     made = trial_request(copy_count=copies)
     request = replace(made, load=replace(made.load, budget_usd=usd))
     assert budget_s(request) == pytest.approx(seconds)
-    assert budget_over(request) == over
+    assert budget_over(request) == Stop(reason=StopReason.BUDGET, because=over)
 
 
 def test_what_is_left_counts_all_runs(trial_request: MakeRequest) -> None:

@@ -64,7 +64,7 @@ def test_a_trial_from_start_to_end(trial: Callable[..., TrialResult]) -> None:
     assert result.levels[0].output_tokens_mean == 4.0
     assert result.verdict.status == "pass"
     assert result.target_concurrency_per_copy == pytest.approx(3.0)  # slo knee 4 x 0.75
-    assert result.stopped_because == "every level was measured"
+    assert result.stopped.because == "every level was measured"
     assert result.started_at == "2026-11-21T01:02:03+00:00"
     assert result.engine_note == "fake runtime of the tests"
     assert not result.live.proven
@@ -80,7 +80,7 @@ def test_a_level_opens_its_concurrency_for_every_copy(trial: Callable[..., Trial
 def test_a_dead_endpoint_stops_the_trial_and_fails(trial: Callable[..., TrialResult]) -> None:
     result = trial("model-error")
     assert len(result.levels) == 1
-    assert result.stopped_because == "no request succeeded at concurrency 1 per copy"
+    assert result.stopped.because == "no request succeeded at concurrency 1 per copy"
     assert result.verdict.status == "fail"
     assert result.verdict.because == (
         "concurrency 4 per copy was not measured; 0 of 3 requests succeeded at concurrency 1 per copy: "
@@ -92,7 +92,7 @@ def test_a_dead_endpoint_stops_the_trial_and_fails(trial: Callable[..., TrialRes
 def test_an_endpoint_that_does_not_answer_within_the_budget_is_not_loaded(trial: Callable[..., TrialResult]) -> None:
     result = trial("stall", load=replace(LOAD, warmup_requests=0, budget_s=0.3))
     assert result.levels == ()
-    assert result.stopped_because == "the budget of 0.3 s ended"
+    assert result.stopped.because == "the budget of 0.3 s ended"
     assert result.verdict.status == "fail"
     assert result.verdict.because == (
         "concurrency 4 per copy was not measured; in the whole trial 0 of 1 requests were answered, 1 failed after "
@@ -104,7 +104,7 @@ def test_a_level_that_the_budget_cuts_is_not_reported(trial: Callable[..., Trial
     result = trial("stream", load=replace(LOAD, requests=100_000, budget_s=0.5))
     assert result.levels == ()
     cut = r"the budget of 0\.5 s ended at concurrency 1 per copy \([1-9]\d* of 100000 requests were over\)"
-    assert re.fullmatch(cut, result.stopped_because)
+    assert re.fullmatch(cut, result.stopped.because)
 
 
 def test_a_ramp_is_sent_and_not_measured(trial: Callable[..., TrialResult]) -> None:

@@ -8,10 +8,12 @@ import pytest
 
 from seatrial.bench.client.load_share import plan_shares
 from seatrial.bench.model.progress import TrialProgress
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.search import NextLevel
+from seatrial.bench.trial.dependencies import go_on
 from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.load_share import FunctionShare, cut_level, work
-from seatrial_cdk.trial_service.runtime.ownership import take_ownership
+from seatrial_cdk.trial_service.runtime.ownership import CANCELLED, take_ownership
 from seatrial_cdk.trial_service.runtime.rounds import Round
 from tests.constructs.conftest import passing_result, request_of_dev
 from tests.constructs.trial_service.conftest import STOPPED
@@ -103,8 +105,8 @@ class Crew:
 
     over: tuple[object, ...] = (1, 2, 3)
     records: tuple[object, ...] = ()
-    stopped_because: str = ""
-    lost_because: str = ""
+    stopped: Stop | None = None
+    lost_because: str | None = None
 
 
 @dataclass
@@ -114,7 +116,12 @@ class CutShort:
     crew: Crew
     sent: int = 51
     offered_per_s: float | None = None
-    stopped_because: str = "the budget of 600 s ended at concurrency 16 per copy (3 of 51 requests were over)"
+
+
+OVER = Stop(
+    reason=StopReason.BUDGET,
+    because="the budget of 600 s ended at concurrency 16 per copy (3 of 51 requests were over)",
+)
 
 
 @pytest.fixture
@@ -127,24 +134,27 @@ def whole() -> FunctionShare:
         share=share,
         now_s=1000.0,
         left_s=885.0,
-        should_stop=str,
+        should_stop=go_on,
     )
 
 
 @pytest.mark.parametrize(
-    ("left_s", "because"),
+    ("left_s", "reason", "because"),
     [
-        (885.0, "the budget of 600 s ended at concurrency 16 per copy (3 of 51 requests were over)"),
+        (885.0, OVER.reason, OVER.because),
         (
             300.0,
+            StopReason.RUN_TOO_SHORT,
             "a function's 300 s are too short for concurrency 16 per copy (3 of 51 requests were over)",
         ),
     ],
 )
-def test_a_level_that_was_cut_says_whose_time_was_over(whole: FunctionShare, left_s: float, because: str) -> None:
-    cut = cut_level(replace(whole, left_s=left_s), cast("LoadedLevel", CutShort(Crew(stopped_because=STOPPED))))
-    assert cut.sent == 51
+def test_a_level_that_was_cut_says_whose_time_was_over(
+    whole: FunctionShare, left_s: float, reason: StopReason, because: str
+) -> None:
+    cut = cut_level(replace(whole, left_s=left_s), cast("LoadedLevel", CutShort(Crew(stopped=CANCELLED))), CANCELLED)
+    assert (cut.sent, cut.stopped) == (51, CANCELLED)
     assert cut.seen is None
-    cut = cut_level(replace(whole, left_s=left_s), cast("LoadedLevel", CutShort(Crew())))
-    assert cut.because == because
+    cut = cut_level(replace(whole, left_s=left_s), cast("LoadedLevel", CutShort(Crew())), OVER)
+    assert cut.stopped == Stop(reason=reason, because=because)
     assert cut.seen is not None

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_cdk.trial_service.runtime.ownership import (
+    CANCELLED,
     MOST_WRITES,
-    STOPPED,
     Owner,
     Ownership,
     read_owner,
@@ -105,16 +105,16 @@ def test_the_owner_is_looked_at_every_10_s(store: DictStore) -> None:
     now_s = [100.0]
     take(store, "update", 100.0)
     ownership = Ownership(store=store, endpoint_name=ENDPOINT, request_id="update", now_s=lambda: now_s[0])
-    assert ownership.why_stop() == ""
+    assert ownership.should_stop() is None
     take(store, "delete", 101.0)
     told = []
     for now_s[0] in (105.0, 109.0, 110.0):
-        told.append(ownership.why_stop())
-    assert told == ["", "", STOPPED]
+        told.append(ownership.should_stop())
+    assert told == [None, None, CANCELLED]
     assert not ownership.forgotten
 
 
 def test_documents_that_were_removed_stop_the_trial_too(store: DictStore) -> None:
     ownership = Ownership(store=store, endpoint_name=ENDPOINT, request_id="update", now_s=lambda: 0.0)
-    assert ownership.check() == STOPPED
+    assert ownership.check() == CANCELLED
     assert ownership.forgotten

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.bench.model.result import Comparison
 from seatrial_cdk.trial_service.runtime.report import short_report
+from tests.bench.conftest import lagging
 
 if TYPE_CHECKING:
     from seatrial.bench.model.result import TrialResult
@@ -50,7 +51,7 @@ def test_what_is_missing_is_a_dash_and_what_is_void_says_so(passed: TrialResult)
     silent, void = passed.levels
     levels = (
         replace(silent, succeeded=40, output_tok_s=None, ttft_ms=None, tpot_ms=None, meets_slo=False),
-        replace(void, void_because="the client was late"),
+        replace(void, void=lagging("the client was late")),
     )
     lines = short_report(replace(passed, levels=levels, comparison=None), URI).splitlines()
     assert "| 8 | 48 | 8 | - | - | - | 45.5 | not met |" in lines

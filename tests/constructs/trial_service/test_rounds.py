@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.metrics.level import level_of
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.model.strict_json import write_document
 from seatrial_cdk.trial_service.runtime.rounds import (
     CutLevel,
-    LateStartError,
+    Loss,
     Round,
-    ShareDiedError,
     ShareLostError,
     error_document,
     merged_tally,
@@ -56,7 +56,7 @@ def test_a_worker_that_could_not_load_spoils_the_level(this: Round, store: DictS
     store.write(this.tally_key(2), error_document(KeyError("AWS_REGION"), late=False))
     with pytest.raises(ShareLostError) as lost:
         merged_tally(this, 3)
-    assert not isinstance(lost.value, LateStartError)
+    assert lost.value.loss == Loss.FAILED
     assert str(lost.value) == (
         "2 of 3 workers could not load their share: worker 1: it began 3.0 s after the others; worker 2: 'AWS_REGION'"
     )
@@ -64,19 +64,21 @@ def test_a_worker_that_could_not_load_spoils_the_level(this: Round, store: DictS
 
 def test_a_worker_that_left_nothing_is_missed(this: Round, store: DictStore) -> None:
     store.write(this.tally_key(0), tally(records(8)).to_json())
-    with pytest.raises(ShareDiedError) as missing:
+    with pytest.raises(ShareLostError) as missing:
         merged_tally(this, 2)
+    assert missing.value.loss == Loss.DIED
     assert str(missing.value) == "worker 1 of 2 ended without a word"
 
 
 def test_workers_that_were_all_too_late_only_had_too_little_time(this: Round, store: DictStore) -> None:
     store.write(this.tally_key(0), tally(records(8)).to_json())
     store.write(this.tally_key(1), error_document(ValueError("it began 3.0 s after the others"), late=True))
-    with pytest.raises(LateStartError):
+    with pytest.raises(ShareLostError) as lost:
         merged_tally(this, 2)
+    assert lost.value.loss == Loss.LATE
 
 
 def test_a_level_that_was_cut_is_what_was_seen_of_it(this: Round, store: DictStore) -> None:
-    cut = CutLevel(sent=7, because="the budget ended", seen=None)
+    cut = CutLevel(sent=7, stopped=Stop(reason=StopReason.BUDGET, because="the budget ended"), seen=None)
     store.write(this.tally_key(0), write_document(cut))
     assert merged_tally(this, 1) == cut

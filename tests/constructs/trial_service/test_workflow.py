@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.bench.model.request import Expected, TrialTarget
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.search import NextLevel
 from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.handler import dispatch
+from seatrial_cdk.trial_service.runtime.ownership import CANCELLED
 from seatrial_cdk.trial_service.runtime.rounds import CutLevel
 from seatrial_cdk.trial_service.runtime.scaling import ALL_SUSPENDED
 from seatrial_cdk.trial_service.runtime.store import UnavailableError
@@ -357,11 +359,12 @@ class TestWhateverGoesWrong:
         assert ordered.document(TRIAL) == {"error": "no end after 841 s, the budget was 600 s"}
 
     def test_a_level_that_was_cut_ends_the_measurement_and_not_the_trial(self, ordered: World) -> None:
-        cut = CutLevel(sent=26, because="a function's 885 s are too short for concurrency 16 per copy", seen=None)
+        because = "a function's 885 s are too short for concurrency 16 per copy"
+        cut = CutLevel(sent=26, stopped=Stop(reason=StopReason.RUN_TOO_SHORT, because=because), seen=None)
         ordered.load.acting = lambda _: cut
         ordered.machine().execute()
         (progress,) = ordered.course.concluded
-        assert (progress.stopped_because, progress.sent) == (cut.because, 2 + 26)
+        assert (progress.stopped, progress.sent) == (cut.stopped, 2 + 26)
         assert ordered.responses[0]["Status"] == "SUCCESS"
 
     def test_a_share_that_could_not_be_loaded_ends_the_trial(self, ordered: World) -> None:
@@ -384,7 +387,7 @@ class TestTheRequestThatFollows:
         following: CustomResourceEvent = {**update, "RequestId": "next", "OldResourceProperties": {}}
         if kind == "Update":
             following["OldResourceProperties"] = update["ResourceProperties"]  # nothing is due: answered at once
-        said: list[str] = []
+        said: list[Stop | None] = []
 
         def act(load: FunctionShare) -> None:
             ordered.clock.wait(1.0)
@@ -396,7 +399,7 @@ class TestTheRequestThatFollows:
 
         ordered.load.acting = act
         ordered.machine().execute()
-        assert said == ["", "", STOPPED]
+        assert said == [None, None, CANCELLED]
         documents = [ordered.store.read(key) for key in (TRIAL, LATEST, PASSED, RELEASED)]
         assert documents == [json.dumps({"error": STOPPED}), None, None, None]
         assert ordered.scaling.states == {COMPONENT: BEFORE}
@@ -409,7 +412,7 @@ class TestTheRequestThatFollows:
         assert ordered.course.begun == []
 
     def test_stops_the_beginning(self, ordered: World, update: CustomResourceEvent) -> None:
-        told: list[str] = []
+        told: list[Stop | None] = []
 
         def cancelled(begun: Begun) -> None:
             _follow(ordered, {**update, "RequestId": "next"}, "Delete")
@@ -419,7 +422,7 @@ class TestTheRequestThatFollows:
         ordered.course.beginning = cancelled
         machine = ordered.machine()
         machine.execute()
-        assert told == [STOPPED]
+        assert told == [CANCELLED]
         assert machine.entered == ["Begin", "Answer"]
 
     def test_leaves_nobody_who_must_take_the_answer_of_the_one_before(
@@ -474,7 +477,7 @@ class TestTheRequestThatFollows:
             with monkeypatch.context() as throttled:
                 throttled.setattr(ordered.store, "read", _refused)
                 ordered.clock.wait(60.0)
-                assert load.should_stop() == ""
+                assert load.should_stop() is None
             assert ordered.store.read == read
 
         ordered.load.acting = act

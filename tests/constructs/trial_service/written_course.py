@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.model.progress import TrialProgress
+from seatrial.bench.model.stop import StopReason
 from seatrial.bench.search import NextLevel, Stop
-from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.dependencies import ShouldStop, Tools, go_on
 from tests.constructs.conftest import level, passing_result
 from tests.constructs.trial_service.level_records import records, tally
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 NEXT = NextLevel(concurrency=16, because="the gate")
 BEGUN = TrialProgress(started_at="2026-11-21T01:00:00+00:00", elapsed_s=3.0, sent=2, live=passing_result().live)
-ALL_MEASURED = Stop(because="every level was measured")
+ALL_MEASURED = Stop(reason=StopReason.ALL_MEASURED, because="every level was measured")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Begun:
 
     request: TrialRequest
     tools: Tools
-    should_stop: Callable[[], str]
+    should_stop: ShouldStop
     waited_s: float
 
 
@@ -57,7 +58,7 @@ class WrittenCourse:
         request: TrialRequest,
         tools: Tools = Tools(),  # noqa: B008 (frozen; the interface's)
         *,
-        should_stop: Callable[[], str] = str,
+        should_stop: ShouldStop = go_on,
         waited_s: float = 0.0,
     ) -> TrialProgress:
         self.begun.append(Begun(request, tools, should_stop, waited_s))
@@ -66,7 +67,7 @@ class WrittenCourse:
 
     def next_step(self, request: TrialRequest, progress: TrialProgress) -> NextLevel | Stop:
         assert request.gate_concurrency == 16
-        return Stop(because=progress.stopped_because) if progress.stopped_because else self.steps[len(progress.levels)]
+        return progress.stopped or self.steps[len(progress.levels)]
 
     def absorb(
         self, request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally

@@ -16,13 +16,13 @@ from seatrial.plan.search.capacity import (
     spread,
     trial_protocol,
 )
-from seatrial.plan.search.demand import Objective
+from seatrial.plan.search.demand import LatencyBound
 from seatrial.predict.closed_form import predict
 from seatrial.predict.simulation import TRIAL
 from seatrial.spec.endpoint import TrialSpec, WorkloadSpec
 from tests.predict.conftest import placed
 
-TIMEOUT = Objective(("trial", "request_timeout_s"), "e2e_latency_ms", "max", 60_000)
+TIMEOUT = LatencyBound(("trial", "request_timeout_s"), "e2e_latency_ms", "max", 60_000)
 LLAMA_ON_A10G = replace(placed(), max_num_seqs=256)
 
 
@@ -30,8 +30,8 @@ def levels(timeout_s: float = 60.0) -> Levels:
     return Levels(LLAMA_ON_A10G, TRIAL, timeout_s)
 
 
-def tpot(bound_ms: float, statistic: str = "p95") -> Objective:
-    return Objective(("slo", "tpot_ms", statistic), "tpot_ms", statistic, bound_ms)
+def tpot(bound_ms: float, statistic: str = "p95") -> LatencyBound:
+    return LatencyBound(("slo", "tpot_ms", statistic), "tpot_ms", statistic, bound_ms)
 
 
 def test_a_level_is_simulated_once() -> None:
@@ -67,7 +67,7 @@ def test_every_level_up_to_the_capacity_that_was_simulated_keeps_the_objectives(
 
 
 def test_a_capacity_stays_below_a_level_that_missed_on_the_way() -> None:
-    class Bumpy(Objective):
+    class Bumpy(LatencyBound):
         def ratio(self, outcome: object) -> float:
             return 2.0 if getattr(outcome, "concurrency", 0) in {6, 40} else 0.5
 

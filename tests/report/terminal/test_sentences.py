@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.report.terminal.alternatives import money
-from seatrial.report.terminal.curve import legend, predicted_knee
+from seatrial.report.terminal.curve import legend
 from seatrial.report.terminal.plan_sections import cost_sentence, memory_sentence, rule_of_thumb
-from tests.report.terminal.conftest import CURVE
 from tests.sample_plan import COST, MEMORY
 
 if TYPE_CHECKING:
@@ -59,17 +58,13 @@ def test_the_cost_names_price_discount_and_source() -> None:
     )
 
 
-def test_the_knee_is_the_level_past_which_more_load_brings_less_than_half_its_share() -> None:
-    # 8 to 16 requests: 305 to 512 tok/s, + 68 %; 16 to 32: 512 to 660 tok/s, + 29 %
-    assert predicted_knee(CURVE) == 16
-    assert predicted_knee(CURVE[:5]) is None
-    assert predicted_knee(()) is None
-
-
-def test_the_legend_tells_that_the_gate_is_none_of_the_levels(plan: Plan) -> None:
+def test_the_legend_tells_that_the_gate_is_none_of_the_levels_and_which_knee_is_predicted(plan: Plan) -> None:
     gate = plan.gate_concurrency_per_copy.model_copy(update={"value": 12})
     between = plan.model_copy(update={"gate_concurrency_per_copy": gate})
-    assert legend(between, None) == "The gate, 12, is none of the levels; no knee was found in this range."
+    assert legend(between) == (
+        "The gate, 12, is none of the levels; the predicted knee is K, 16 (slo: the highest load predicted to "
+        "meet the SLO)."
+    )
 
 
 @pytest.mark.parametrize(

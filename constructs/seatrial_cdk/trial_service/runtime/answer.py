@@ -96,13 +96,13 @@ def give(event: CustomResourceEvent, answer: Answer, respond: Respond, *, bucket
         UnavailableError: CloudFormation did not take it.
     """
     body: dict[str, object] = {
-        "Status": "FAILED" if answer.failed_because else "SUCCESS",
+        "Status": "SUCCESS" if answer.failed_because is None else "FAILED",
         "PhysicalResourceId": physical_id(event),
         "StackId": event["StackId"],
         "RequestId": event["RequestId"],
         "LogicalResourceId": event["LogicalResourceId"],
     }
-    if answer.failed_because:
+    if answer.failed_because is not None:
         body["Reason"] = shortened_reason(answer.failed_because)
     if answer.data is not None:
         body["Data"] = {**answer.data, "ResultsBucket": bucket}

@@ -75,11 +75,11 @@ class Answer:
     """What CloudFormation is answered.
 
     Attributes:
-        failed_because: Why the request failed; empty when it did not.
+        failed_because: Why the request failed; None when it did not.
         data: The attributes of the resource.
     """
 
-    failed_because: str = ""
+    failed_because: str | None = None
     data: Attributes | None = None
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from seatrial.bench.client import load_share as share
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.model.strict_json import write_document
 from seatrial.bench.search.forecast import forecast
 from seatrial.bench.trial import steps as course
@@ -22,13 +23,12 @@ from seatrial_cdk.trial_service.runtime.rounds import CutLevel, Round, error_doc
 from seatrial_cdk.trial_service.runtime.store import UnavailableError, run_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from seatrial.bench.client.load_share import ShareOrder
     from seatrial.bench.metrics.aggregate import LevelTally
     from seatrial.bench.model.progress import TrialProgress
     from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.search import NextLevel
+    from seatrial.bench.trial.dependencies import ShouldStop
     from seatrial.bench.trial.steps import LoadedLevel
     from seatrial_cdk.trial_service.runtime.custom_resource import Order
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
@@ -77,7 +77,7 @@ class FunctionShare:
     share: ShareOrder
     now_s: float
     left_s: float
-    should_stop: Callable[[], str]
+    should_stop: ShouldStop
 
 
 class LoadShare(Protocol):
@@ -105,23 +105,23 @@ def _load_alone(load: FunctionShare, tools: Tools) -> LevelTally | CutLevel:
         should_stop=load.should_stop,
         tools=tools,
     )
-    if not loaded.stopped_because:
+    if loaded.cut is None:
         return course.tallied(request, load.level, loaded)
-    return cut_level(load, loaded)
+    return cut_level(load, loaded, loaded.cut)
 
 
-def cut_level(load: FunctionShare, loaded: LoadedLevel) -> CutLevel:
+def cut_level(load: FunctionShare, loaded: LoadedLevel, stop: Stop) -> CutLevel:
     """Sum up what was seen of a level that was cut: the trial was stopped, its time or the function's was over."""
-    because = loaded.stopped_because
     trial_left_s = load.share.deadline_epoch_s - load.now_s
-    if not loaded.crew.stopped_because and not loaded.crew.lost_because and trial_left_s > load.left_s:
+    if stop.reason == StopReason.BUDGET and trial_left_s > load.left_s:
         over = f"{len(loaded.crew.over)} of {loaded.sent} requests were over"
         where = f"concurrency {load.level.concurrency} per copy"
         because = f"a function's {load.left_s:.0f} s are too short for {where} ({over})"
+        stop = Stop(reason=StopReason.RUN_TOO_SHORT, because=because)
     seen = None
-    if not loaded.crew.stopped_because:
-        seen = course.cut_level(load.request, load.progress, load.level, loaded, because)
-    return CutLevel(sent=loaded.sent, because=because, seen=seen)
+    if loaded.crew.stopped is None:
+        seen = course.cut_level(load.request, load.progress, load.level, loaded, stop.because)
+    return CutLevel(sent=loaded.sent, stopped=stop, seen=seen)
 
 
 def _loading_share(load: FunctionShare) -> float:
@@ -156,8 +156,8 @@ def work(call: ShareCall, around: Surroundings) -> Share:
 def _loaded(order: Order, this: Round, part: Share, ownership: Ownership, around: Surroundings) -> str:
     late = False
     try:
-        if why := ownership.check():
-            return error_document(RuntimeError(why), late=False)
+        if (stop := ownership.check()) is not None:
+            return error_document(RuntimeError(stop.because), late=False)
         asked, progress = this.share(part["Worker"]), this.progress()
         late = asked.workers > 1 and around.now_s() > asked.start_at_epoch_s
         load = FunctionShare(
@@ -167,9 +167,9 @@ def _loaded(order: Order, this: Round, part: Share, ownership: Ownership, around
             share=asked,
             now_s=around.now_s(),
             left_s=around.ends_s - around.now_s() - PAUSE_MARGIN_S,
-            should_stop=lambda: ownership.stopped_because,
+            should_stop=lambda: ownership.stopped,
         )
-        with around.beside(ownership.why_stop):
+        with around.beside(ownership.should_stop):
             return write_document(around.load(load))
     except Exception as error:  # noqa: BLE001 (the Lambda's boundary: the step that merges must learn of any failure)
         return error_document(error, late=late or isinstance(error, share.LateStartError))

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial_cdk.trial_service.runtime.store import UnavailableError, owner_key, run_key
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 LOOK_S = 10.0  # between two looks at the owner: each is one read of S3
 MOST_WRITES = 5
 STOPPED = "CloudFormation went on without this trial: its request was cancelled or deleted"
+CANCELLED = Stop(reason=StopReason.CANCELLED, because=STOPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ class Ownership:
     """Whether a request still owns its endpoint, as one function sees it.
 
     Attributes:
-        stopped_because: Why its trial must end at once; empty while it may go on.
+        stopped: Why its trial must end at once; None while it may go on.
         forgotten: The endpoint's documents were removed: nothing may be written any more.
         owner: Who was the owner at the last look.
     """
@@ -111,22 +113,22 @@ class Ownership:
     endpoint_name: str
     request_id: str
     now_s: Callable[[], float]
-    stopped_because: str = ""
+    stopped: Stop | None = None
     forgotten: bool = False
     owner: Owner | None = None
     _looked_s: float = -math.inf
 
-    def why_stop(self) -> str:
+    def should_stop(self) -> Stop | None:
         """Return why the trial must stop; asked often, it looks now and then."""
-        if not self.stopped_because and self.now_s() - self._looked_s >= LOOK_S:
+        if self.stopped is None and self.now_s() - self._looked_s >= LOOK_S:
             self._look()
-        return self.stopped_because
+        return self.stopped
 
-    def check(self) -> str:
+    def check(self) -> Stop | None:
         """Return why the trial must stop, by a look of this moment."""
-        if not self.stopped_because:
+        if self.stopped is None:
             self._look()
-        return self.stopped_because
+        return self.stopped
 
     def _look(self) -> None:
         self._looked_s = self.now_s()
@@ -136,7 +138,7 @@ class Ownership:
             return
         self.forgotten = self.owner is None
         if self.owner is None or self.owner.request_id != self.request_id:
-            self.stopped_because = STOPPED
+            self.stopped = CANCELLED
 
 
 @contextmanager

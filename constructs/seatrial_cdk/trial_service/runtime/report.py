@@ -62,7 +62,7 @@ def _row(level: LevelResult, *, at_knee: bool) -> str:
         _p95(level.ttft_ms),
         _p95(level.tpot_ms),
         _p95(level.e2e_latency_ms),
-        "void" if level.void_because else "met" if level.meets_slo else "not met",
+        "void" if not level.valid else "met" if level.meets_slo else "not met",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -70,7 +70,7 @@ def _row(level: LevelResult, *, at_knee: bool) -> str:
 def _facts(result: TrialResult) -> Iterator[str]:
     yield ""
     yield from (f"- not measured: {seen.place}: {seen.sentence}" for seen in result.unmeasured if seen.errors)
-    yield f"- stopped: {result.stopped_because}"
+    yield f"- stopped: {result.stopped.because}"
     yield f"- live: {result.live.because}"
     yield f"- {cost_sentence(result)}"
     if result.usd_per_million_output_tokens is not None:
@@ -99,7 +99,7 @@ def evidence(result: TrialResult) -> Iterator[str]:
     if result.comparison is not None:
         yield f"compared with the last release: {result.comparison.status}: {result.comparison.because}"
     yield cost_sentence(result)
-    yield f"stopped: {result.stopped_because}; live: {result.live.because}"
+    yield f"stopped: {result.stopped.because}; live: {result.live.because}"
 
 
 def cost_sentence(result: TrialResult) -> str:
@@ -120,7 +120,7 @@ def cost_sentence(result: TrialResult) -> str:
 def level_sentence(level: LevelResult) -> str:
     """Say what was measured at a level."""
     speed = "unknown" if level.output_tok_s is None else tenths(level.output_tok_s)
-    void = f"; void: {level.void_because}" if level.void_because else ""
+    void = f"; void: {level.void.because}" if level.void is not None else ""
     return (
         f"level {level.concurrency} per copy: {level.succeeded} of {level.requests} requests succeeded, "
         f"{speed} tok/s, TTFT p95 {_p95_ms(level.ttft_ms)}, TPOT p95 {_p95_ms(level.tpot_ms)}{void}"

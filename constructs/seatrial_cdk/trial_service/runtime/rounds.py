@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from enum import StrEnum, unique
 from typing import TYPE_CHECKING, Self
 
 from seatrial.bench.client.load_share import ShareOrder
 from seatrial.bench.metrics.aggregate import LevelTally, merge
 from seatrial.bench.metrics.counts import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
 from seatrial.bench.model.progress import TrialProgress
+from seatrial.bench.model.stop import Stop  # noqa: TC001 (likewise)
 from seatrial.bench.model.strict_json import read_document, write_document
 from seatrial.bench.search import NextLevel
 from seatrial_cdk.trial_service.runtime.store import run_key
@@ -31,16 +33,21 @@ class MissingDocumentError(Exception):
     """A document that an earlier step must have written isn't there; the message says which."""
 
 
+@unique
+class Loss(StrEnum):
+    """How a level's workers failed to load it."""
+
+    LATE = "late"  # they were not ready at the common start: all that is wrong is that they had too little time
+    DIED = "died"  # functions ended without a word
+    FAILED = "failed"  # at least one says what went wrong
+
+
 class ShareLostError(Exception):
     """Workers have not loaded their shares; the message says which and why."""
 
-
-class LateStartError(ShareLostError):
-    """Workers were not ready at the common start: all that is wrong is that they had too little time."""
-
-
-class ShareDiedError(ShareLostError):
-    """Functions ended without a word."""
+    def __init__(self, loss: Loss, message: str) -> None:
+        super().__init__(message)
+        self.loss = loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +56,12 @@ class CutLevel:
 
     Attributes:
         sent: Requests that the level had numbers for: nobody sends them again to a cache that knows them.
-        because: Why it was cut, and the trial ends.
+        stopped: Why it was cut, and the trial ends.
         seen: What was seen of it; None when the trial was stopped.
     """
 
     sent: int
-    because: str
+    stopped: Stop
     seen: Unmeasured | None
 
 
@@ -145,20 +152,19 @@ def merged_tally(this: Round, workers: int) -> LevelTally | CutLevel:
     """Return the level that a round's workers loaded together, or what one worker saw of a level that was cut.
 
     Raises:
-        ShareDiedError: A worker ended without a word.
-        LateStartError: Every worker that did not load its share came too late for the common start.
-        ShareLostError: Not every worker loaded its share.
+        ShareLostError: Not every worker loaded its share: `DIED` where one ended without a word, `LATE` where all that
+            failed came too late for the common start.
         BenchError: SEA501 when a tally can't be read.
     """
     texts = {worker: this.store.read(this.tally_key(worker)) for worker in range(workers)}
     if silent := [f"{worker}" for worker, text in texts.items() if text is None]:
-        raise ShareDiedError(f"worker {', '.join(silent)} of {workers} ended without a word")
+        raise ShareLostError(Loss.DIED, f"worker {', '.join(silent)} of {workers} ended without a word")
     told = {worker: json.loads(text or "") for worker, text in texts.items()}
     if lost := {worker: each for worker, each in told.items() if "error" in each}:
         why = "; ".join(f"worker {worker}: {each['error']}" for worker, each in lost.items())
-        kind = LateStartError if all(each["late"] for each in lost.values()) else ShareLostError
-        raise kind(f"{len(lost)} of {workers} workers could not load their share: {why}")
-    if "because" in told[0]:
+        loss = Loss.LATE if all(each["late"] for each in lost.values()) else Loss.FAILED
+        raise ShareLostError(loss, f"{len(lost)} of {workers} workers could not load their share: {why}")
+    if "stopped" in told[0]:
         return read_document(CutLevel, texts[0] or "", where="level that was cut")
     return merge([LevelTally.from_json(text or "") for text in texts.values()])
 

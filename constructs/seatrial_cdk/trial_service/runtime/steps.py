@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict
 
 from seatrial.bench.client.load_share import BARRIER_S, plan_shares
-from seatrial.bench.search import Stop
+from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.answer import answer_of, give_once
@@ -22,9 +22,8 @@ from seatrial_cdk.trial_service.runtime.outcome import baseline_of, keep_error, 
 from seatrial_cdk.trial_service.runtime.ownership import STOPPED, Ownership
 from seatrial_cdk.trial_service.runtime.rounds import (
     CutLevel,
-    LateStartError,
+    Loss,
     Round,
-    ShareDiedError,
     ShareLostError,
     merged_tally,
 )
@@ -198,8 +197,10 @@ def position(following: Following, number: int, because: str) -> Position:
 
 def begin(trial: Trial, at: Position) -> Position:
     """Let scaling rest, prove what is live and warm up; where a component is asleep, wake it and come again."""
-    if trial.ownership.check() or trial.is_made:
-        return _stopped(trial) if trial.ownership.stopped_because else position("answer", 0, "it was made already")
+    if (stop := trial.ownership.check()) is not None:
+        return _stopped(trial, stop)
+    if trial.is_made:
+        return position("answer", 0, "it was made already")
     if _former_runs(trial):
         waiting = position("wait", 0, "the trial of the request before is still ending")
         return {**waiting, "Seconds": FORMER_LOOK_S}
@@ -208,8 +209,8 @@ def begin(trial: Trial, at: Position) -> Position:
         progress = _begun(trial, waited_s=trial.late_s if at.get("Woken") else 0.0)
     except AsleepError as asleep:
         return {**position("wait", 0, "no copy serves yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
-    if trial.ownership.check():
-        return _stopped(trial)
+    if (stop := trial.ownership.check()) is not None:
+        return _stopped(trial, stop)
     trial.keep_progress(trial.round(0), progress)
     return position("choose", 0, progress.live.because)
 
@@ -221,11 +222,11 @@ def _begun(trial: Trial, *, waited_s: float) -> TrialProgress:
     def wait(seconds: float) -> None:
         raise AsleepError(f"{seconds}")
 
-    with trial.around.beside(trial.ownership.why_stop):
+    with trial.around.beside(trial.ownership.should_stop):
         return trial.around.course.begin(
             shortened(trial.request, trial.late_s),
             Tools(may_scale=True, sleep=wait),
-            should_stop=lambda: trial.ownership.stopped_because,
+            should_stop=lambda: trial.ownership.stopped,
             waited_s=waited_s,
         )
 
@@ -247,8 +248,8 @@ def choose(trial: Trial, at: Position) -> Position:
     Raises:
         OverdueError: The trial has taken longer than its budget and margin.
     """
-    if trial.ownership.check():
-        return _stopped(trial)
+    if (stop := trial.ownership.check()) is not None:
+        return _stopped(trial, stop)
     if trial.late_s > trial.properties.budget_s + OVERDUE_MARGIN_S:
         raise OverdueError(f"no end after {trial.late_s:.0f} s, the budget was {trial.properties.budget_s:.0f} s")
     number, request = at["Round"], trial.request
@@ -256,7 +257,7 @@ def choose(trial: Trial, at: Position) -> Position:
     progress = trial.timed(this.progress())
     step = trial.around.course.next_step(request, progress)
     if isinstance(step, Stop):
-        trial.keep_progress(this.next, replace(progress, stopped_because=step.because))
+        trial.keep_progress(this.next, replace(progress, stopped=step))
         return position("conclude", number + 1, step.because)
     workers = workers_at(request, step.concurrency, sockets_per_function=trial.around.sockets_per_function)
     now_s, barrier_s = trial.around.now_s(), at.get("BarrierSeconds", BARRIER_S) if workers > 1 else 0.0
@@ -288,8 +289,8 @@ def absorb(trial: Trial, at: Position) -> Position:
     Raises:
         ShareLostError: A worker has not loaded its share; the others' load was then less than the level's.
     """
-    if trial.ownership.check():
-        return _stopped(trial)
+    if (stop := trial.ownership.check()) is not None:
+        return _stopped(trial, stop)
     number, workers = at["Round"], len(at["Shares"])
     this = trial.round(number)
     if this.next.has_progress():
@@ -311,9 +312,9 @@ def absorb(trial: Trial, at: Position) -> Position:
 
 def _cut(trial: Trial, this: Round, progress: TrialProgress, cut: CutLevel) -> Position:
     unmeasured = progress.unmeasured if cut.seen is None else (*progress.unmeasured, cut.seen)
-    ended = replace(progress, sent=progress.sent + cut.sent, unmeasured=unmeasured, stopped_because=cut.because)
+    ended = replace(progress, sent=progress.sent + cut.sent, unmeasured=unmeasured, stopped=cut.stopped)
     trial.keep_progress(this.next, ended)
-    return position("choose", this.number + 1, cut.because)
+    return position("choose", this.number + 1, cut.stopped.because)
 
 
 def _lost(
@@ -327,17 +328,18 @@ def _lost(
     following, level = trial.round(at["Round"]).next, f"concurrency {shares[0].concurrency} per copy"
     barrier_s, reloads = at.get("BarrierSeconds", BARRIER_S), at.get("Reloads", 0)
     again = position("choose", following.number, f"{lost}")
-    if isinstance(lost, LateStartError) and barrier_s < LONGEST_BARRIER_S:
+    if lost.loss == Loss.LATE and barrier_s < LONGEST_BARRIER_S:
         again["BarrierSeconds"] = 2 * barrier_s
-    elif isinstance(lost, ShareDiedError) and reloads < MOST_RELOADS:
+    elif lost.loss == Loss.DIED and reloads < MOST_RELOADS:
         again["Reloads"] = reloads + 1
-    elif isinstance(lost, ShareDiedError):
-        raise ShareDiedError(f"{level} was loaded {reloads + 1} times: {lost}{_last_words(at)}") from lost
+    elif lost.loss == Loss.DIED:
+        raise ShareLostError(Loss.DIED, f"{level} was loaded {reloads + 1} times: {lost}{_last_words(at)}") from lost
     elif trial.around.now_s() < shares[0].deadline_epoch_s:
         raise lost
     else:
-        progress = replace(progress, stopped_because=f"the time for {level} was over: {lost}")
-        again["Because"] = progress.stopped_because
+        over = Stop(reason=StopReason.BUDGET, because=f"the time for {level} was over: {lost}")
+        progress = replace(progress, stopped=over)
+        again["Because"] = over.because
     trial.keep_progress(following, progress)
     return again
 
@@ -356,8 +358,8 @@ def _dated(progress: TrialProgress, from_s: float, trial: Trial) -> TrialProgres
 
 def conclude(trial: Trial, at: Position) -> Position:
     """End the trial: prove again what is live, let scaling go on, and write the document."""
-    if trial.ownership.check():
-        return _stopped(trial)
+    if (stop := trial.ownership.check()) is not None:
+        return _stopped(trial, stop)
     if trial.is_made:
         return position("answer", at["Round"], "it was made already")
     store, properties = trial.around.store, trial.properties
@@ -370,8 +372,8 @@ def conclude(trial: Trial, at: Position) -> Position:
         baseline_uri=before.uri,
     )
     _let_scale(trial)
-    if trial.ownership.check():
-        return _stopped(trial)
+    if (stop := trial.ownership.check()) is not None:
+        return _stopped(trial, stop)
     bus, now_s = trial.around.bus, trial.around.now_s()
     log(*keep_result(store, properties, trial.order.request_id, result, bus=bus, now_s=now_s))
     return position("answer", at["Round"], result.verdict.because)
@@ -379,8 +381,8 @@ def conclude(trial: Trial, at: Position) -> Position:
 
 def abandon(trial: Trial, message: str) -> Position:
     """End a trial that could not be made: its document says why, so that nobody waits for it."""
-    if trial.ownership.check():
-        return _stopped(trial)
+    if (stop := trial.ownership.check()) is not None:
+        return _stopped(trial, stop)
     _let_scale(trial)
     if not trial.is_made:
         store, request_id = trial.around.store, trial.order.request_id
@@ -388,13 +390,12 @@ def abandon(trial: Trial, message: str) -> Position:
     return position("answer", 0, message)
 
 
-def _stopped(trial: Trial) -> Position:
+def _stopped(trial: Trial, stop: Stop) -> Position:
     """End a trial that nobody asks for any more; where the endpoint's documents were removed, nothing is written."""
     _let_scale(trial)
-    because = trial.ownership.stopped_because
     if not trial.ownership.forgotten and not trial.is_made:
-        keep_error(trial.around.store, trial.properties, trial.order.request_id, because, bus=None)
-    return position("answer", 0, because)
+        keep_error(trial.around.store, trial.properties, trial.order.request_id, stop.because, bus=None)
+    return position("answer", 0, stop.because)
 
 
 def _let_scale(trial: Trial) -> None:
@@ -421,15 +422,15 @@ def answer(trial: Trial, *, whatever_happens: bool = False) -> Position:
     else:
         resume(around.scaling, around.store, trial.properties, trial.order.request_id)
     given = answer_of(trial.order, around.store)
-    if trial.ownership.check() and trial.ownership.forgotten:
+    if trial.ownership.check() is not None and trial.ownership.forgotten:
         return position("answer", 0, "the endpoint's documents were removed")
     try:
         give_once(trial.order, given, around.store, around.respond, bucket=around.bucket)
     except UnavailableError as unavailable:
-        if not trial.ownership.stopped_because:
+        if trial.ownership.stopped is None:
             raise
         return position("answer", 0, f"CloudFormation waits no more: {unavailable}")
-    return position("answer", 0, given.failed_because or "CloudFormation goes on")
+    return position("answer", 0, "CloudFormation goes on" if given.failed_because is None else given.failed_because)
 
 
 def shortened(request: TrialRequest, late_s: float) -> TrialRequest:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.model.result import TrialResult
     from seatrial.bench.search import NextLevel, Step
-    from seatrial.bench.trial.dependencies import Tools
+    from seatrial.bench.trial.dependencies import ShouldStop, Tools
     from seatrial_cdk.trial_service.runtime.answer import Respond
     from seatrial_cdk.trial_service.runtime.event import Bus
     from seatrial_cdk.trial_service.runtime.load_share import LoadShare
@@ -52,7 +52,7 @@ class Course(Protocol):
     """A trial, level by level: `seatrial.bench.trial.steps`."""
 
     def begin(
-        self, request: TrialRequest, tools: Tools = ..., *, should_stop: Callable[[], str] = ..., waited_s: float = ...
+        self, request: TrialRequest, tools: Tools = ..., *, should_stop: ShouldStop = ..., waited_s: float = ...
     ) -> TrialProgress:
         """Prove what is live, and warm up."""
 

@@ -1,0 +1,67 @@
+"""Why a trial measures no further level, and why a level is void: an enum to branch on, and a text for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+
+@unique
+class StopReason(StrEnum):
+    """Why no further level is measured."""
+
+    ALL_MEASURED = "all_measured"  # every level or rate that was asked for
+    GOAL_KNOWN = "goal_known"  # the search knows its goal well enough
+    NO_SUCCESS = "no_success"  # no request succeeded, more load would teach nothing
+    CLIENT_LIMIT = "client_limit"  # the client was the limit, more than once
+    FALLING = "falling"  # throughput fell and the SLO was missed, twice in a row
+    REQUEST_TIMEOUT = "request_timeout"  # a request hit the time limit that ends this protocol
+    BUDGET = "budget"  # the trial's time or money is over, or too short for the next level
+    RUN_TOO_SHORT = "run_too_short"  # one run or function ends before the level does
+    LOAD_FAILED = "load_failed"  # processes of the load came to grief
+    CANCELLED = "cancelled"  # nobody asks for the trial any more
+    AT_ZERO = "at_zero"  # no copy serves, and none came
+    UNKNOWN_STATE = "unknown_state"  # the control plane can't say whether a copy serves
+    COMPONENT_FAILED = "component_failed"  # the inference component is in state Failed
+
+    @property
+    def is_unverified(self) -> bool:
+        """Whether nothing is known of the deployment: no copy served, or nobody could tell."""
+        return self in {StopReason.AT_ZERO, StopReason.UNKNOWN_STATE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Measure no further level.
+
+    Attributes:
+        reason: What control flow and programs branch on.
+        because: The same in words, with its numbers.
+    """
+
+    reason: StopReason
+    because: str
+
+
+@unique
+class VoidReason(StrEnum):
+    """How the client was the limit instead of the endpoint."""
+
+    READ_LATE = "read_late"  # bytes waited for the client
+    TOO_FEW_IN_FLIGHT = "too_few_in_flight"  # streams waited for the client to send
+    CPU = "cpu"  # its busiest process was near a whole core
+    CONNECTIONS = "connections"  # an open loop found every connection taken
+    SENT_LATE = "sent_late"  # an open loop's requests left late
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Void:
+    """A level says something of the client instead of the endpoint.
+
+    Attributes:
+        reasons: What limited it, at least one.
+        because: The same in words, with its numbers and what helps.
+    """
+
+    reasons: tuple[VoidReason, ...]
+    because: str
