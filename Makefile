@@ -10,7 +10,7 @@ LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/pac
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install demo test test-flaky check lint bench bench-load-client lock clean
+.PHONY: help install demo test test-random test-flaky check lint bench bench-load-client lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -28,8 +28,11 @@ $(DEV_STAMP): $(LOCKS)
 demo: $(USER_STAMP) ## Plan, deploy, try, roll back and destroy an endpoint on this machine (VERBOSE=1 shows all output).
 	@$(BIN)/seatrial demo $(if $(VERBOSE),--verbose)
 
-test: $(DEV_STAMP) ## Run the test suite in two processes.
-	@$(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+test: $(DEV_STAMP) ## Run the test suite in three processes: one mostly waits for deployments.
+	@$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+
+test-random: $(DEV_STAMP) ## Run the property tests with new examples; the others draw the same ones each time.
+	@$(BIN)/pytest --numprocesses 2 --hypothesis-profile random -m hypothesis $(PYTEST_ARGS)
 
 test-flaky: $(DEV_STAMP) ## Run the tests that depend on time 20 times while all cores are busy.
 	@$(BIN)/python scripts/under_load.py $(BIN)/pytest -m timing --times 20 --numprocesses 2 --dist loadscope $(PYTEST_ARGS)

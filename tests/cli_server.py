@@ -9,30 +9,27 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import signal
 import sys
 from pathlib import Path
 
-COMMANDS = Path(__file__).parents[1] / "seatrial" / "cli"
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "seatrial"
+NOT_FOR_COMMANDS = ("seatrial.local.aws", "seatrial.local.engine")
+"""What runs in processes of its own."""
 
 
 def imported() -> None:
-    """Import every command, and what the commands import only when they run."""
-    for file in sorted(COMMANDS.rglob("*.py")):
-        if file.stem != "__main__":
-            parts = file.relative_to(COMMANDS.parent).with_suffix("").parts
-            importlib.import_module(".".join(("seatrial", *parts)).removesuffix(".__init__"))
-    for name in (
-        "bench.trial.run",
-        "deployment.live_stack",
-        "plan.calibration",
-        "plan.planner",
-        "serving.render",
-        "stage",
-    ):
-        importlib.import_module(f"seatrial.{name}")
+    """Import all that a command may import, and read once the facts that every plan reads."""
+    for module in pkgutil.walk_packages([str(PACKAGE)], "seatrial."):
+        if not module.name.endswith("__main__") and not module.name.startswith(NOT_FOR_COMMANDS):
+            importlib.import_module(module.name)
     importlib.import_module("boto3")
+    load = importlib.import_module("seatrial.spec.load").load_spec
+    spec = load(ROOT / "endpoints" / "llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
+    importlib.import_module("seatrial.plan.planner").make_plan(spec)
 
 
 def become(order: dict[str, str | list[str] | dict[str, str]]) -> None:

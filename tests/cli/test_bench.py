@@ -137,6 +137,17 @@ def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: st
     )
 
 
+def test_an_adaptive_search_says_why_each_level_is_next(seatrial: Seatrial, origin: str) -> None:
+    done = seatrial("bench", "--url", f"{origin}/v1", "--levels", "1,4", "--search", "adaptive")
+    lines = done.stdout.splitlines()
+    reasons = [line for line in lines if line.startswith("next: concurrency ")]
+    assert reasons, done.stdout + done.stderr
+    assert all(line.split(": ", 2)[2] for line in reasons)
+    for line in reasons:
+        load = line.removeprefix("next: ").partition(":")[0]
+        assert lines[lines.index(line) + 1].startswith(f"{load}: "), "its measurement follows the reason"
+
+
 def test_half_of_the_requests_failed(seatrial: Seatrial, origin: str) -> None:
     done = seatrial("bench", "--url", f"{origin}/half", "--levels", "1,2", "--requests", "8", "--gate", "1")
     assert (done.returncode, done.stderr) == (1, "")

@@ -1,6 +1,7 @@
 """The real CDK CLI against one embedded AWS: started and bootstrapped once, stopped however the session ends.
 
 No child inherits the environment of the session: its home is empty, so that no profile and no credentials are found.
+The CDK's own check of templates takes half of a synthesis: `test_synth` makes it once, of every committed endpoint.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 ENVIRONMENT = "local"
-LONGEST_TOOL_S = 900.0
+LONGEST_TOOL_S = 420.0
 LONGEST_END_S = 120.0
+LONGEST_REMOVAL_S = 300.0
+NOT_CHECKED = {"CDK_VALIDATION": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ def make_workspace(folder: Path) -> Workspace:
 def account_free(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return an empty home and a cache, which hold no profile and no credentials; jsii keeps its unpacked packages."""
     return {
+        **NOT_CHECKED,
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"),
         "HOME": str(tmp_path_factory.mktemp("home")),
         "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
@@ -213,6 +217,30 @@ def cdk(cloud: EmbeddedAws, account_free: dict[str, str], tmp_path_factory: pyte
     ended = run("bootstrap", f"aws://{cloud.local.account}/{cloud.region}", folder=nothing_to_synthesize)
     assert ended.exit_code == 0, ended.output
     return run
+
+
+@pytest.fixture(scope="session")
+def remove_stacks(cloud: EmbeddedAws) -> Callable[[], None]:
+    """Return a function that deletes what the tests of a file left: the endpoints, then the service of their trials."""
+    client = cloud.client("cloudformation")
+
+    def names() -> list[str]:
+        every = (stack["StackName"] for stack in client.describe_stacks()["Stacks"])
+        return [name for name in every if name.startswith(f"seatrial-{ENVIRONMENT}-")]
+
+    def delete(doomed: list[str]) -> None:
+        for name in doomed:
+            client.delete_stack(StackName=name)
+        deadline = time.monotonic() + LONGEST_REMOVAL_S
+        while left := set(doomed) & set(names()):
+            assert time.monotonic() < deadline, left
+            time.sleep(0.2)
+
+    def remove() -> None:
+        delete([name for name in names() if not name.endswith("-trials")])
+        delete(names())
+
+    return remove
 
 
 @pytest.fixture(scope="session")

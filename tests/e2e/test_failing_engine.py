@@ -49,7 +49,7 @@ def assemblies(synth: RunCdk, new_workspace: Callable[[], Workspace]) -> tuple[P
 
 
 @pytest.fixture(scope="module")
-def deploy(cdk: RunCdk, assemblies: tuple[Path, Path]) -> Iterator[Deploy]:
+def deploy(cdk: RunCdk, remove_stacks: Callable[[], None]) -> Iterator[Deploy]:
     """Return a function that deploys one stack of an assembly; whatever was deployed is destroyed in the end."""
 
     def run(stack: str, assembly: Path) -> Outcome:
@@ -58,7 +58,7 @@ def deploy(cdk: RunCdk, assemblies: tuple[Path, Path]) -> Iterator[Deploy]:
     try:
         yield run
     finally:
-        cdk("destroy", "--all", "--force", "--app", assemblies[0])
+        remove_stacks()
 
 
 def test_a_new_stack_is_rolled_back_and_leaves_nothing(

@@ -1,4 +1,7 @@
-"""What a trial may do to a deployment: mode `report` only reports, and mode `off` deploys no trial at all."""
+"""What a trial may do to a deployment: mode `report` only reports, and mode `off` deploys no trial at all.
+
+What has no trial is measured by hand: two probes show how a calibration is fitted; numbers of a CPU are not kept.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.local import lifecycle
+from tests.e2e.conftest import BIN
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from seatrial.demo.embedded_aws import EmbeddedAws
     from seatrial.plan.document import Plan
-    from tests.e2e.conftest import RunCdk, Workspace
+    from tests.e2e.conftest import Outcome, RunCdk, RunTool, Workspace
 
 pytestmark = pytest.mark.e2e
 
 REPORT, OFF = "seatrial-local-report", "seatrial-local-off"
 MISSED_SLO = {"ttft_ms": {"p95": 0.01}, "tpot_ms": {"p95": 5_000}}
+PROBED = {"input_tokens": 48, "output_tokens": 96}
 SHORT_TRIAL = {
     "mode": "report",
     "concurrency_levels": [1, 4],
@@ -26,18 +33,27 @@ SHORT_TRIAL = {
     "budget_minutes": 1,
     "request_timeout_s": 20,
 }
+NO_TRIAL = {
+    "mode": "off",
+    "concurrency_levels": [1, 2, 4, 8],
+    "requests_per_concurrency": 2,
+    "budget_minutes": 2,
+    "confidence": 0,  # two probes prove nothing of the gate between them
+}
 
 
 @pytest.fixture(scope="module")
 def plans(workspace: Workspace) -> dict[str, Plan]:
     return {
         REPORT: workspace.write("report", slo=MISSED_SLO, trial=SHORT_TRIAL),
-        OFF: workspace.write("off", trial={"mode": "off"}),
+        OFF: workspace.write("off", workload={**PROBED, "concurrency": 4}, trial=NO_TRIAL),
     }
 
 
 @pytest.fixture(scope="module")
-def assembly(cdk: RunCdk, workspace: Workspace, plans: dict[str, Plan]) -> Iterator[Path]:
+def assembly(
+    cdk: RunCdk, workspace: Workspace, plans: dict[str, Plan], remove_stacks: Callable[[], None]
+) -> Iterator[Path]:
     """Synthesize and deploy both stacks; they are destroyed in the end if no test did."""
     folder = workspace.folder / "cdk.out"
     options = ("--require-approval", "never", "--concurrency", "2")
@@ -46,8 +62,7 @@ def assembly(cdk: RunCdk, workspace: Workspace, plans: dict[str, Plan]) -> Itera
         assert ended.exit_code == 0, ended.output
         yield folder
     finally:
-        if (folder / "manifest.json").exists():
-            cdk("destroy", "--all", "--force", "--app", folder)
+        remove_stacks()
 
 
 def test_a_missed_slo_is_reported_and_the_deployment_stands(
@@ -81,6 +96,38 @@ def test_a_deployment_without_a_trial_has_the_planned_target(
     assert "Verdict" not in stack.outputs
     planned = plans[OFF].target_concurrency_per_copy.value
     assert cloud.live(stack.output("InferenceComponentName")).target == pytest.approx(planned)
+
+
+@pytest.fixture(scope="module")
+def probe(cloud: EmbeddedAws, run_tool: RunTool, workspace: Workspace, assembly: Path) -> Callable[..., Outcome]:
+    """Return a function that runs a command on the endpoint without a trial, once it was measured at two levels."""
+    del assembly
+    env = lifecycle.child_variables(cloud.local)
+
+    def run(command: str, *arguments: str) -> Outcome:
+        spec = ("endpoints/off.yaml", "-e", "local")
+        return run_tool(BIN / "seatrial", command, *spec, *arguments, folder=workspace.folder, env=env)
+
+    probed = run("bench", "--levels", "1,8", "--output", "probes")
+    assert probed.exit_code == 0, probed.output
+    return run
+
+
+def test_two_probes_stand_beside_the_prediction(probe: Callable[..., Outcome]) -> None:
+    calibrated = probe("calibrate", "--result", "probes/report.json")
+    assert calibrated.exit_code == 0, calibrated.output
+    words = " ".join(calibrated.output.split())
+    assert " 1 probe " in words
+    assert " 8 probe " in words
+    assert "measured on: local-cpu-random-llama (not the model named)" in words
+
+
+def test_a_cpus_numbers_become_no_constants(probe: Callable[..., Outcome], workspace: Workspace) -> None:
+    """They were written, and scaled a GPU's steps by 0.052 and 16.97."""
+    written = probe("calibrate", "--result", "probes/report.json", "--write")
+    assert written.exit_code == 2
+    assert "SEA615" in written.output
+    assert not (workspace.endpoints / "off.calibration.json").exists()
 
 
 def test_an_update_that_leaves_the_plan_as_it_is_runs_no_trial_again(

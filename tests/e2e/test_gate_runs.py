@@ -26,7 +26,7 @@ from tests.e2e.gate import (
 from tests.e2e.paced_runtime import paced_runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from seatrial.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Processes, RunCdk, Workspace
@@ -50,7 +50,12 @@ def answers() -> Iterator[CloudFormation]:
 
 @pytest.fixture(scope="module")
 def gate(
-    cloud: EmbeddedAws, cdk: RunCdk, workspace: Workspace, runtime_url: str, processes: Processes
+    cloud: EmbeddedAws,
+    cdk: RunCdk,
+    workspace: Workspace,
+    runtime_url: str,
+    processes: Processes,
+    remove_stacks: Callable[[], None],
 ) -> Iterator[Gate]:
     """Deploy the gate, and kill the function while it measures."""
     trial = {
@@ -74,8 +79,7 @@ def gate(
         assert ended.exit_code == 0, ended.output
         yield deploying
     finally:
-        if (deploying.assembly / "manifest.json").exists():
-            cdk("destroy", "--all", "--force", "--app", deploying.assembly)
+        remove_stacks()
 
 
 def test_a_level_whose_function_was_killed_is_loaded_again_and_the_trial_goes_on(gate: Gate) -> None:

@@ -17,7 +17,7 @@ from tests.e2e.gate import Gate, deploy_arguments
 from tests.e2e.paced_runtime import TOKEN_S, paced_runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from seatrial.bench.model.result import LevelResult
     from seatrial.demo.embedded_aws import EmbeddedAws
@@ -39,7 +39,9 @@ def runtime_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def gate(cloud: EmbeddedAws, cdk: RunCdk, workspace: Workspace, runtime_url: str) -> Iterator[Gate]:
+def gate(
+    cloud: EmbeddedAws, cdk: RunCdk, workspace: Workspace, runtime_url: str, remove_stacks: Callable[[], None]
+) -> Iterator[Gate]:
     trial = {
         "mode": "report",
         "concurrency_levels": LEVELS,
@@ -57,8 +59,7 @@ def gate(cloud: EmbeddedAws, cdk: RunCdk, workspace: Workspace, runtime_url: str
         assert ended.exit_code == 0, ended.output
         yield deploying
     finally:
-        if (deploying.assembly / "manifest.json").exists():
-            cdk("destroy", "--all", "--force", "--app", deploying.assembly)
+        remove_stacks()
 
 
 @pytest.fixture(scope="module")

@@ -121,9 +121,9 @@ LEFT_OUT = "note: local is the embedded AWS, and is left out unless it is named:
 
 @pytest.fixture(scope="module")
 def listed(run_tool: RunTool, variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """Run `cdk ls` without any context; return what it wrote and the assembly that it made for it."""
-    assembly = tmp_path_factory.mktemp("everything")
-    ended = run_tool(BIN / "cdk", "ls", "--no-notices", "--output", assembly, folder=ROOT, env=variables)
+    """Run `cdk ls` without any context; return what it wrote and its assembly, which the CDK checked."""
+    assembly, env = tmp_path_factory.mktemp("everything"), {**variables, "CDK_VALIDATION": "true"}
+    ended = run_tool(BIN / "cdk", "ls", "--no-notices", "--output", assembly, folder=ROOT, env=env)
     assert ended.exit_code == 0, ended.output
     return ended.output, assembly
 

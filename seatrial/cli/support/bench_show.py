@@ -76,11 +76,13 @@ def _both(first: Watch, second: Watch) -> Watch:
 
 
 def _teller(request: TrialRequest) -> Watch:
-    from seatrial.bench.trial.events import LevelEnded, Told
+    from seatrial.bench.trial.events import LevelEnded, LevelStarted, Told
     from seatrial.report.terminal.progress import level_line
 
     def tell(event: TrialEvent) -> None:
         match event:
+            case LevelStarted() if request.load.search != "sweep":
+                typer.echo(f"next: concurrency {event.concurrency}: {event.because}")
             case LevelEnded(level=level):
                 typer.echo(level_line(level, has_slo=bool(request.objectives)))
             case Told(text=text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import faulthandler
 import os
 import secrets
 import signal
@@ -11,14 +12,15 @@ import string
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from seatrial.local.environment import engine_environment, function_environment
 from seatrial.local.loopback import HOST
 from seatrial.local.state import RunningProcess, StateLock, hold_lock, scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
+    from contextvars import Context
 
     from hypercorn.typing import ASGIFramework
 
@@ -62,6 +64,29 @@ def main() -> int:
     os._exit(0)  # MiniStack leaves threads that nobody waits for
 
 
+T = TypeVar("T")
+_running: Final[set[asyncio.Task[object]]] = set()
+
+
+def kept_task(
+    loop: asyncio.AbstractEventLoop,
+    work: Coroutine[object, object, T],
+    /,
+    *,
+    name: str | None = None,
+    context: Context | None = None,
+) -> asyncio.Task[T]:
+    """Make a task that lives until it is done.
+
+    MiniStack keeps no reference to the task of a stack's operation, and asyncio's own are weak: the garbage collector
+    may end such a task in the middle (https://docs.python.org/3/library/asyncio-task.html#asyncio.create_task).
+    """
+    task = asyncio.Task(work, loop=loop, name=name, context=context)
+    _running.add(task)
+    task.add_done_callback(_running.discard)
+    return task
+
+
 def new_access_key_id() -> str:
     """Return a random access key ID of the form that AWS gives to users."""
     return "AKIA" + "".join(secrets.choice(KEY_ID_SIGNS) for _ in range(16))
@@ -82,6 +107,8 @@ async def _serve(
     from seatrial.local.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.runtime.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
 
+    faulthandler.register(signal.SIGUSR1)  # tells in the log where every thread is
+    asyncio.get_running_loop().set_task_factory(kept_task)  # type: ignore[arg-type] # MiniStack has no generators as tasks
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)

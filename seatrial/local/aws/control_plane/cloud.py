@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from seatrial.local.aws.control_plane.records import Record
 
 LONGEST_REASON: Final = 1024
 """The most characters of a FailureReason."""
@@ -41,9 +43,23 @@ def open_cloud(state_dir: Path, engines: Mapping[str, str]) -> Cloud:
     return Cloud(store=store, running=RunningCopies(state_dir, engines, died))
 
 
-def in_background(work: Callable[[], None], *, name: str) -> None:
-    """Do the slow part of a change while the caller already has its answer."""
-    threading.Thread(target=work, name=name, daemon=True).start()
+def in_background(cloud: Cloud, record: Record, work: Callable[[], None], *, name: str) -> threading.Thread:
+    """Do the slow part of a record's change while the caller already has its answer.
+
+    A defect of the work fails the record: it must not change for ever, since whoever waits for it would wait as long.
+    """
+
+    def change() -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 (the border of a thread)
+            traceback.print_exc()
+            reason = f"InternalFailure: {type(error).__name__}: {error}"
+            cloud.store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
+
+    thread = threading.Thread(target=change, name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 def clipped(reason: str) -> str:

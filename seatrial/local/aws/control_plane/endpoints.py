@@ -26,7 +26,7 @@ def create_endpoint(cloud: Cloud, request: Document) -> Document:
     kept = {key: value for key, value in request.items() if key != "Tags"}
     record = Record(Kind.ENDPOINT, text(request, "EndpointName"), kept, status=Status.CREATING)
     cloud.store.add(record, children(request, "Tags"))
-    in_background(lambda: _deploy(cloud, record, kept, wanted_copies), name=f"create-{record.name}")
+    in_background(cloud, record, lambda: _deploy(cloud, record, kept, wanted_copies), name=f"create-{record.name}")
     return {"EndpointArn": record.arn}
 
 
@@ -41,7 +41,7 @@ def update_endpoint(cloud: Cloud, request: Document) -> Document:
         wanted_copies = _wanted_copies(cloud, record.name, text(request, "EndpointConfigName"))
         cloud.store.change(record, status=Status.UPDATING)
     wanted = {**record.request, "EndpointConfigName": text(request, "EndpointConfigName")}
-    in_background(lambda: _deploy(cloud, record, wanted, wanted_copies), name=f"update-{record.name}")
+    in_background(cloud, record, lambda: _deploy(cloud, record, wanted, wanted_copies), name=f"update-{record.name}")
     return {"EndpointArn": record.arn}
 
 
@@ -60,7 +60,7 @@ def delete_endpoint(cloud: Cloud, request: Document) -> Document:
                 "Delete them first."
             )
         cloud.store.change(record, status=Status.DELETING)
-    in_background(lambda: _remove(cloud, record), name=f"delete-{record.name}")
+    in_background(cloud, record, lambda: _remove(cloud, record), name=f"delete-{record.name}")
     return {}
 
 

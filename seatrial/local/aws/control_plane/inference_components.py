@@ -30,7 +30,7 @@ def create_component(cloud: Cloud, request: Document) -> Document:
     spec = _container(cloud, kept)
     record = Record(Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"), kept, status=Status.CREATING)
     cloud.store.add(record, children(request, "Tags"))
-    in_background(lambda: _deploy(cloud, record, kept, spec), name=f"create-{record.name}")
+    in_background(cloud, record, lambda: _deploy(cloud, record, kept, spec), name=f"create-{record.name}")
     return {"InferenceComponentArn": record.arn}
 
 
@@ -50,7 +50,7 @@ def update_component(cloud: Cloud, request: Document) -> Document:
         wanted = {**record.request, **changes}
         spec = _container(cloud, wanted)
         cloud.store.change(record, status=Status.UPDATING)
-    in_background(lambda: _deploy(cloud, record, wanted, spec), name=f"update-{record.name}")
+    in_background(cloud, record, lambda: _deploy(cloud, record, wanted, spec), name=f"update-{record.name}")
     return {"InferenceComponentArn": record.arn}
 
 
@@ -74,7 +74,7 @@ def delete_component(cloud: Cloud, request: Document) -> Document:
     with cloud.store.lock:
         record = settled(cloud, Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"))
         cloud.store.change(record, status=Status.DELETING)
-    in_background(lambda: _remove(cloud, record), name=f"delete-{record.name}")
+    in_background(cloud, record, lambda: _remove(cloud, record), name=f"delete-{record.name}")
     return {}
 
 
