@@ -1,4 +1,4 @@
-"""Writes the generated parts of the documentation: fields of the specs, rules, and the planner's constants.
+"""Writes the generated parts of the documentation: what the code defines, as tables of the reference.
 
     python scripts/build_docs.py [--check]
 
@@ -9,12 +9,20 @@ written by people. Equal sources give equal bytes.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from typer import Context
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.main import get_command
+
+from seatrial.cli.app import app
+from seatrial.report.result_schema import result_schema_text
 from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
@@ -30,11 +38,17 @@ Row: TypeAlias = dict[str, Json]
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-ENGINES = ROOT / "seatrial" / "catalog" / "data" / "engines.json"
+DATA = ROOT / "seatrial" / "catalog" / "data"
+CONSTRUCTS = ROOT / "constructs" / "seatrial_cdk"
 PAGES: Mapping[str, tuple[str, ...]] = {
-    "lint.md": ("lint rules",),
-    "spec.md": ("endpoint fields", "environment fields", "rules"),
-    "formulas.md": ("constants", "engines"),
+    "reference/spec.md": ("endpoint fields",),
+    "reference/environment.md": ("environment fields",),
+    "reference/rules.md": ("rules", "lint rules"),
+    "reference/trial-result.md": ("result fields",),
+    "reference/cli.md": ("commands",),
+    "reference/constructs.md": ("constructs",),
+    "reference/engine-choice.md": ("engine rules",),
+    "reference/constants.md": ("constants", "engines"),
 }
 WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`"}
 ESCAPED_BAR = r"\|"  # a bar within a cell
@@ -61,7 +75,7 @@ def stale_pages() -> Iterator[Path]:
 def built(path: Path) -> str:
     """Return a page with its generated parts written anew."""
     text = path.read_text(encoding="utf-8")
-    for name in PAGES[path.name]:
+    for name in PAGES[f"{path.parent.name}/{path.name}"]:
         text = _replaced(text, name, PARTS[name]())
     return text
 
@@ -83,7 +97,10 @@ class Section:
 
 
 def _fields_of(model: type[FrozenModel]) -> str:
-    root = _row(json.loads(json.dumps(model.model_json_schema())))
+    return _sections_text(_row(json.loads(json.dumps(model.model_json_schema()))))
+
+
+def _sections_text(root: Row) -> str:
     definitions = _row(root.get("$defs", {}))
     return "\n\n".join(_section_text(section, definitions) for section in _sections(root, definitions))
 
@@ -214,8 +231,139 @@ def _engines() -> str:
     return _table((*(f"`{name}`" for name in columns), "source"), rows)
 
 
-def _catalog(part: str) -> list[Row]:
-    return [_row(row) for row in _list(_row(json.loads(ENGINES.read_text(encoding="utf-8")))[part])]
+def _catalog(part: str, table: str = "engines") -> list[Row]:
+    text = (DATA / f"{table}.json").read_text(encoding="utf-8")
+    return [_row(row) for row in _list(_row(json.loads(text))[part])]
+
+
+def _result_fields() -> str:
+    """Return one table per object of a trial's result, each under the name that its schema gives it."""
+    root = _row(json.loads(result_schema_text()))
+    objects = {"TrialResult (the file)": root, **{name: _row(one) for name, one in _row(root["$defs"]).items()}}
+    return "\n\n".join(
+        f"### {name}\n\n{one['description']}\n\n{_table(('field', 'type', 'description'), _result_rows(one))}"
+        for name, one in objects.items()
+    )
+
+
+def _result_rows(schema: Row) -> Iterator[tuple[str, ...]]:
+    for name, field in _row(schema["properties"]).items():
+        yield f"`{name}`", _result_type(_row(field)), str(_row(field).get("description", ""))
+
+
+def _result_type(field: Row) -> str:
+    options = [_row(option) for option in _list(field.get("anyOf", [field]))]
+    return " or ".join(_one_result_type(option) for option in options)
+
+
+def _one_result_type(option: Row) -> str:
+    if _reference(option):
+        return _linked(_reference(option))
+    if "const" in option or "enum" in option:
+        return " or ".join(f"`{value}`" for value in _list(option.get("enum", [option.get("const")])))
+    if option["type"] == "array":
+        return f"list of {_result_type(_row(option['items']))}"
+    if option["type"] == "object":
+        return f"mapping of names to {_result_type(_row(option['additionalProperties']))}"
+    return "null" if option["type"] == "null" else WORDS[str(option["type"])]
+
+
+def _linked(heading: str) -> str:
+    return f"[{heading}](#{heading.lower()})"
+
+
+def _engine_rules() -> str:
+    titles = {str(row["name"]): str(row["title"]) for row in _catalog("options", "engine_choice")}
+    rows = (
+        (
+            str(row["verdict"]),
+            ", ".join(titles[str(name)].removeprefix("LMI with ") for name in _list(row["options"])),
+            _condition(_row(row["when"]), _row(row["unless"])),
+            str(row["because"]),
+            f"{row['source']}, {row['date']}",
+        )
+        for row in _catalog("rules", "engine_choice")
+    )
+    return _table(("verdict", "on", "when", "reason", "source"), rows)
+
+
+def _condition(when: Row, unless: Row) -> str:
+    parts = [f"{fact}: {_written(values)}" for fact, values in when.items()]
+    parts += [f"{fact} is known and none of: {_written(values)}" for fact, values in unless.items()]
+    return "; ".join(parts) or "always"
+
+
+def _commands() -> str:
+    return "\n\n".join(_command_text(words, command) for words, command in _leaves("seatrial", get_command(app)))
+
+
+def _leaves(words: str, command: object) -> Iterator[tuple[str, TyperCommand]]:
+    """Yield each command that does something, with the words that call it."""
+    if isinstance(command, TyperGroup):
+        for name, inner in command.commands.items():
+            yield from _leaves(f"{words} {name}", inner)
+    elif isinstance(command, TyperCommand):
+        yield words, command
+
+
+def _command_text(words: str, command: TyperCommand) -> str:
+    arguments = [parameter for parameter in command.params if isinstance(parameter, TyperArgument)]
+    options = [parameter for parameter in command.params if isinstance(parameter, TyperOption) and not parameter.hidden]
+    usage = " ".join([words, *(f"[{_named(one)}]" if not one.required else _named(one) for one in arguments)])
+    told = re.sub(r"\s+", " ", (command.help or "").strip())
+    context = Context(command)
+    rows = [(f"`{_named(one)}`", _required(one), one.help or "") for one in arguments]
+    rows += [(f"`{_spelled(one, context)}`", _required(one), one.help or "") for one in options]
+    table = f"\n\n{_table(('argument or option', 'default', 'description'), rows)}" if rows else ""
+    return f"### {words}\n\n`{usage}`\n\n{told}{table}"
+
+
+def _named(argument: TyperArgument) -> str:
+    return (argument.metavar or str(argument.name).upper()).strip("{}[]")
+
+
+def _spelled(option: TyperOption, context: Context) -> str:
+    names = ", ".join(option.opts)
+    return names if option.is_flag else f"{names} {option.metavar or option.display_type(context).strip('<>')}"
+
+
+def _required(parameter: TyperArgument | TyperOption) -> str:
+    if parameter.required:
+        return "**required**"
+    return f"`{parameter.default}`" if parameter.default not in (None, False, "", (), []) else ""
+
+
+def _constructs() -> str:
+    """Return each construct's docstring and arguments, read from the source: importing them would start Node."""
+    classes = (
+        (path, node)
+        for path in sorted(CONSTRUCTS.rglob("*.py"))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Construct" for base in node.bases)
+    )
+    return "\n\n".join(_construct_text(path, node) for path, node in classes)
+
+
+def _construct_text(path: Path, node: ast.ClassDef) -> str:
+    module = ".".join(path.relative_to(CONSTRUCTS.parent).with_suffix("").parts)
+    told, _, arguments = (ast.get_docstring(node) or "").partition("\n\nArgs:\n")
+    described = dict(re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", arguments, re.MULTILINE))
+    rows = (
+        (f"`{name}`", f"`{kind}`", default, re.sub(r"\s+", " ", described.get(name, "")))
+        for name, kind, default in _keywords(node)
+    )
+    table = _table(("argument", "type", "default", "description"), rows)
+    text = told.partition("Attributes:")[0].strip()
+    return f"### {node.name}\n\n`from {module} import {node.name}`\n\n{text}\n\n{table}"
+
+
+def _keywords(node: ast.ClassDef) -> Iterator[tuple[str, str, str]]:
+    """Yield name, type and default of the keyword-only arguments of a class."""
+    for made in node.body:
+        if isinstance(made, ast.FunctionDef) and made.name == "__init__":
+            for one, default in zip(made.args.kwonlyargs, made.args.kw_defaults, strict=True):
+                kind = ast.unparse(one.annotation) if one.annotation else ""
+                yield one.arg, kind, "**required**" if default is None else f"`{ast.unparse(default)}`"
 
 
 def _written(value: Json) -> str:
@@ -250,6 +398,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "lint rules": _lint_rules,
     "constants": _constants,
     "engines": _engines,
+    "engine rules": _engine_rules,
+    "result fields": _result_fields,
+    "commands": _commands,
+    "constructs": _constructs,
 }
 
 if __name__ == "__main__":

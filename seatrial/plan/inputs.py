@@ -171,7 +171,7 @@ def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
         return ()
     warning = (
         "The container will batch dynamically, and everything predicted here is of continuous batching: expect far "
-        "less throughput (docs/predict.md compares the two), and let the trial decide."
+        "less throughput (docs/how-to/predict.md compares the two), and let the trial decide."
     )
     return (warning,)
 

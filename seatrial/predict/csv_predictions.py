@@ -42,7 +42,7 @@ _NO_LIMIT = 1_000_000  # sequences: TGI batches what its token budget holds
 _LMI_LIMIT = 256  # an assumption: the batch limit that the planner takes
 _MOST_SIMULATED = 512  # requests in flight on one copy; above it the closed form answers
 _HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered, and no simulation is worth its time
-# The furthest that the routing of several instances was off from its simulation; docs/predict.md has the cases.
+# The furthest that the routing of several instances was off from its simulation; docs/how-to/predict.md has the cases.
 _ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
 
 

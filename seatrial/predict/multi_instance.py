@@ -17,7 +17,7 @@ The fullest of n instances is expected from the standard deviation of P, or from
 requests in flight where it is smaller: few requests do not reach the steady state. A request meets 1 + (C - 1) / n
 requests on average, itself included. The 90th percentile of its latency is that of an instance with as many, and with
 1.1 standard deviations of the random choices more: 1.28 of a normal distribution, times 0.86 because an instance's load
-changes while a request stays. Both rules are approximations; docs/predict.md says how far they were off from a
+changes while a request stays. Both rules are approximations; docs/how-to/predict.md says how far they were off from a
 simulation of the routing, request by request.
 """
 

@@ -1,4 +1,4 @@
-"""docs/client.md, run as it stands, and its table against the facts."""
+"""docs/how-to/client.md, run as it stands, and its table against the facts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seatrial.payload.schema import FACTS
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
-PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "client.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 

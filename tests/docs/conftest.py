@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = tuple(sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]))
+DOCS = ROOT / "docs"
+ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "ARCHITECTURE.md")
+PAGES = tuple(sorted([*map(ROOT.joinpath, ROOT_PAGES), *DOCS.rglob("*.md")]))
 
 
 @pytest.fixture(params=PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

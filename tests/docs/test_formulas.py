@@ -1,4 +1,4 @@
-"""The numbers of docs/formulas.md, computed again."""
+"""The numbers of docs/explanation/planner.md, computed again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from seatrial.predict.memory import MemoryFit
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "formulas.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "planner.md").read_text(encoding="utf-8")
+PREDICT = (ROOT / "docs" / "how-to" / "predict.md").read_text(encoding="utf-8")
 ROWS = ROOT / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"
 LEFT_OUT = ROOT / "benchmarks" / "planner_accuracy" / "leave_one_out.csv"
 ARCHITECTURE, ENGINE = models.find("meta-llama/Llama-2-7b-hf"), engines.find("tgi", "1.1.0")
@@ -108,6 +109,11 @@ def test_the_errors_are_those_of_the_published_table() -> None:
     assert total[3:7] == [
         in_percent(error[metric] for error in errors) for errors in (fitted, held) for metric in (0, 1)
     ]
+
+
+def test_the_page_of_predict_has_the_same_errors() -> None:
+    (total,) = rows_of_the_page("all 52 rows")
+    assert f"| simulation | {total[3]} | {total[4]} |" in PREDICT
 
 
 def test_the_band_covers_four_of_five_rows_that_were_left_out() -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
+INDEX = ROOT / "docs" / "README.md"
 CODE = re.compile(r"^```\w+\n(.*?)^```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 CALL = re.compile(r"(?<![\w./-])seatrial((?:[ ]+[\w./:=@,-]+)+)")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -62,7 +63,7 @@ def test_the_example_of_the_readme_validates_and_plans(tmp_path: Path) -> None:
 
 
 def test_the_overrides_example_merges_as_the_page_says(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "environments.md").read_text(encoding="utf-8")
     found = re.search(r"^```yaml\n(name: chat\n.*?)^```$", page, re.DOTALL | re.MULTILINE)
     assert found is not None
     spec = tmp_path / "chat.yaml"
@@ -83,6 +84,12 @@ def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
             broken.append(link)
     assert broken == []
+
+
+def test_every_page_is_linked_from_the_index() -> None:
+    linked = {(INDEX.parent / link).resolve() for link in LINK.findall(INDEX.read_text(encoding="utf-8"))}
+    pages = set((ROOT / "docs").rglob("*.md")) - {INDEX}
+    assert sorted(page.relative_to(ROOT).as_posix() for page in pages - linked) == []
 
 
 def test_every_command_and_option_that_is_named_exists(page: Path) -> None:

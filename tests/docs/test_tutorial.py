@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
-TUTORIAL = ROOT / "docs" / "tutorial.md"
+TUTORIAL = ROOT / "docs" / "start" / "laptop.md"
 BIN = Path(sys.executable).parent
 DONE_ALREADY = ("make install", ". .venv/bin/activate")
 MARK = "@@ command"

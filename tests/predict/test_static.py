@@ -134,7 +134,7 @@ def predicted(row: dict[str, str]) -> tuple[float, float]:
 
 
 class TestTheArticle:
-    """docs/predict.md has the whole table; nothing was tuned on these rows."""
+    """docs/how-to/predict.md has the whole table; nothing was tuned on these rows."""
 
     def test_it_lacks_the_concurrency_which_follows_by_little_s_law(self) -> None:
         assert [concurrency_of(row) for row in published()] == [3, 2, 2, 37, 6, 4]
