@@ -25,7 +25,8 @@ REGIME = Regime(
     critical_batch_size=116,
     bound_by="memory",
     knee_limit="kv",
-    sentence="At 16 requests in flight a step is bound by memory. The KV room holds 29 sequences; more requests wait.",
+    sentence="At 16 requests in flight a step is bound by memory. The KV cache holds 29 sequences; further requests "
+    "wait.",
     per_level=(
         LevelRegime(
             concurrency=1,

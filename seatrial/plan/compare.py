@@ -154,7 +154,9 @@ def _without(demand: Demand, instance: Instance, losses: list[Loss]) -> Comparis
     """Return the row of an instance type on which nothing fits, with what the widest degree lacks."""
     hourly = usd_per_hour(instance, 1, demand.discount)
     count = counted(instance.accelerator_count, "accelerator")
-    because = losses[-1].because if losses else f"No degree that divides the heads suits its {count}."
+    because = (
+        losses[-1].because if losses else f"No tensor parallel degree fits both the attention heads and its {count}."
+    )
     return Comparison(
         instance_type=instance.instance_type,
         accelerators=instance.accelerator_count,

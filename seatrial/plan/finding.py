@@ -105,7 +105,7 @@ def _why_wider(demand: Demand, found: Found, wider: Found) -> str:
     if not wider.ranked:
         return ""
     if not found.ranked:
-        return "with fewer no deployment satisfies what is asked, by simulation"
+        return "with fewer, no deployment meets the requirements in simulation"
     before, after = found.ranked[0].merit, wider.ranked[0].merit
     if demand.endpoint.objective == "throughput":
         gained = after.highest_tok_s > before.highest_tok_s * (1 + _WORTHWHILE)

@@ -61,8 +61,8 @@ def explain(loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = F
     instance = instances.find(instance_type)
     if instance is None:
         near = ", ".join(nearest(instance_type, tuple(each.instance_type for each in instances.every())))
-        message = f"the catalog has no {instance_type}"
-        raise PlanError.of("SEA110", message, hint=f"near in the catalog: {near or 'nothing'}")
+        message = f"{instance_type} is not in the catalog"
+        raise PlanError.of("SEA110", message, hint=f"similar in the catalog: {near or 'none'}")
     resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss)
     verdicts = tuple(_verdict(resolved.demand, found, each) for each in candidates(resolved.demand, instance))
     return verdicts if instance in resolved.allowed else tuple(map(_not_allowed, verdicts))
@@ -91,14 +91,14 @@ def _offered(demand: Demand, found: Found, offer: Offer) -> Verdict:
     candidate, best = offer.candidate, found.ranked[0] if found.ranked else None
     won = best is not None and str(best.candidate) == str(candidate)
     if best is None:
-        because = "Satisfies everything that was asked."
+        because = "Meets every requirement."
     elif won:
         because = why_best(found.ranked, found.considered, demand)
     elif _key(demand, offer) < _key(demand, best):
         price = hourly_words(known(offer.merit.usd_per_hour), demand.discount)
-        alone = f"{tenths(offer.merit.ms_per_token_alone)} ms per token alone"
-        numbers = f"{alone}, {offer.merit.highest_tok_s:,.0f} tok/s at most"
-        because = f"Predicted to {demand.kept}; ranks before the chosen {best.candidate}: {price}, {numbers}."
+        alone = f"{tenths(offer.merit.ms_per_token_alone)} ms per token for a single request"
+        numbers = f"{alone}, at most {offer.merit.highest_tok_s:,.0f} output tok/s"
+        because = f"Predicted to {demand.kept}; ranks above the chosen {best.candidate}: {price}, {numbers}."
     else:
         chosen = f"Chosen: {best.candidate}."
         because = f"{why_outdone(best.merit, offer.merit, demand.endpoint.objective)} {chosen}"

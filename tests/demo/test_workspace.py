@@ -126,8 +126,8 @@ def test_every_folder_that_cannot_be_written_is_told(workspace: Workspace, monke
     with pytest.raises(LocalError) as refused:
         check_machine(workspace)
     assert str(refused.value) == (
-        f"{home}: SEA612: it can't be written: File exists\n  hint: {hint}\n"
-        f"{home}/.cache/seatrial: SEA612: it can't be written: Not a directory\n  hint: {hint}"
+        f"{home}: SEA612: can't be written: File exists\n  hint: {hint}\n"
+        f"{home}/.cache/seatrial: SEA612: can't be written: Not a directory\n  hint: {hint}"
     )
 
 

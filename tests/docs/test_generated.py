@@ -19,8 +19,8 @@ def test_every_page_is_current() -> None:
     "row",
     [
         "| `requests_per_second` | number | none | above 0; at most 1000000 | Requests per second at peak. |",
-        "| `error_rate` | number | `0.01` | at least 0; below 1 | At most this share of requests fails. |",
-        "| `mode` | `rollback` or `report` or `off` | `rollback` |  | What a failed trial does. |",
+        "| `error_rate` | number | `0.01` | at least 0; below 1 | Largest share of requests that may fail. |",
+        "| `mode` | `rollback` or `report` or `off` | `rollback` |  | Action after a failed trial. |",
         "| `tags` | mapping of names to text | empty |  | Tags of every resource. |",
         "### `slo.ttft_ms`, `slo.tpot_ms`, `slo.e2e_latency_ms`",
         "| `SEA108` | two fields contradict each other |",

@@ -15,13 +15,13 @@ from seatrial.spec.engine_options import Backend
 GPU: Facts = {"accelerators": "gpu", "architecture": "llama"}
 NEURON: Facts = {"accelerators": "neuron", "architecture": "llama"}
 VLLM = (
-    "vLLM needs no compilation, serves the most architectures, bears prompts and answers of varying length, and is "
-    "what new LMI images bring."
+    "vLLM needs no compilation, serves the most architectures, suits prompts and answers of varying length, and is "
+    "the default of new LMI images."
 )
-TGI_STATUS = "TGI has been in maintenance mode since 2025-12-11: it gets small fixes alone."
+TGI_STATUS = "TGI has been in maintenance mode since 2025-12-11: it gets small fixes only."
 TRTLLM_STATUS = "LMI's TensorRT-LLM images are frozen: the newest is DJL 0.33 (LMI 15)."
 TRTLLM_EVEN = (
-    "In its favour: The backend guide recommends TensorRT-LLM where all prompts and answers have much the same length."
+    "Advantage: The backend guide recommends TensorRT-LLM where all prompts and answers have much the same length."
 )
 
 
@@ -71,13 +71,13 @@ def test_the_first_option_that_nothing_excludes_is_chosen(facts: Facts, chosen: 
         (
             "tgi",
             GPU | {"speculation": "eagle3"},
-            "fixes TGI; Seatrial would take LMI with vLLM. TGI drafts by n-grams or Medusa heads, not by eagle3. "
+            "fixes TGI; Seatrial would take LMI with vLLM. TGI supports n-grams and Medusa heads, not eagle3. "
             f"{TGI_STATUS}",
         ),
         (
             "tgi",
             {"accelerators": "gpu", "architecture": "gpt_oss", "quantization": "mxfp4"},
-            "fixes TGI; Seatrial would take LMI with vLLM. TGI does not know the quantization mxfp4. gpt_oss is not "
+            "fixes TGI; Seatrial would take LMI with vLLM. TGI does not support mxfp4 quantization. gpt_oss is not "
             f"among the models that TGI has code of its own for. {TGI_STATUS}",
         ),
         (
@@ -107,8 +107,8 @@ def test_the_first_option_that_nothing_excludes_is_chosen(facts: Facts, chosen: 
         (
             "lmi-dist",
             GPU | {"speculation": "ngram"},
-            "fixes LMI with lmi-dist; Seatrial would take LMI with vLLM. LMI with lmi-dist drafts with a draft model "
-            "alone, not by ngram. lmi-dist has not been updated since LMI 12 and is gone from LMI 15 on.",
+            "fixes LMI with lmi-dist; Seatrial would take LMI with vLLM. LMI with lmi-dist supports draft models "
+            "only, not ngram. lmi-dist has not been updated since LMI 12 and removed in LMI 15.",
         ),
         (
             "lmi-deepspeed",
@@ -133,7 +133,7 @@ def test_the_first_option_that_nothing_excludes_is_chosen(facts: Facts, chosen: 
             "lmi-vllm",
             NEURON,
             "fixes LMI with vLLM; Seatrial would take LMI with Transformers-NeuronX. The image of LMI with vLLM is for "
-            f"NVIDIA GPUs, and ml.g5.2xlarge has AWS Neuron. In its favour: {VLLM}",
+            f"NVIDIA GPUs, and ml.g5.2xlarge has AWS Neuron. Advantage: {VLLM}",
         ),
     ],
 )

@@ -24,37 +24,37 @@ def merit(usd_per_hour: float = 2.0, alone: float = 10.0, highest: float = 900.0
             "latency",
             merit(alone=30.04),
             merit(),
-            "A single request takes 30.0 ms per token; the chosen one 10.0.",
+            "30.0 ms per token for a single request, against 10 ms for the chosen one.0.",
         ),
         (
             "latency",
             merit(alone=10.004),
             merit(),
-            "A single request takes 10.004 ms per token; the chosen one 10.000.",
+            "10.004 ms per token for a single request, against 10 ms for the chosen one.000.",
         ),
         (
             "throughput",
             merit(highest=899.7),
             merit(),
-            "Gives at most 899.7 output tok/s; the chosen one 900.0.",
+            "At most 899.7 output tok/s, against 900 for the chosen one.0.",
         ),
         (
             "cost",
             merit(highest=800),
             merit(),
-            "Costs the same; gives at most 800 output tok/s, the chosen one 900.",
+            "Same price, at most 800 output tok/s against 900 for the chosen one.",
         ),
         (
             "cost",
             merit(math.inf),
             merit(),
-            "Meets the SLO, but its price is unknown; a known price is preferred.",
+            "Meets the SLO, but its price is unknown; a known price ranks first.",
         ),
         (
             "cost",
             merit(math.inf, highest=800),
             merit(math.inf),
-            "No price is known; gives at most 800 output tok/s, the chosen one 900.",
+            "No price is known, at most 800 output tok/s against 900 for the chosen one.",
         ),
     ],
     ids=["slower", "hardly slower", "hardly less", "weaker", "no price", "no prices"],
@@ -67,4 +67,4 @@ def test_a_loser_is_told_apart_from_the_chosen_one(goal: Goal, other: Merit, bes
 def test_without_a_price_nothing_is_called_cheap(objective: str, ask: Ask) -> None:
     plan = make_plan(ask(serving={"instance_types": ["ml.p6-b300.48xlarge"]}, objective=objective))
 
-    assert plan.instance_type.because.startswith("No price is known. Highest throughput of ")
+    assert plan.instance_type.because.startswith("Price unknown. Highest throughput of ")

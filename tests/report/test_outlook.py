@@ -75,9 +75,7 @@ def test_a_calibration_brings_the_predictions_to_the_measurement(
 def test_levels_that_contradict_each_other_give_none(faster: TrialResult, locked: Plan, loaded: LoadedSpec) -> None:
     outlook = outlook_of(replace(faster, levels=faster.levels[:1]), locked, loaded)
     assert outlook.entry is None
-    assert outlook_sentence(outlook) == (
-        "These levels give no calibration: points of 2 concurrencies are needed, and there is one."
-    )
+    assert outlook_sentence(outlook) == ("These levels give no calibration: 1 concurrency is not enough: 2 are needed.")
 
 
 def test_the_outlook_stands_below_predicted_and_measured(faster: TrialResult, locked: Plan, loaded: LoadedSpec) -> None:

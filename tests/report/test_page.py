@@ -293,7 +293,7 @@ def test_every_decision_is_shown_with_its_reason(plan: Plan, real_page: str) -> 
         name[0]: (value[0], because[0])
         for name, value, because in Tables(real_page).by_caption["Decisions of the plan"]
     }
-    assert rows["max num seqs"] == ("28", "The KV room holds 28 sequences of 512 tokens.")
+    assert rows["max num seqs"] == ("28", "The KV cache holds 28 sequences of 512 tokens.")
     assert rows["image"] == (plan.image.value.uri, plan.image.because)
     assert rows["concurrency levels"] == ("1, 2, 4, 8, 16, 32, 64", "Powers of two up to four times the gate.")
     assert rows["inference ami version"][0] == "–"

@@ -68,7 +68,7 @@ def _levels(before: Sequence[Compared], after: Sequence[Compared], probes: set[i
 def _between(between: Sequence[Compared]) -> str:
     throughput = sum(one.throughput_error for one in between) / len(between)
     latencies = [one.latency_error for one in between if one.latency_error is not None]
-    text = f"Levels that were no probes are predicted within {throughput:.1%} of throughput"
+    text = f"Mean error at the other levels: throughput {throughput:.1%}"
     if not latencies:
-        return f"{text} on average."
-    return f"{text} and {sum(latencies) / len(latencies):.1%} of p90 latency on average."
+        return f"{text}."
+    return f"{text}, p90 latency {sum(latencies) / len(latencies):.1%}."

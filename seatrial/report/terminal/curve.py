@@ -36,11 +36,11 @@ def legend(plan: Plan, knee: int | None) -> str:
     """Say what the table's signs mean."""
     gate = plan.gate_concurrency_per_copy.value
     if any(point.concurrency == gate for point in plan.curve):
-        marked = f"G is the gate, {gate:,}"
+        marked = f"G: gate, {gate:,}"
     else:
-        marked = f"The gate, {gate:,}, is none of the levels"
-    bend = f"K is the knee where the curve bends, {knee:,}: {MEANING}" if knee else "no knee was found in this range"
-    return f"{marked}; {bend}."
+        marked = f"The gate, {gate:,}, is not among the levels"
+    bend = f"K: bend of the curve, {knee:,}; {MEANING}" if knee else "the curve does not bend in this range"
+    return f"{marked}. {bend}."
 
 
 def _points(plan: Plan, signs: Mapping[int, str]) -> RenderableType:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from seatrial.plan.document import CurvePoint
 
 WORTHWHILE = 0.5  # of the share by which the load grows
-MEANING = "past it, throughput grows less than half as fast as load"
+MEANING = "beyond it, throughput grows less than half as fast as load"
 
 
 def predicted_knee(curve: Sequence[CurvePoint]) -> int | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def regime_view(regime: Regime) -> RenderableType:
     """Return the regime: its sentence, the numbers behind it, and where a step's time goes at each level."""
-    shares = (heading("Where the time of a step goes"), _shares(regime)) if regime.per_level else ()
+    shares = (heading("Share of step time"), _shares(regime)) if regime.per_level else ()
     return Group(heading("Regime"), Text(regime.sentence), Text(balance_sentence(regime)), *shares)
 
 

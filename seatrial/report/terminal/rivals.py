@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from seatrial.plan.document import Alternative, Plan
 
-FRONT = "Nothing beats these in price, latency of a single request and highest throughput at once; > is the plan."
+FRONT = (
+    "No other deployment is better in price, single-request latency and highest throughput together. > marks the plan."
+)
 _TEN, _THOUSAND = 10, 1_000
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def why_view(instance_type: str, verdicts: Sequence[Verdict]) -> RenderableType:
     """Return one row for each degree of an instance type."""
     if not verdicts:
-        return Text(f"{instance_type}: there is nothing to say about it.")
+        return Text(f"{instance_type}: no tensor parallel degree to try.")
     made = table(numbers=("degree", "$/h", "tok/s"))
     add_columns(made, "left", ("verdict", "because"))
     for verdict in verdicts:

@@ -32,14 +32,13 @@ def test_the_rule_of_thumb_gives_the_articles_worked_example() -> None:
     [
         (
             1,
-            "The KV room holds 1 sequence of 4,096 tokens. {rule} 4: it forgets the activations and what the engine "
-            "keeps in reserve.",
+            "The KV cache holds 1 sequence of 4,096 tokens. {rule} 4: it ignores activations and the engine's reserve.",
         ),
-        (4, "The KV room holds 4 sequences of 4,096 tokens. {rule} the same."),
+        (4, "The KV cache holds 4 sequences of 4,096 tokens. {rule} the same."),
         (
             9,
-            "The KV room holds 9 sequences of 4,096 tokens. {rule} 4: it knows no sliding window, which keeps fewer "
-            "tokens in the cache.",
+            "The KV cache holds 9 sequences of 4,096 tokens. {rule} 4: it ignores the sliding window, which keeps "
+            "fewer tokens in the cache.",
         ),
     ],
 )
@@ -71,7 +70,7 @@ def test_the_knee_is_the_level_past_which_more_load_brings_less_than_half_its_sh
 def test_the_legend_tells_that_the_gate_is_none_of_the_levels(plan: Plan) -> None:
     gate = plan.gate_concurrency_per_copy.model_copy(update={"value": 12})
     between = plan.model_copy(update={"gate_concurrency_per_copy": gate})
-    assert legend(between, None) == "The gate, 12, is none of the levels; no knee was found in this range."
+    assert legend(between, None) == "The gate, 12, is not among the levels; the curve does not bend in this range."
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ CASES = (
         "SEA330",
         TGI + "API_KEY=correct horse",
         (
-            "4: API_KEY: error: a secret stands in plain text, where everybody reads it who may describe "
+            "4: API_KEY: error: a secret is in plain text, where everybody reads it who may describe "
             "the model | take it out and revoke it; refer to Secrets Manager: model.hub_token_secret"
         ),
         "container.env",

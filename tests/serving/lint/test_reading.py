@@ -165,9 +165,9 @@ class TestFolders:
     [
         (b"\x7fELF\0", "a.env", "it is not text"),
         (b"x" * (MAX_BYTES + 1), "a.env", "it has more than 4,194,304 bytes"),
-        (b"{", "a.json", "it is not JSON: line 1: a name in quotes is missing"),
-        (b"[" * 100, "a.json", "it is not JSON: line 1: nested deeper than 64"),
-        (b'{"a": 1} x', "a.json", "it is not JSON: line 1: something follows the JSON text"),
+        (b"{", "a.json", "not JSON: line 1: a name in quotes is missing"),
+        (b"[" * 100, "a.json", "not JSON: line 1: nested deeper than 64"),
+        (b'{"a": 1} x', "a.json", "not JSON: line 1: something follows the JSON text"),
         (b'{"a": [1]}', "a.json", "it is no environment, model, inference component or endpoint config"),
         (b"prose", "README", "it is no serving configuration"),
     ],
