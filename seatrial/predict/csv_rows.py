@@ -64,7 +64,7 @@ class Cells:
         allowed = WORDS[name]
         text = self._cells.get(name, "").strip().lower()
         if text and text not in allowed:
-            self._wrong(name, "SEA222", f"{_quoted(text)} is none of {', '.join(word for word in allowed if word)}")
+            self._wrong(name, "SEA222", f"{_quoted(text)} is not one of {', '.join(word for word in allowed if word)}")
         return text if text in allowed else allowed[0]
 
     def architecture(self) -> Architecture | None:

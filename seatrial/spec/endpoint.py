@@ -58,7 +58,8 @@ class TrialSpec(FrozenModel):
     )
     precision: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.05,
-        description="A level ends early once half the 95 % interval of its median end-to-end latency is below this share of it.",
+        description="A level ends early once half the 95 % interval of its median end-to-end latency is "
+        "below this share of it.",
     )
     warmup_requests: Requests = Field(2, description="Warm-up requests before the first level.")
     shared_prefix_tokens: Tokens = Field(0, description="Length of the prefix that prompts share, in tokens.")
@@ -74,7 +75,8 @@ class TrialSpec(FrozenModel):
     )
     stall_timeout_s: Annotated[float, Field(gt=0, le=480)] | None = Field(
         None,
-        description="Longest gap between two parts of a stream, in seconds; then the request fails. Default: only `request_timeout_s`.",
+        description="Longest gap between two parts of a stream, in seconds; then the request fails. Default: only "
+        "`request_timeout_s`.",
     )
     max_retries: Annotated[int, Field(ge=0, le=10)] = Field(
         0, description="Most retries of a request that was throttled or whose model was not ready; each is counted."
@@ -207,7 +209,8 @@ class Budget(FrozenModel):
     )
     discount: Discount = Field(
         0,
-        description="Discount on the list price, as a share, such as a Savings Plan gives; applies to every price of the plan.",
+        description="Discount on the list price, as a share, such as a Savings Plan gives; applies to every price of "
+        "the plan.",
     )
 
 

@@ -35,7 +35,8 @@ KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 HINTS = MappingProxyType(
     {
         ENDPOINT_NAME: "letters, digits and inner hyphens, as in support-chat",
-        ENVIRONMENT_NAME: "lower-case letters and digits, no hyphen: `prod-eu` with `chat` would share a stack name with `prod` and `eu-chat`",
+        ENVIRONMENT_NAME: "lower-case letters and digits, no hyphen: `prod-eu` with `chat` would share a stack name "
+        "with `prod` and `eu-chat`",
         INSTANCE_TYPE: "as in ml.g5.2xlarge",
         S3_PREFIX: "as in s3://bucket/model/, with the final slash",
         MODEL_URI: "as in s3://bucket/model/, with the final slash, or s3://bucket/model.tar.gz",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timing
 
 TOKENS = 5
-THE_CLIENT = "proves nothing: the client was the limit"
+THE_CLIENT = "is void: the client was the limit"
 """A machine with other things to do makes a level void, and the verdict inconclusive: no test may judge that."""
 
 
@@ -117,7 +117,7 @@ def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project
     assert lines[-2:] == ["stopped: every level was measured", "page/report.html"]
     verdict = told_of(done, "verdict")
     assert THE_CLIENT in verdict or verdict == (
-        "pass: no objective is set, 4 of 4 requests succeeded at concurrency 1 per copy"
+        "pass: no objective is set; 4 of 4 requests succeeded at concurrency 1 per copy"
     )
     result = TrialResult.from_json((project / "page" / "report.json").read_text())
     assert [(level.concurrency, level.requests, level.output_tokens_mean) for level in result.levels] == [
@@ -133,7 +133,7 @@ def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: st
     verdict = told_of(done, "verdict")
     assert "at concurrency 2 per copy" in verdict
     assert THE_CLIENT in verdict or verdict == (
-        "pass: no objective is set, 4 of 4 requests succeeded at concurrency 2 per copy"
+        "pass: no objective is set; 4 of 4 requests succeeded at concurrency 2 per copy"
     )
 
 
@@ -282,8 +282,8 @@ def test_every_mistake_is_told_at_once_before_anything_is_sent(
         ),
         (
             "--url http://localhost --api-key-variable NO_SUCH_KEY",
-            "command line: --api-key-variable: SEA503: the environment variable NO_SUCH_KEY, which shall hold the "
-            "server's key, is not set\n  hint: export NO_SUCH_KEY=…\n",
+            "command line: --api-key-variable: SEA503: the environment variable NO_SUCH_KEY for the server's key is "
+            "not set\n  hint: export NO_SUCH_KEY=…\n",
         ),
         ("--url http://localhost --prompts none", "none: SEA509: can't be read: No such file or directory\n"),
         ("--url http://localhost --trace none", "none: SEA510: can't be read: No such file or directory\n"),

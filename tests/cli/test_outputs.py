@@ -103,7 +103,7 @@ def test_a_calibration_is_not_written_over_its_points(seatrial: Seatrial, projec
     assert (done.returncode, done.stderr) == (2, clash("--write", name, "--points"))
 
 
-MEASURED = "verdict: pass: no objective is set, 3 of 3 requests succeeded at concurrency 1 per copy"
+MEASURED = "verdict: pass: no objective is set; 3 of 3 requests succeeded at concurrency 1 per copy"
 
 
 def bench_on_a_full_disk(project: Path, origin: str, *outputs: str) -> subprocess.CompletedProcess[str]:
@@ -184,5 +184,5 @@ def test_what_has_no_end_is_refused_with_a_rule(seatrial: Seatrial, inputs: Path
 def test_a_pipe_is_not_waited_for(seatrial: Seatrial, inputs: Path) -> None:
     os.mkfifo(inputs / "pipe")
     done = seatrial("report", "pipe")
-    told = "pipe: SEA501: the result can't be read: [Errno 22] it is a pipe, not a regular file: 'pipe'\n"
+    told = "pipe: SEA501: the result can't be read: [Errno 22] a pipe, not a regular file: 'pipe'\n"
     assert (done.returncode, done.stderr) == (1, f"{told}  hint: name the file, or its s3:// URI\n")

@@ -19,7 +19,7 @@ def test_an_slo_that_no_deployment_meets_is_refused_unless_accepted(ask: Ask) ->
     plan = make_plan(loaded, accept_slo_miss=True)
     assert reads(
         plan.warnings[0],
-        "the bound is SEA205, accepted: no deployment is predicted to meet the SLO: 1 ms, the best # ms, for a single "
+        "SEA205, accepted: no deployment is predicted to meet the SLO: the bound is 1 ms, the best # ms, for a single "
         "request on ml.g5.2xlarge with degree 1",
     )
     assert "of 1 candidate predicted to answer within request_timeout_s" in plan.instance_type.because

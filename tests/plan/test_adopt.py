@@ -99,18 +99,22 @@ def test_the_planners_value_put_back_is_no_longer_by_hand(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "problem"),
     [
-        ("tensor_parallel_degree", 3, "SEA204: tensor_parallel_degree 3 does not divide 32 attention heads and 32 KV"),
+        (
+            "tensor_parallel_degree",
+            3,
+            "SEA204: tensor_parallel_degree 3 does not divide the 32 attention heads and 32 KV",
+        ),
         ("tensor_parallel_degree", 8, "SEA416: ml.g5.2xlarge: 1 accelerator, too few for degree 8."),
         ("copy_count", 500, "SEA414: 500 exceeds 4, which scaling.max_copies allows (chat.yaml:"),
         ("copy_count", 0, "SEA416: 0 is not between 1 and 1000"),
         ("copies_per_instance", 2, "SEA416: 1 accelerators fit 1 copies of degree 1, not 2"),
         ("max_num_seqs", 100_000, "SEA416: Input should be less than or equal to 65536, not 100000"),
-        ("max_model_len", 9000, "SEA208: max_model_len 9,000 exceeds the 4,096 of"),
+        ("max_model_len", 9000, "SEA208: max_model_len 9,000 exceeds the context of"),
         ("instance_type", "ml.p5.48xlarge", "SEA414: ml.p5.48xlarge is not among ml.g5.2xlarge, which"),
         ("instance_type", "ml.g99.large", "SEA110: not in the catalog: ml.g99.large"),
         ("startup_timeout_s", 7200, "SEA416: 7200 is not between 60 and 3600"),
         ("inference_ami_version", "mine", "SEA416: mine is unknown"),
-        ("gate_concurrency_per_copy", 2, "SEA412: it is the spec's, or follows from other fields"),
+        ("gate_concurrency_per_copy", 2, "SEA412: can't be set by hand: it comes from the spec"),
     ],
 )
 def test_what_can_not_hold_is_refused(ask: Ask, field: str, value: object, problem: str) -> None:

@@ -43,7 +43,7 @@ def test_the_user_may_overrule_to_tgi(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("backend", "version", "because"),
     [
-        ("vllm-rolling", "0.36.0-lmi27.0.0", "The newest verified build. Newer builds exist "),
+        ("vllm-rolling", "0.36.0-lmi27.0.0", "The newest verified build. Newer, unverified: "),
         ("trtllm", "0.33.0-tensorrtllm0.21.0", "The newest build in the catalog."),
         ("neuronx", "0.29.0-neuronx-sdk2.19.1", "The newest build in the catalog."),
         ("deepspeed", "0.27.0-deepspeed0.12.6", "The newest build in the catalog."),
@@ -65,7 +65,7 @@ def test_a_backend_that_is_frozen_is_taken_with_a_warning(ask: Ask) -> None:
     assert choice.warnings == (
         "SEA353: serving.backend fixes LMI with TensorRT-LLM; Seatrial would take LMI with vLLM. LMI's TensorRT-LLM "
         "images are frozen: the newest is DJL 0.33 (LMI 15). Advantage: The backend guide recommends TensorRT-LLM "
-        "where all prompts and answers have much the same length.",
+        "for prompts and answers of similar length.",
     )
 
 

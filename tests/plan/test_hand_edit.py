@@ -208,7 +208,8 @@ class TestLimits:
         loaded = locked(ask, serving={"instance_types": ["ml.g5.2xlarge"]}, scaling={"max_copies": 2})
         tightened = self.place(ask, {"usd_per_hour": 2}, scaling={"max_copies": 2})
         text = refusal(tightened)
-        assert f"SEA402: the plan was made from {loaded.digest}" in text
+        assert "dev: SEA402: " in text
+        assert f"planned {loaded.digest}\n" in text
         assert (
             "dev.cost.usd_per_hour: SEA413: $3.03 per hour at 2 copies exceeds $2.00, which guard_rails.usd_per_hour "
             "allows (environments/dev.yaml:4)"

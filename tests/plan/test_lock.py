@@ -93,8 +93,8 @@ def test_a_changed_spec_makes_the_lock_stale(plan: Plan, ask: Ask) -> None:
         read_locked_plan(loaded)
 
     assert str(caught.value) == (
-        f"chat.lock.json: dev: SEA402: the spec changed after planning: digest , planned "
-        f"{plan.spec_digest}{loaded.digest}{HINT}"
+        f"chat.lock.json: dev: SEA402: the spec changed after planning: digest {loaded.digest}, "
+        f"planned {plan.spec_digest}{HINT}"
     )
 
 

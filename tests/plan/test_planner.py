@@ -104,7 +104,8 @@ def test_the_objectives_are_said_with_the_percentiles_that_they_bound(ask: Ask) 
 
     assert reads(
         plan.instance_type.because.partition("per copy: ")[2],
-        "slo.ttft_ms.p95 # ms of 3,000, slo.tpot_ms.p50 # ms of 90, slo.tpot_ms.p99 # ms of 100, longest request # s.",
+        "slo.ttft_ms.p95 # ms (bound 3,000 ms), slo.tpot_ms.p50 # ms (bound 90 ms), slo.tpot_ms.p99 # ms (bound "
+        "100 ms), longest request # s.",
     )
 
 
@@ -218,7 +219,7 @@ def test_room_that_an_instance_has_left_is_no_surge(ask: Ask) -> None:
     )
 
     assert (plan.copies_per_instance.value, plan.max_instances, plan.surge_instances.value) == (4, 1, 0)
-    assert plan.surge_instances.because.endswith("up to 1 new copy beside 3 old ones: no further instances.")
+    assert plan.surge_instances.because.endswith("up to 1 new copy and 3 old copies run: no further instances.")
 
 
 def test_a_request_rate_becomes_a_concurrency_by_littles_law(ask: Ask) -> None:
@@ -382,7 +383,7 @@ def test_a_batch_limit_that_the_memory_cant_hold_is_taken_and_warned_of(ask: Ask
     ("model", "tokens", "max_model_len", "because"),
     [
         (LLAMA_2, (256, 256), 4_096, "Twice the typical request of 512 tokens, at least 4,096. "),
-        (LLAMA_2, (3_900, 100), 4_096, "Twice the typical request of 4,000 tokens, and at least 4,096, bounded by "),
+        (LLAMA_2, (3_900, 100), 4_096, "Twice the typical request of 4,000 tokens, at least 4,096, bounded by "),
         (QWEN, (250, 7), 4_096, "Twice the typical request of 257 tokens, at least 4,096. "),
         (QWEN, (3_000, 1_000), 8_192, "Twice the typical request of 4,000 tokens, at least 4,096. "),
     ],
@@ -396,7 +397,7 @@ def test_the_longest_request_is_above_the_typical_one(
 
     assert plan.max_model_len.value == max_model_len
     assert plan.max_model_len.because.startswith(because)
-    assert "the limit takes no memory by itself" in plan.max_model_len.because
+    assert plan.max_model_len.because.endswith(" GiB each per accelerator).")
     assert plan.max_num_batched_tokens.value == 2_048
 
 
@@ -441,7 +442,7 @@ def test_the_target_is_a_share_of_the_knee(ask: Ask) -> None:
 
     knee = plan.max_num_seqs.value
     assert plan.target_concurrency_per_copy.value == knee / 2
-    assert plan.target_concurrency_per_copy.because.startswith(f"50% of {knee} concurrent requests")
+    assert plan.target_concurrency_per_copy.because.startswith(f"50% of the predicted knee, {knee} concurrent requests")
 
 
 def test_overrides_are_taken_as_given(ask: Ask) -> None:

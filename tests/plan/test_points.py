@@ -120,7 +120,7 @@ class TestChosen:
         with pytest.raises(SpecError) as refused:
             chosen(self.POINTS, {1, 8, 64}, "report.json")
         assert str(refused.value) == (
-            "report.json: SEA408: concurrency  was not measured8, 64\n  hint: measured: 1, 4, 16"
+            "report.json: SEA408: concurrency 8, 64 was not measured\n  hint: measured: 1, 4, 16"
         )
 
 

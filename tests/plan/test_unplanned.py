@@ -32,6 +32,6 @@ def test_dynamic_batching_is_predicted_as_continuous_and_said(ask: Ask) -> None:
     serving = {"instance_types": ["ml.g5.2xlarge"], "backend": "python"}
 
     assert any(
-        warning.startswith("The container will batch dynamically")
+        warning.startswith("Predictions assume continuous batching; dynamic batching")
         for warning in make_plan(ask(serving=serving)).warnings
     )

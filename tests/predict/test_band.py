@@ -52,7 +52,7 @@ def test_on_what_was_fitted_it_is_the_error_of_left_out_rows() -> None:
 )
 def test_elsewhere_it_is_an_assumption_with_its_reasons(found: Band, reason: str) -> None:
     assert (found.throughput, found.latency, found.measured) == (ASSUMED, ASSUMED, False)
-    assert f"because {reason}; ±50% is an assumption until a trial runs." in found.because
+    assert f"not fitted for: {reason}; ±50% is an assumption until a trial runs." in found.because
 
 
 def test_points_measured_on_the_deployment_itself_win() -> None:

@@ -130,15 +130,13 @@ class TestSentences:
         assert found.sentence == (
             f"At 1 request in flight a step of {step.total * 1e3:.1f} ms is bound by the host: launching kernels "
             f"takes {costs_of(copy).host * 1e3:.1f} ms of every step, at any batch size. "
-            f"Past {knee} requests in flight, a further request mostly adds server work."
+            f"Beyond {knee} requests in flight, a further request mostly adds server work."
         )
 
     def test_the_server_once_its_work_is_longer_than_the_launches(self) -> None:
         copy = copy_on("ml.p4d.24xlarge", 8)
 
-        assert "bound by the host: the server's work on every sequence and prompt takes " in (
-            regime_of(copy, 220, []).sentence
-        )
+        assert "bound by the host: server work on sequences and prompts takes " in (regime_of(copy, 220, []).sentence)
 
     def test_long_prompts_wait_for_their_admission(self) -> None:
         copy = copy_on("ml.p4d.24xlarge", 8, input_tokens=3_840)
@@ -156,7 +154,7 @@ class TestSentences:
 
         assert (found.bound_by, found.knee_limit) == ("batch limit", "link")
         assert found.sentence.endswith(
-            " The engine batches at most 32 sequences; further requests wait. Past 16 requests in flight, a further "
+            " The engine batches at most 32 sequences; further requests wait. Beyond 16 requests in flight, a further "
             "request mostly adds all-reduce traffic."
         )
 

@@ -131,8 +131,8 @@ class TestReading:
         found = refused(table(f"{ROW},static,int3", head=f"{HEAD},batching,quantization"))
 
         assert found == (
-            "rows.csv:2: batching: SEA222: 'static' is none of continuous, dynamic\n"
-            "rows.csv:2: quantization: SEA222: 'int3' is none of fp8, awq, gptq"
+            "rows.csv:2: batching: SEA222: 'static' is not one of continuous, dynamic\n"
+            "rows.csv:2: quantization: SEA222: 'int3' is not one of fp8, awq, gptq"
         )
 
     @given(st.binary(max_size=300))

@@ -102,7 +102,7 @@ def test_an_unknown_jumpstart_id_is_refused_with_every_way_to_mend_it(loaded: Lo
     with pytest.raises(RenderError) as error:
         model_source(loaded(model="jumpstart_id: team-model-of-our-own\n  accept_eula: true"))
     assert str(error.value).endswith(
-        "chat.yaml:3: model.jumpstart_id: SEA366:  is not in the catalogJumpStart model team-model-of-our-own\n"
+        "chat.yaml:3: model.jumpstart_id: SEA366: the catalog has no JumpStart model team-model-of-our-own\n"
         "  hint: give model.s3_uri, the artifact's prefix as the model's page names it, or model.jumpstart_metadata, "
         "a copy of its specification (scripts/fetch_jumpstart.py writes one with the SageMaker SDK and your "
         "credentials)"

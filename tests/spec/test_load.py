@@ -287,7 +287,9 @@ class TestEnvironments:
 
     def test_an_unknown_environment_names_the_known(self, write: Write, environments: Path, endpoint_text: str) -> None:
         (problem,) = problems_of(endpoint_text, write, environments, "stage")
-        assert problem.startswith("environments/stage.yaml: SEA109: there is no environment stage\n  hint: known in ")
+        assert problem.startswith(
+            "environments/stage.yaml: SEA109: there is no environment stage\n  hint: known environments: "
+        )
         assert problem.endswith(": dev, prod")
 
     def test_the_name_must_be_the_file_s(self, environments: Path) -> None:

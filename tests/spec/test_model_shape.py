@@ -33,7 +33,7 @@ MIXTRAL_8X7B = {**LLAMA_2_7B, "kv_heads": 8, "params_total": 46_702_792_704, "ex
 AT = "endpoints/chat.yaml:4: model.shape"
 HEAD_DIM = "head_dim: even, at most 1,024\n  hint: give head_dim, as the model's config.json does"
 FAR = (
-    "is far from 32 layers of width 4,096: 2 to 27 billion\n"
+    "does not match 32 layers of width 4,096, which have 2 to 27 billion\n"
     "  hint: check params_total, layers and hidden_size against the model card"
 )
 

@@ -184,8 +184,8 @@ def load_share(
 
 def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:
     if late_s > at_most_s:
-        message = f"worker {order.worker} of {order.workers} was ready {late_s:.1f} s after the common start"
-        raise LateStartError.of("SEA507", message, hint="give the workers longer to start")
+        message = f"worker {order.worker} of {order.workers} started {late_s:.1f} s late"
+        raise LateStartError.of("SEA507", message, hint="allow the workers more time to start")
 
 
 def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: Callable[[], str]) -> Wave:
@@ -207,8 +207,8 @@ def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: Callable
 
 
 def _cut(request: TrialRequest, order: ShareOrder, records: Sequence[RequestRecord], *, done: int) -> CutShareError:
-    over = f"({done} of {order.requests} requests were over)"
-    message = f"the budget ended before worker {order.worker} was done {over}"
+    over = f"({done} of {order.requests} requests had ended)"
+    message = f"the budget ended before worker {order.worker} finished {over}"
     offered = None if order.due_s is None else offered_per_s(request.load, order.due_s)
     seen = unmeasured_of(records, "level", concurrency=order.concurrency, offered_requests_per_s=offered)
     return CutShareError([Problem("", "", "SEA507", message)], seen)

@@ -204,7 +204,7 @@ MAX_FULL_SHARE = 0.01
 """Of an open loop's requests, those that found every connection taken: beyond it, latencies leave out a queue."""
 MAX_SEND_LAG_SHARE = 0.10
 """Send lag p99 of an open loop over the median end-to-end latency: beyond it, the arrivals aren't those ordered."""
-REMEDY = "load with more workers, or from a machine that has nothing else to do"
+REMEDY = "use more workers or an idle machine"
 
 
 def void_because(
@@ -265,7 +265,7 @@ def _late(evidence: ClientEvidence, gap_ms: float | None, e2e_p50_ms: float | No
         return
     what = "gap between tokens" if gap_ms is not None else "end-to-end latency"
     yield (
-        f"it read bytes up to {tenths(lag_ms)} ms late (p99), more than {MAX_LAG_SHARE:.0%} of the median {what}"
+        f"reads {tenths(lag_ms)} ms late (p99), above {MAX_LAG_SHARE:.0%} of the median {what}"
         f" ({tenths(measure_ms)} ms)"
     )
 
@@ -276,8 +276,8 @@ def _thin(evidence: ClientEvidence, requested_streams: int | None, floor_ms: flo
         return
     if delivered < MIN_DELIVERED * requested_streams:
         yield (
-            f"{tenths(delivered)} of {requested_streams} requests were in flight on average, less than"
-            f" {MIN_DELIVERED:.0%}, since streams waited {tenths(idle_ms)} ms for it between two requests"
+            f"{tenths(delivered)} of {requested_streams} requests in flight on average, below"
+            f" {MIN_DELIVERED:.0%}: streams waited {tenths(idle_ms)} ms between two requests"
         )
 
 
@@ -286,26 +286,25 @@ def _busy(evidence: ClientEvidence, calibration: ClientCalibration | None) -> It
     if reads_per_s is None or reads_per_s < MIN_CPU_READS_PER_S:
         return
     if evidence.cpu_share is not None and evidence.cpu_share > MAX_CPU_SHARE:
-        yield f"its busiest process used {evidence.cpu_share:.0%} of a core, more than {MAX_CPU_SHARE:.0%}"
+        yield f"busiest process at {evidence.cpu_share:.0%} of a core, above {MAX_CPU_SHARE:.0%}"
     most = None if calibration is None else reads_per_s_possible(calibration)
     if most is not None and reads_per_s > MAX_CPU_SHARE * most:
         yield (
-            f"its busiest process read {reads_per_s:,.0f} times a second, more than {MAX_CPU_SHARE:.0%} of the"
-            f" {most:,.0f} that it can here"
+            f"busiest process at {reads_per_s:,.0f} reads/s, above {MAX_CPU_SHARE:.0%} of its maximum of {most:,.0f}"
         )
 
 
 def _late_sending(evidence: ClientEvidence, e2e_p50_ms: float | None, floor_ms: float) -> Iterator[str]:
     if evidence.full_share is not None and evidence.full_share > MAX_FULL_SHARE:
         yield (
-            f"{evidence.full_share:.0%} of the requests found all {evidence.streams} connections taken and left late"
+            f"{evidence.full_share:.0%} of the requests waited for one of {evidence.streams} connections"
             " (load.max_connections)"
         )
     lag_ms = evidence.send_lag_p99_ms
     if lag_ms is None or e2e_p50_ms is None or lag_ms <= max(floor_ms, MAX_SEND_LAG_SHARE * e2e_p50_ms):
         return
     yield (
-        f"it sent requests up to {tenths(lag_ms)} ms late (p99), more than {MAX_SEND_LAG_SHARE:.0%} of the median"
+        f"requests sent {tenths(lag_ms)} ms late (p99), above {MAX_SEND_LAG_SHARE:.0%} of the median"
         f" end-to-end latency ({tenths(e2e_p50_ms)} ms)"
     )
 

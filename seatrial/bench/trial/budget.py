@@ -31,5 +31,5 @@ def budget_over(request: TrialRequest) -> str:
     """Say that the budget ended: the one that ends first."""
     load, longest_s = request.load, budget_s(request)
     if longest_s < load.budget_s:
-        return f"the budget of {load.budget_usd:g} USD ended, after {longest_s:.0f} s"
+        return f"the budget of {load.budget_usd:g} USD was spent after {longest_s:.0f} s"
     return f"the budget of {load.budget_s:g} s ended"

@@ -147,15 +147,16 @@ def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tupl
         if not all(problem.rule in UNASKED for problem in unasked.problems):
             raise
         told = "; ".join(problem.message for problem in unasked.problems)
-        because = f"nobody could ask after the trial whether this deployment is still live: {told}"
+        because = f"the deployment could not be checked after the trial: {told}"
         return replace(progress.live, proven=False, because=because), because
 
 
 def _broken(progress: TrialProgress, after: LiveProof) -> str:
     """Say that the deployment broke; empty when it did not."""
     if progress.stopped_because.startswith(COMPONENT_FAILED):
-        return f"the deployment broke: {progress.stopped_because}"
-    return f"the deployment broke: {after.because}" if progress.live.proven and not after.proven else ""
+        return f"the deployment changed during the trial: {progress.stopped_because}"
+    return f"the deployment changed during the trial: {after.because}" if progress.live.proven and not after.proven "
+    f"else ""
 
 
 def _throughout(before: LiveProof, after: LiveProof, copy_count: int) -> LiveProof:
@@ -164,7 +165,7 @@ def _throughout(before: LiveProof, after: LiveProof, copy_count: int) -> LivePro
     if not counts:
         return after
     seen = " and ".join(str(count) for count in (before.copy_count, after.copy_count))
-    note = f"beware: {seen} copies ran before and after, the load was made for {copy_count}"
+    note = f"{seen} copies ran before and after; the load was for {copy_count}"
     return replace(after, because=f"{after.because}; {note}")
 
 

@@ -154,13 +154,13 @@ class _Run:
             return replace(gone, stopped_because=loaded.stopped_because)
         if self._has_worked and not self._should_stop():
             return gone
-        because = f"a run of {self._pause_after_s:g} s is too short for concurrency {step.concurrency} per copy"
-        over = f"{len(crew.over)} of {loaded.sent} requests were over"
+        because = f"one run of {self._pause_after_s:g} s is too short for concurrency {step.concurrency} per copy"
+        over = f"{len(crew.over)} of {loaded.sent} requests had ended"
         return replace(gone, stopped_because=f"{because} ({over})")
 
     def _cut_because(self, progress: TrialProgress, loaded: LoadedLevel) -> str:
         if loaded.crew.lost_because:
-            return f"the load broke down: {loaded.crew.lost_because}"
+            return f"the load generator failed: {loaded.crew.lost_because}"
         if self._only_run_is_over(progress):
             return f"this run's {self._pause_after_s:g} s ended"
         return budget_over(self._request)

@@ -71,7 +71,7 @@ def jumpstart_stop(level: LevelResult) -> str:
     late = level.errors.get("timeout", 0)
     if not late:
         return ""
-    return f"{late} of {level.requests} requests hit the limit of {JUMPSTART_TIMEOUT_S:g} s at {level.concurrency}"
+    return f"{late} of {level.requests} requests exceeded {JUMPSTART_TIMEOUT_S:g} s at {level.concurrency}"
 
 
 __all__ = ["NextLevel", "Step", "Stop", "absorb", "begin", "conclude", "left_s", "load_level", "next_step", "tallied"]
@@ -129,7 +129,7 @@ def schedule_name(request: TrialRequest, number: int) -> str:
             return f"the rate goes from {load.rates_per_s[0]:g} to {load.rates_per_s[1]:g} requests/s"
         case "replay":
             return "the recorded requests are replayed"
-    return f"{load.rates_per_s[number]:g} requests/s is the next of the listed rates"
+    return f"next listed rate, {load.rates_per_s[number]:g} requests/s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +296,7 @@ def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]
 def _cut(request: TrialRequest, step: NextLevel, crew: CrewResult, requests: int) -> str:
     place = f"at concurrency {step.concurrency} per copy"
     if crew.lost_because:
-        return f"the load broke down {place}: {crew.lost_because}"
+        return f"the load generator failed {place}: {crew.lost_because}"
     if not crew.cut:
         return ""
-    return f"{budget_over(request)} {place} ({len(crew.over)} of {requests} requests were over)"
+    return f"{budget_over(request)} {place} ({len(crew.over)} of {requests} requests had ended)"

@@ -32,8 +32,8 @@ def calibration_view(
     parts = [
         Text(f"Calibration of {entry.model} on {where}", style="bold"),
         Text(
-            f"What a step takes whatever its batch: x {entry.fixed:,.4g}; what each sequence and token adds: "
-            f"x {entry.marginal:,.4g}; band between the probes: throughput \u00b1{entry.throughput_error:.0%}, latency "
+            f"Fixed time per step: x {entry.fixed:,.4g}. Time per sequence and token: x {entry.marginal:,.4g}. "
+            f"Band between the probes: throughput \u00b1{entry.throughput_error:.0%}, latency "
             f"\u00b1{entry.latency_error or 0:.0%}."
         ),
         _levels(before, after, probes),

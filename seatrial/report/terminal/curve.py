@@ -39,7 +39,7 @@ def legend(plan: Plan, knee: int | None) -> str:
         marked = f"G: gate, {gate:,}"
     else:
         marked = f"The gate, {gate:,}, is not among the levels"
-    bend = f"K: bend of the curve, {knee:,}; {MEANING}" if knee else "the curve does not bend in this range"
+    bend = f"K: bend of the curve, {knee:,}; {MEANING}" if knee else "The curve does not bend in this range"
     return f"{marked}. {bend}."
 
 

@@ -79,15 +79,14 @@ class World:
 
 def test_a_component_that_serves_is_left_alone() -> None:
     world = World(copies=2)
-    assert world.wake(may_scale=True) == Woken(awake=True, slept=False, waited_s=0.0, because="2 copies serve")
+    assert world.wake(may_scale=True) == Woken(awake=True, slept=False, waited_s=0.0, because="2 copies are in service")
     assert (world.knocks, world.orders) == (1, [])
 
 
 def test_requests_wake_it_by_the_scaling_alarm() -> None:
     world = World(wakes_after_s=300)
     assert world.wake() == Woken(
-        awake=True, slept=True, waited_s=300.0, because="it was at zero and woke in 300 s: its requests raise the "
-        "scaling alarm"
+        awake=True, slept=True, waited_s=300.0, because="it scaled from zero in 300 s: its requests trigger the scaling alarm"
     )  # fmt: skip
     assert world.knocks == 21
     assert world.orders == []
@@ -96,7 +95,7 @@ def test_requests_wake_it_by_the_scaling_alarm() -> None:
 def test_it_is_scaled_to_one_copy_where_that_is_allowed() -> None:
     world = World(wakes_after_s=120)
     assert world.wake(may_scale=True) == Woken(
-        awake=True, slept=True, waited_s=120.0, because="it was at zero and woke in 120 s: it was scaled to one copy"
+        awake=True, slept=True, waited_s=120.0, because="it scaled from zero in 120 s: it was scaled to one copy"
     )
     assert world.orders == [{"InferenceComponentName": "chat-copy", "DesiredRuntimeConfig": {"CopyCount": 1}}]
 
@@ -106,8 +105,8 @@ def test_where_scaling_is_refused_the_alarm_remains() -> None:
     woken = world.wake(may_scale=True)
     assert woken.awake
     assert woken.because == (
-        "it was at zero and woke in 120 s: it could not be scaled to one copy (An error occurred "
-        "(AccessDeniedException) when calling the Op operation: no), its requests raise the scaling alarm"
+        "it scaled from zero in 120 s: it could not be scaled to one copy (An error occurred (AccessDeniedException) "
+        "when calling the Op operation: no); its requests trigger the scaling alarm"
     )
 
 
@@ -134,7 +133,8 @@ def test_a_component_that_stays_at_zero_is_not_verified() -> None:
         awake=False,
         slept=True,
         waited_s=60.0,
-        because="not verified: at zero: no copy served within 60 s: its requests raise the scaling alarm; last: "
+        because="not verified: at zero: no copy was in service within 60 s: its requests trigger the scaling alarm; "
+        "last: "
         "HTTP 400 ValidationError: no capacity",
     )
 
@@ -155,7 +155,7 @@ def test_a_component_that_cannot_be_described(*, may_scale: bool) -> None:
         awake=False,
         slept=False,
         waited_s=0.0,
-        because="not verified: the control plane can't describe chat-copy: An error occurred "
+        because="not verified: chat-copy can't be described: An error occurred "
         "(AccessDeniedException) when calling the Op operation: no",
     )
 

@@ -25,7 +25,7 @@ CALIBRATION = ClientCalibration(
     receive_lag_p99_ms=0.5,
     because="one process took 16,000 token events",
 )
-REMEDY = "load with more workers, or from a machine that has nothing else to do"
+REMEDY = "use more workers or an idle machine"
 
 
 def judged(**changes: float | None) -> str:
@@ -40,22 +40,22 @@ def judged(**changes: float | None) -> str:
     [
         (
             {"receive_lag_p99_ms": 5.1},
-            "it read bytes up to 5.1 ms late (p99), more than 10% of the median gap between tokens (20.0 ms)",
+            "reads 5.1 ms late (p99), above 10% of the median gap between tokens (20.0 ms)",
         ),
         (
             {"delivered_concurrency": 62.7, "idle_ms": 26.0},
-            "62.7 of 64 requests were in flight on average, less than 98%,"
+            "62.7 of 64 requests in flight on average, below 98%,"
             " since streams waited 26.0 ms for it between two requests",
         ),
-        ({"cpu_share": 0.71}, "its busiest process used 71% of a core, more than 70%"),
+        ({"cpu_share": 0.71}, "busiest process at 71% of a core, above 70%"),
         (
             {"reads_per_s": 35_001.0},
-            "its busiest process read 35,001 times a second, more than 70% of the 50,000 that it can here",
+            "busiest process at 35,001 reads/s, above 70% of its maximum 50,000",
         ),
         (
             {"receive_lag_p99_ms": 9.0, "cpu_share": 0.95},
-            "it read bytes up to 9.0 ms late (p99), more than 10% of the median gap between tokens (20.0 ms);"
-            " its busiest process used 95% of a core, more than 70%",
+            "reads 9.0 ms late (p99), above 10% of the median gap between tokens (20.0 ms);"
+            " busiest process at 95% of a core, above 70%",
         ),
     ],
 )
@@ -105,12 +105,12 @@ def test_an_answer_that_is_not_streamed_is_measured_by_its_whole_time() -> None:
 def test_an_open_loop_is_void_when_its_arrivals_were_not_those_ordered() -> None:
     late = replace(HEALTHY, delivered_concurrency=12.0, send_lag_p99_ms=140.0, full_share=0.0)
     assert void_because(late, requested_streams=None, itl_p50_ms=20.0, e2e_p50_ms=1_300.0) == (
-        "the client was the limit: it sent requests up to 140.0 ms late (p99), more than 10% of the median end-to-end"
+        "the client was the limit: requests sent 140.0 ms late (p99), above 10% of the median end-to-end"
         f" latency (1300.0 ms): {REMEDY}"
     )
     full = replace(late, send_lag_p99_ms=1.0, full_share=0.25)
     assert void_because(full, requested_streams=None, itl_p50_ms=20.0, e2e_p50_ms=1_300.0) == (
-        "the client was the limit: 25% of the requests found all 64 connections taken and left late"
+        "the client was the limit: 25% of the requests waited for one of 64 connections"
         f" (load.max_connections): {REMEDY}"
     )
     well = replace(late, send_lag_p99_ms=129.0, full_share=0.01)

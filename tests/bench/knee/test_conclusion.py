@@ -30,13 +30,13 @@ def test_with_objectives_the_slo_knee(trial_request: MakeRequest, level: MakeLev
     target = scaling_target(trial_request(), [level(2), level(4)], [SLO, SATURATION])
     assert target.concurrency_per_copy == pytest.approx(3.0)  # 4 x 0.75
     assert target.knee is SLO
-    assert target.because == "knee (slo) 4 per copy x target utilization 0.75"
+    assert target.because == "knee (slo) 4 per copy × target utilization 0.75"
 
 
 def test_the_interval_of_the_knee_is_told_with_the_target(trial_request: MakeRequest, level: MakeLevel) -> None:
     knee = replace(SLO, concurrency=12.437, interval=Interval(low=11.02, high=14.0))
     target = scaling_target(trial_request(), [level(2), level(16)], [knee])
-    assert target.because == "knee (slo) 12.4 per copy (11 to 14 with 95 % confidence) x target utilization 0.75"
+    assert target.because == "knee (slo) 12.4 per copy (11 to 14 with 95 % confidence) × target utilization 0.75"
 
 
 def test_where_every_level_meets_the_slo_the_highest_whatever_the_slope_of_throughput(
@@ -61,7 +61,7 @@ def test_with_objectives_and_no_slo_knee_the_fallback_as_it_is(trial_request: Ma
 def test_without_objectives_the_saturation_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
     target = scaling_target(trial_request(objectives=()), [level(2), level(4)], [SLO, SATURATION])
     assert target.concurrency_per_copy == pytest.approx(2.25)  # 3 x 0.75
-    assert target.because == "knee (saturation) 3 per copy x target utilization 0.75"
+    assert target.because == "knee (saturation) 3 per copy × target utilization 0.75"
 
 
 def test_errors_everywhere_give_the_fallback(trial_request: MakeRequest, level: MakeLevel) -> None:

@@ -82,7 +82,7 @@ def test_a_worker_that_could_not_load_says_why(call: ShareCall, ordered: World, 
 
 def test_a_worker_that_missed_the_common_start_is_told_from_others(call: ShareCall, ordered: World) -> None:
     def failing(_: Load) -> None:
-        raise BenchError.of("SEA507", "worker 3 of 4 was ready 5.0 s after the common start")
+        raise BenchError.of("SEA507", "worker 3 of 4 started 5.0 s late")
 
     ordered.load.acting = failing
     ordered.clock.wait(15.0 + 5.0)
@@ -114,7 +114,7 @@ class CutShort:
     crew: Crew
     sent: int = 51
     offered_per_s: float | None = None
-    stopped_because: str = "the budget of 600 s ended at concurrency 16 per copy (3 of 51 requests were over)"
+    stopped_because: str = "the budget of 600 s ended at concurrency 16 per copy (3 of 51 requests had ended)"
 
 
 @pytest.fixture
@@ -134,10 +134,11 @@ def whole() -> Load:
 @pytest.mark.parametrize(
     ("left_s", "because"),
     [
-        (885.0, "the budget of 600 s ended at concurrency 16 per copy (3 of 51 requests were over)"),
+        (885.0, "the budget of 600 s ended at concurrency 16 per copy (3 of 51 requests had ended)"),
         (
             300.0,
-            "a function's 300 s are too short for concurrency 16 per copy (3 of 51 requests were over)",
+            "the remaining 300 s of the function are too short for concurrency 16 per copy (3 of 51 requests had "
+            "ended)",
         ),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_worker_that_could_not_load_spoils_the_level(this: Round, store: DictS
         merged_tally(this, 3)
     assert not isinstance(lost.value, LateStartError)
     assert str(lost.value) == (
-        "2 of 3 workers could not load their share: worker 1: it began 3.0 s after the others; worker 2: 'AWS_REGION'"
+        "2 of 3 workers failed: worker 1: it began 3.0 s after the others; worker 2: 'AWS_REGION'"
     )
 
 
@@ -66,7 +66,7 @@ def test_a_worker_that_left_nothing_is_missed(this: Round, store: DictStore) -> 
     store.write(this.tally_key(0), tally(records(8)).to_json())
     with pytest.raises(ShareDiedError) as missing:
         merged_tally(this, 2)
-    assert str(missing.value) == "worker 1 of 2 ended without a word"
+    assert str(missing.value) == "worker 1 of 2 ended without a result"
 
 
 def test_workers_that_were_all_too_late_only_had_too_little_time(this: Round, store: DictStore) -> None:

@@ -86,9 +86,9 @@ instance type   GPUs copies  alone tok/s flight    $/h output blended band
 ml.g5.2xlarge      1  1 x 1   33.1   612     64 $1.515 $0.687  $0.172 a
 ml.g6e.12xlarge    4  2 x 2   14.9 4,120    512      ?      ?       ? b
 
-For one instance, the cheapest token first. Alone: a single request. Most: at the
-highest doubling of the requests in flight at which every one ends in time. Blended:
-3 input tokens to 1 output token. A price that is unknown is a question mark.
+One instance of each type, lowest price per token first. Alone: a single request.
+Most: highest power of 2 of concurrent requests that all end in time. Blended: 3
+input tokens to 1 output token. ?: price unknown.
 a: throughput ±4 %, latency ±5 % (measured). 80 % of the rows left out lay within
 it.
 b: throughput ±50 %, latency ±50 % (assumed). No constants are fitted on L40S.

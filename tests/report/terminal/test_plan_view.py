@@ -39,7 +39,7 @@ def test_a_plan_without_levels_rivals_or_price_says_so(plan: Plan, loaded: Loade
     bare = plan.model_copy(update={"curve": (), "pareto": (), "rejected": (), "warnings": (), "cost": cost})
     text = shown(plan_view(bare, loaded, SECTIONS))
     assert "The plan has no levels.\n" in text
-    assert "Cost unknown:  is not in the catalogprice for this instance type.\n" in text
+    assert "Cost unknown: the catalog has no price for this instance type.\n" in text
     assert "Pareto" not in text
     assert "rejected" not in text
     assert "warning" not in text

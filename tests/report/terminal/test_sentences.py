@@ -44,7 +44,7 @@ def test_the_rule_of_thumb_gives_the_articles_worked_example() -> None:
 )
 def test_where_the_rule_of_thumb_differs_the_reason_is_told(batch: int, sentence: str) -> None:
     fit = LLAMA_2_7B_ON_A10G.model_copy(update={"kv_limited_batch": batch})
-    rule = "The published rule of thumb, (memory - weights) / (KV per token x tokens), says"
+    rule = "The rule of thumb, (memory - weights) / (KV per token x tokens), gives"
     assert memory_sentence(fit, 4096) == sentence.format(rule=rule)
 
 
@@ -70,7 +70,7 @@ def test_the_knee_is_the_level_past_which_more_load_brings_less_than_half_its_sh
 def test_the_legend_tells_that_the_gate_is_none_of_the_levels(plan: Plan) -> None:
     gate = plan.gate_concurrency_per_copy.model_copy(update={"value": 12})
     between = plan.model_copy(update={"gate_concurrency_per_copy": gate})
-    assert legend(between, None) == "The gate, 12, is not among the levels; the curve does not bend in this range."
+    assert legend(between, None) == "The gate, 12, is not among the levels. The curve does not bend in this range."
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,9 @@ def cut_level(load: Load, loaded: LoadedLevel) -> CutLevel:
     because = loaded.stopped_because
     trial_left_s = load.share.deadline_epoch_s - load.now_s
     if not loaded.crew.stopped_because and not loaded.crew.lost_because and trial_left_s > load.left_s:
-        over = f"{len(loaded.crew.over)} of {loaded.sent} requests were over"
+        over = f"{len(loaded.crew.over)} of {loaded.sent} requests had ended"
         where = f"concurrency {load.level.concurrency} per copy"
-        because = f"a function's {load.left_s:.0f} s are too short for {where} ({over})"
+        because = f"the remaining {load.left_s:.0f} s of the function are too short for {where} ({over})"
     seen = None
     if not loaded.crew.stopped_because:
         seen = course.cut_level(load.request, load.progress, load.level, loaded, because)

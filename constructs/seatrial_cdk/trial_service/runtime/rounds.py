@@ -152,12 +152,12 @@ def merged_tally(this: Round, workers: int) -> LevelTally | CutLevel:
     """
     texts = {worker: this.store.read(this.tally_key(worker)) for worker in range(workers)}
     if silent := [f"{worker}" for worker, text in texts.items() if text is None]:
-        raise ShareDiedError(f"worker {', '.join(silent)} of {workers} ended without a word")
+        raise ShareDiedError(f"worker {', '.join(silent)} of {workers} ended without a result")
     told = {worker: json.loads(text or "") for worker, text in texts.items()}
     if lost := {worker: each for worker, each in told.items() if "error" in each}:
         why = "; ".join(f"worker {worker}: {each['error']}" for worker, each in lost.items())
         kind = LateStartError if all(each["late"] for each in lost.values()) else ShareLostError
-        raise kind(f"{len(lost)} of {workers} workers could not load their share: {why}")
+        raise kind(f"{len(lost)} of {workers} workers failed: {why}")
     if "because" in told[0]:
         return read_document(CutLevel, texts[0] or "", where="level that was cut")
     return merge([LevelTally.from_json(text or "") for text in texts.values()])
