@@ -110,8 +110,10 @@ def _size(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
         return
     low, high = (f"{bound / _BILLION:,.2g}" if bound < _BILLION else f"{bound / _BILLION:,.0f}" for bound in bounds)
     layers, hidden = counts["layers"], counts["hidden_size"]
-    message = f"params_total {total:,} does not match {layers:,} layers of width {hidden:,}, which "
-        f"have {low} to {high} billion"
+    message = (
+        f"params_total {total:,} does not match {layers:,} layers of width {hidden:,}, which have {low} to {high} "
+        "billion"
+    )
     hint = "check params_total, layers and hidden_size against the model card"
     yield _at(document, "params_total", message, hint, rule="SEA115")
 

@@ -123,7 +123,8 @@ def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> S
         return _missing(measured, "CloudWatch has no ModelLatency datapoint for that time yet")
     notes = [f"CloudWatch means over the minutes of the measurement, {count:.0f} invocations"]
     if count != measured.requests:
-        notes.append(f"the trial sent {measured.requests}: they include warm-up, failed or other clients' requests, or the last minute is missing")  # fmt: skip
+        others = "they include warm-up, failed or other clients' requests, or the last minute is missing"
+        notes.append(f"the trial sent {measured.requests}: {others}")
     if measured.streamed:
         notes.append("AWS does not document whether ModelLatency of a stream ends with its first or last part")
     return ServiceOverhead(

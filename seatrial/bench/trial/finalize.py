@@ -155,8 +155,8 @@ def _broken(progress: TrialProgress, after: LiveProof) -> str:
     """Say that the deployment broke; empty when it did not."""
     if progress.stopped_because.startswith(COMPONENT_FAILED):
         return f"the deployment changed during the trial: {progress.stopped_because}"
-    return f"the deployment changed during the trial: {after.because}" if progress.live.proven and not after.proven "
-    f"else ""
+    broke = progress.live.proven and not after.proven
+    return f"the deployment changed during the trial: {after.because}" if broke else ""
 
 
 def _throughout(before: LiveProof, after: LiveProof, copy_count: int) -> LiveProof:

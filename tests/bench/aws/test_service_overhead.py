@@ -164,7 +164,7 @@ def test_it_waits_for_late_datapoints_as_long_as_it_may(after_s: float, patience
 @pytest.mark.parametrize(
     ("target", "because"),
     [
-        (VARIANT, "the endpoint has no inference component, and its variant's name is unknown"),
+        (VARIANT, "the endpoint has no inference component, and the name of its variant is unknown"),
         (replace(VARIANT, kind="openai"), "this server does not report to CloudWatch"),
     ],
 )

@@ -86,8 +86,11 @@ def test_a_component_that_serves_is_left_alone() -> None:
 def test_requests_wake_it_by_the_scaling_alarm() -> None:
     world = World(wakes_after_s=300)
     assert world.wake() == Woken(
-        awake=True, slept=True, waited_s=300.0, because="it scaled from zero in 300 s: its requests trigger the scaling alarm"
-    )  # fmt: skip
+        awake=True,
+        slept=True,
+        waited_s=300.0,
+        because="it scaled from zero in 300 s: its requests trigger the scaling alarm",
+    )
     assert world.knocks == 21
     assert world.orders == []
 

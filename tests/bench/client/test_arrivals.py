@@ -99,6 +99,6 @@ def test_a_replay_keeps_every_request_and_scales_its_length(times: list[float], 
 )
 def test_impossible_schedules(make: object, message: str) -> None:
     assert callable(make)
-    with pytest.raises(ValueError, match=r"not a number above 0|below 0") as caught:
+    with pytest.raises(ValueError, match=r"must be above 0|below 0") as caught:
         make()
     assert str(caught.value) == message

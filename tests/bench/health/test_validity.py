@@ -50,7 +50,7 @@ def judged(**changes: float | None) -> str:
         ({"cpu_share": 0.71}, "busiest process at 71% of a core, above 70%"),
         (
             {"reads_per_s": 35_001.0},
-            "busiest process at 35,001 reads/s, above 70% of its maximum 50,000",
+            "busiest process at 35,001 reads/s, above 70% of its maximum of 50,000",
         ),
         (
             {"receive_lag_p99_ms": 9.0, "cpu_share": 0.95},
@@ -86,7 +86,7 @@ def test_what_does_not_void(changes: dict[str, float | None]) -> None:
 def test_ten_percent_of_a_long_gap_is_more_than_the_harmless_lag() -> None:
     slow = replace(HEALTHY, receive_lag_p99_ms=30.0)
     assert void_because(slow, requested_streams=64, itl_p50_ms=301.0) == ""
-    assert "more than 10% of the median gap" in void_because(slow, requested_streams=64, itl_p50_ms=299.0)
+    assert "above 10% of the median gap" in void_because(slow, requested_streams=64, itl_p50_ms=299.0)
 
 
 def test_bundled_tokens_have_no_gaps_so_tpot_takes_their_place() -> None:
@@ -97,7 +97,7 @@ def test_bundled_tokens_have_no_gaps_so_tpot_takes_their_place() -> None:
 def test_an_answer_that_is_not_streamed_is_measured_by_its_whole_time() -> None:
     slow = replace(HEALTHY, receive_lag_p99_ms=30.0)
     assert void_because(slow, requested_streams=64, itl_p50_ms=None, e2e_p50_ms=400.0) == ""
-    assert "30.0 ms late (p99), more than 10% of the median end-to-end latency (200.0 ms)" in void_because(
+    assert "30.0 ms late (p99), above 10% of the median end-to-end latency (200.0 ms)" in void_because(
         slow, requested_streams=64, itl_p50_ms=None, e2e_p50_ms=200.0
     )
 
@@ -126,7 +126,7 @@ def test_a_calibration_without_numbers_judges_nothing() -> None:
 def test_beside_a_local_engine_the_scheduler_parts_the_cores_so_more_lag_is_harmless() -> None:
     late = replace(HEALTHY, receive_lag_p99_ms=49.0)
     assert void_because(late, requested_streams=64, itl_p50_ms=20.0).startswith(
-        "the client was the limit: it read bytes"
+        "the client was the limit: reads"
     )
     assert void_because(late, requested_streams=64, itl_p50_ms=20.0, beside_engine=True) == ""
     later = replace(HEALTHY, receive_lag_p99_ms=51.0)

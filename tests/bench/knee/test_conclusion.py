@@ -30,13 +30,13 @@ def test_with_objectives_the_slo_knee(trial_request: MakeRequest, level: MakeLev
     target = scaling_target(trial_request(), [level(2), level(4)], [SLO, SATURATION])
     assert target.concurrency_per_copy == pytest.approx(3.0)  # 4 x 0.75
     assert target.knee is SLO
-    assert target.because == "knee (slo) 4 per copy × target utilization 0.75"
+    assert target.because == "knee (slo) 4 per copy x target utilization 0.75"
 
 
 def test_the_interval_of_the_knee_is_told_with_the_target(trial_request: MakeRequest, level: MakeLevel) -> None:
     knee = replace(SLO, concurrency=12.437, interval=Interval(low=11.02, high=14.0))
     target = scaling_target(trial_request(), [level(2), level(16)], [knee])
-    assert target.because == "knee (slo) 12.4 per copy (11 to 14 with 95 % confidence) × target utilization 0.75"
+    assert target.because == "knee (slo) 12.4 per copy (11 to 14 with 95 % confidence) x target utilization 0.75"
 
 
 def test_where_every_level_meets_the_slo_the_highest_whatever_the_slope_of_throughput(
@@ -55,19 +55,19 @@ def test_where_every_level_meets_the_slo_the_highest_whatever_the_slope_of_throu
 def test_with_objectives_and_no_slo_knee_the_fallback_as_it_is(trial_request: MakeRequest, level: MakeLevel) -> None:
     target = scaling_target(trial_request(), [level(2), level(4)], [NO_SLO, SATURATION])
     assert (target.concurrency_per_copy, target.knee, target.at) == (2.0, None, None)
-    assert target.because == "fallback 2 per copy: no slo knee, no level meets the SLO"
+    assert target.because == "fallback 2 per copy: no slo knee: no level meets the SLO"
 
 
 def test_without_objectives_the_saturation_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
     target = scaling_target(trial_request(objectives=()), [level(2), level(4)], [SLO, SATURATION])
     assert target.concurrency_per_copy == pytest.approx(2.25)  # 3 x 0.75
-    assert target.because == "knee (saturation) 3 per copy × target utilization 0.75"
+    assert target.because == "knee (saturation) 3 per copy x target utilization 0.75"
 
 
 def test_errors_everywhere_give_the_fallback(trial_request: MakeRequest, level: MakeLevel) -> None:
     levels = [level(1, succeeded=7)]
     target = scaling_target(trial_request(objectives=()), levels, knees_of(levels, Prior()))
-    assert target.because == "fallback 2 per copy: no saturation knee, no level without an error has a throughput"
+    assert target.because == "fallback 2 per copy: no saturation knee: no level without an error has a throughput"
 
 
 def test_the_target_is_rounded_where_it_is_decided(trial_request: MakeRequest, level: MakeLevel) -> None:

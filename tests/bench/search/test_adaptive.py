@@ -34,7 +34,7 @@ def test_a_right_plan_leads_to_the_knee_at_once(adaptive: MakeRequest, level: Ma
     found = searched(adaptive(prior=LINE.prior()), lambda load: LINE.measure(level, load))
     assert found.loads == [16, 94, 103]
     assert found.reasons[1] == "SLO met at 16 per copy; expected to be missed from 99"
-    assert found.stopped == "SLO met at 94 and is missed at 103 per copy; less than 10 % apart"
+    assert found.stopped == "SLO met at 94 and missed at 103 per copy; less than 10 % apart"
 
 
 @pytest.mark.parametrize("wrong", [0.1, 0.3, 1.0, 3.0, 10.0])
@@ -169,14 +169,14 @@ def test_a_bracket_that_is_closed_by_expectation_says_so(adaptive: MakeRequest, 
     # 94 and 112 differ by more than 10 %; the power law between them crosses 2,000 ms at 101 to 102
     levels = [LINE.measure(level, load) for load in (16, 94, 112)]
     assert next_level(adaptive(gate_concurrency=94), levels, left_s=600) == Stop(
-        because="SLO met at 94 and is missed at 112 per copy; expected to be missed from 102"
+        because="SLO met at 94 and missed at 112 per copy; expected to be missed from 102"
     )
 
 
 def test_ends_without_a_load_between_them_say_so(adaptive: MakeRequest, level: MakeLevel) -> None:
     levels = [Line(alone_ms=1_955).measure(level, load) for load in (2, 4, 5)]  # 2,005 ms at 5
     assert next_level(adaptive(gate_concurrency=4), levels, left_s=600) == Stop(
-        because="SLO met at 4 and is missed at 5 per copy; adjacent levels"
+        because="SLO met at 4 and missed at 5 per copy; adjacent levels"
     )
 
 
@@ -235,14 +235,14 @@ def test_a_miss_below_a_level_that_holds_counts(adaptive: MakeRequest, level: Ma
     step = next_level(adaptive(), levels, left_s=600)
     assert isinstance(step, NextLevel)
     assert 16 < step.concurrency < 32
-    assert step.because.startswith("SLO met at 16 and is missed at 32 per copy")
+    assert step.because.startswith("SLO met at 16 and missed at 32 per copy")
 
 
 def test_the_most_goodput_is_found_where_the_slo_begins_to_be_missed(adaptive: MakeRequest, level: MakeLevel) -> None:
     found = searched(adaptive(goal="max_goodput", prior=LINE.prior(2.0)), lambda load: LINE.measure(level, load))
     best = max(found.levels, key=lambda one: one.goodput_requests_per_s or 0.0)
     assert is_right(best.concurrency, 100)
-    assert found.stopped.startswith(f"the most goodput so far is {best.goodput_requests_per_s:.2f} requests/s at")
+    assert found.stopped.startswith(f"highest goodput so far: {best.goodput_requests_per_s:.2f} requests/s at")
 
 
 def test_no_goodput_anywhere_ends_at_the_lowest_level(adaptive: MakeRequest, level: MakeLevel) -> None:

@@ -209,14 +209,14 @@ def test_open_loops_are_compared_at_the_same_rate(level: MakeLevel, trial: MakeT
 @pytest.mark.parametrize(
     ("changes", "because"),
     [
-        ({"endpoint": "other"}, "another endpoint"),
-        ({"copy_count": 2, "environment": "prod"}, "another environment, another number of copies"),
+        ({"endpoint": "other"}, "endpoint"),
+        ({"copy_count": 2, "environment": "prod"}, "environment, number of copies"),
     ],
 )
 def test_what_is_not_comparable(level: MakeLevel, trial: MakeTrial, changes: dict[str, object], because: str) -> None:
     found = compare(trial(at(level)), trial(at(level), **changes))
     assert (found.status, found.because, found.changes) == (
-        "incomparable", f"the last release was measured with {because}", ()
+        "incomparable", f"the last release was measured with a different {because}", ()
     )  # fmt: skip
 
 
@@ -224,7 +224,7 @@ def test_another_workload_is_not_comparable(level: MakeLevel, trial: MakeTrial) 
     before = trial(at(level))
     longer = replace(before.request, workload=replace(before.request.workload, output_tokens=9))
     found = compare(before, replace(before, request=longer))
-    assert found.because == "the last release was measured with another workload"
+    assert found.because == "the last release was measured with a different workload"
 
 
 def test_nothing_to_compare_with(level: MakeLevel, trial: MakeTrial) -> None:

@@ -107,7 +107,7 @@ def test_a_distribution_without_a_histogram_proves_nothing(level: MakeLevel) -> 
     ("failed", "requests", "met", "doubt"),
     [
         (0, 163, True, None),  # 1.2816² / (163 + 1.2816²) = 0.998 %
-        (1, 200, None, "0.15 % to 1.66 % with 90 % confidence; about 1071 requests would tell"),
+        (1, 200, None, "0.15 % to 1.66 % with 90 % confidence; about 1071 requests are needed"),
         (20, 200, False, None),
     ],
 )

@@ -68,7 +68,7 @@ def test_a_level_without_success_misses_even_an_empty_slo(level: MakeLevel) -> N
 def test_pass(level: MakeLevel) -> None:
     verdict = verdict_at(4, [level(1), level(4)], [TTFT, TPOT])
     assert verdict.status == "pass"
-    assert verdict.because == "all 2 objectives met, 8 of 8 requests succeeded at concurrency 4 per copy"
+    assert verdict.because == "all 2 objectives met; 8 of 8 requests succeeded at concurrency 4 per copy"
     assert [check.met for check in verdict.checks] == [True, True]
 
 
@@ -105,7 +105,7 @@ def test_the_gate_between_levels_passes_by_a_higher_one(level: MakeLevel) -> Non
     verdict = verdict_at(3, [level(2), level(4)], [TTFT])
     assert verdict.status == "pass"
     assert verdict.because == (
-        "concurrency 3 per copy was not measured; objective met, 8 of 8 requests succeeded at concurrency 4 per copy"
+        "concurrency 3 per copy was not measured; objective met; 8 of 8 requests succeeded at concurrency 4 per copy"
     )
 
 
@@ -138,7 +138,7 @@ LAGGED = "receive lag p99 of 9.0 ms"
 def test_a_void_level_proves_nothing(level: MakeLevel) -> None:
     verdict = verdict_at(4, [level(2), level(4, void_because=LAGGED), level(8)], [TTFT])
     assert (verdict.status, [check.met for check in verdict.checks]) == ("inconclusive", [None])
-    assert verdict.because == f"the level at concurrency 4 per copy proves nothing: {LAGGED}"
+    assert verdict.because == f"the level at concurrency 4 per copy is void: {LAGGED}"
     assert verdict.checks[0].measured == 100.0  # what was measured stays readable
 
 

@@ -211,7 +211,7 @@ def test_copies_that_come_or_go_meanwhile_prove_nothing(proven_trial: Callable[.
     result = proven_trial(description("config-2", 1), description("config-2", 3))
     changed = "copies changed from 1 to 3 during the trial"
     assert result.verdict.status == "inconclusive"
-    assert result.verdict.because.startswith(f"{changed}; objective met, ")
+    assert result.verdict.because.startswith(f"{changed}; objective met; ")
     assert (result.target_concurrency_per_copy, result.target_detector) == (2.0, None)
     assert result.target_because == f"fallback 2 per copy: {changed}"
     assert len(result.levels) == 3
@@ -248,7 +248,7 @@ def test_a_proof_that_nobody_can_ask_for_afterwards_keeps_what_was_measured(
     result = proven_trial(description("config-2", 1), refused_after=code)
     because = f"the deployment could not be checked after the trial: {told}"
     assert (result.verdict.status, result.live.proven, result.live.because) == ("inconclusive", False, because)
-    assert result.verdict.because.startswith(f"{because}; objective met, ")
+    assert result.verdict.because.startswith(f"{because}; objective met; ")
     assert [level.concurrency for level in result.levels] == [1, 2, 4]
     assert result.target_because == f"fallback 2 per copy: {because}"
 

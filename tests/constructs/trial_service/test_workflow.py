@@ -283,7 +283,7 @@ class TestAFunctionThatDies:
         ordered.machine(Dies("Share", 3)).execute()
         assert ordered.responses[0]["Reason"] == (
             "The sea trial of dev-chat failed to run: concurrency 16 per copy failed 3 times: worker 0 of 1 ended "
-            "without a result; Runtime.ExitError: the function ended (result: {URI})"
+            f"without a result; Runtime.ExitError: the function ended (result: {URI})"
         )
         assert ordered.scaling.states == {COMPONENT: BEFORE}
 
@@ -501,7 +501,7 @@ class TestAnExecutionThatDied:
         ordered.store.write(PAUSE, json.dumps({"request_id": "request-1", "before": BEFORE}))
         dispatch(dead, ordered.around)
         assert ordered.responses[0]["Reason"] == (
-            "The sea trial of dev-chat failed to run: its workflow ended with TIMED_OUT: no reason given (result: "
+            f"The sea trial of dev-chat failed to run: its workflow ended with TIMED_OUT: no reason given (result: "
             "{URI})"
         )
         assert ordered.scaling.states == {COMPONENT: BEFORE}
