@@ -16,6 +16,7 @@ from seatrial.deployment.load import load_deployment
 from seatrial.errors import LocalError, PlanError
 from seatrial.report import write_report
 from seatrial.report.plan_view import plan_view
+from seatrial.report.terminal.trial import knee_line
 from seatrial.report.values import digits
 from seatrial.serving.write import rendered_files
 from seatrial.units import exported, tenths
@@ -191,8 +192,7 @@ class Story:
             latencies = ("–" if times is None else f"{tenths(times.p95, grouped=True)} ms" for times in found)
             table.add_row(str(level.concurrency), speed, *latencies, "met" if level.meets_slo else "missed")
         self.steps.show(table)
-        for knee in result.knees:
-            self.steps.show(f"knee ({knee.detector}): {knee.because}")
+        self.steps.show(knee_line(result))
         self.steps.show(
             f"autoscaling target {exported(result.target_concurrency_per_copy)} per copy: {result.target_because}"
         )

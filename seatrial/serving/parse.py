@@ -157,7 +157,7 @@ def _take(said: Mapping[str, Neutral], line: Line, reading: _Reading) -> str:
     for name, value in said.items():
         known = reading.values.setdefault(name, value)
         if known not in (value, PRESENT) and value != PRESENT:
-            return f"{line.key} says {name} once more, and differently"
+            return f"{line.key} sets {name} again to another value"
         reading.values[name] = known or value
     return ""
 
@@ -186,7 +186,7 @@ def _without_running(waiting: str, reading: _Reading) -> None:
         reading.values["max_queued_requests"] = str(int(waiting) - int(running))
         return
     del reading.values["max_queued_requests"]
-    because = "it bounds running and waiting requests together, and how many run is not said"
+    because = "it limits running and waiting requests together; the limit of running requests is missing"
     reading.entries = [
         Entry(entry.source, entry.key, entry.value, entry.line, entry.field, because)
         if entry.field == "max_queued_requests"

@@ -162,5 +162,7 @@ def test_reports_show_what_was_seen_outside_of_the_measured_levels(tried: Callab
     assert all("no complete answer at the end of the level" in rendered for rendered in (page, text))
     assert "| concurrency 2 per copy | unanswered | 2 | 2 | " in text
     told = [line for line in evidence(result) if line.startswith("not measured: ")]
-    assert [line.partition(" requests succeeded")[0] for line in told] == ["not measured: concurrency 2 per copy: 0 of 2"]
+    assert [line.partition(" requests succeeded")[0] for line in told] == [
+        "not measured: concurrency 2 per copy: 0 of 2"
+    ]
     assert told[0].replace("not measured", "- not measured", 1) in short_report(result, "s3://results/1.json")

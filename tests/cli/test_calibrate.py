@@ -46,7 +46,7 @@ def test_what_is_written_is_used_by_the_next_plan(seatrial: Seatrial, locked: Pa
     done = seatrial("calibrate", *ON_DEV, "--points", "points.csv", "--write")
     assert done.stderr.splitlines() == [
         f"calibration written to {CALIBRATION}",
-        f"the lock is stale now; plan again: seatrial plan {SPEC} --environment dev --write",
+        f"the lock is now stale; plan again: seatrial plan {SPEC} --environment dev --write",
     ]
     entry = json.loads((locked / CALIBRATION).read_text())["environments"]["dev"]
     assert [point["concurrency"] for point in entry["points"]] == [1, 8, 32]
@@ -82,8 +82,8 @@ def test_without_a_lock_there_is_nothing_that_was_measured(seatrial: Seatrial, p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "give --result or --points, one of them"),
-        (("--points", "points.csv", "--result", "points.csv"), "give --result or --points, one of them"),
+        ((), "give either --result or --points"),
+        (("--points", "points.csv", "--result", "points.csv"), "give either --result or --points"),
         (("--points", "points.csv", "--probes", "1,many"), "'1,many' is not a list of whole numbers as in 1,64"),
         (("--points", "points.csv", "--probes", "2"), "SEA408: concurrency 2 was not measured"),
         (("--points", "absent.csv"), "absent.csv: SEA407: the measured points can't be read: "),

@@ -170,7 +170,7 @@ class TestPathsThatCantBe:
         assert (done.returncode, done.stderr) == (
             2,
             "docs/schema: SEA101: the schemas can't be written: Not a directory\n"
-            "  hint: run it where the repository's docs/ lies\n",
+            "  hint: run it in the repository root\n",
         )
 
     @pytest.mark.parametrize(

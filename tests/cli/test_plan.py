@@ -84,7 +84,7 @@ class TestWhy:
         before = files(project)
         done = seatrial("plan", SPECS[1], "-e", "dev", "--why", "ml.g5.12xlarge", "--write")
         assert done.returncode == 2
-        assert "Invalid value for '--why': not together with --write" in done.stderr
+        assert "Invalid value for '--why': can't be combined with --write" in done.stderr
         assert files(project) == before
 
 
@@ -146,7 +146,7 @@ class TestAdopt:
         before = (project / self.LOCK).read_bytes()
         done = seatrial("plan", SPECS[1], "-e", "dev", "--adopt")
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == "nothing was set by hand in the lock\n"
+        assert done.stderr == "no value was set by hand in the lock\n"
         assert (project / self.LOCK).read_bytes() == before
 
     def test_a_hand_edit_is_refused_until_it_is_adopted(self, seatrial: Seatrial, project: Path) -> None:
@@ -174,4 +174,4 @@ class TestAdopt:
     def test_it_makes_no_other_plan(self, seatrial: Seatrial) -> None:
         done = seatrial("plan", SPECS[1], "-e", "dev", "--adopt", "--write")
         assert done.returncode == 2
-        assert "Invalid value for '--adopt': not together with --write" in done.stderr
+        assert "Invalid value for '--adopt': can't be combined with --write" in done.stderr

@@ -254,7 +254,7 @@ def test_a_local_engine_is_named_before_any_number(local_page: str) -> None:
 def test_a_local_engine_is_not_compared_with_the_prediction(local_page: str) -> None:
     assert "Predicted beside measured" not in local_page
     assert "difference" not in local_page
-    assert "What the plan predicts for the GPU" in local_page
+    assert "Prediction for the GPU" in local_page
     data = [json.loads(one) for one in re.findall(r'<script type="application/json">(.*?)</script>', local_page)]
     names = {series["name"] for chart in data if chart["anchor"].startswith("predicted") for series in chart["series"]}
     assert names == {"predicted"}

@@ -62,6 +62,14 @@ def verdict_sentence(result: TrialResult) -> str:
     return because.replace(comparison.because, comparison_sentence(comparison))
 
 
+def knee_line(result: TrialResult) -> str:
+    """Return the knee that sets the scaling target with its detector, else the first that was found."""
+    found = result.knee or next((knee for knee in result.knees if knee.concurrency is not None), None)
+    if found is None or found.concurrency is None:
+        return "knee: none found"
+    return f"knee: {whole_or_tenths(found.concurrency)} concurrent requests per copy ({found.detector})"
+
+
 def _checks(checks: tuple[Check, ...]) -> RenderableType:
     made = table(words=("SLO",), numbers=("measured", "bound"))
     add_columns(made, "left", ("",))
@@ -73,12 +81,7 @@ def _checks(checks: tuple[Check, ...]) -> RenderableType:
 
 
 def _facts(result: TrialResult) -> Iterator[str]:
-    knees = [
-        f"{whole_or_tenths(knee.concurrency)} ({knee.detector})"
-        for knee in result.knees
-        if knee.concurrency is not None
-    ]
-    yield f"knee: {', '.join(knees) or 'none found'}; concurrent requests per copy"
+    yield knee_line(result)
     yield f"scaling target: {result.target_because}"
     if result.usd_per_million_output_tokens is not None:
         yield f"cost: {usd(result.usd_per_million_output_tokens)} per million output tokens"

@@ -146,7 +146,9 @@ def test_a_resolver_that_fails_in_the_middle_of_a_trial_is_passed_over(
 @pytest.mark.parametrize("host", ["a" * 64 + ".example", ".example"])
 def test_a_name_that_is_none(host: str) -> None:
     """The resolver's words differ from Python to Python."""
-    with pytest.raises(BenchError, match=f"SEA504: the endpoint {host} can't be used: the host name {host} does not resolve"):
+    with pytest.raises(
+        BenchError, match=f"SEA504: the endpoint {host} can't be used: the host name {host} does not resolve"
+    ):
         socket_addresses(Address(tls=True, host=host, port=443, path="/"))
 
 

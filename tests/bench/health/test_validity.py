@@ -125,9 +125,7 @@ def test_a_calibration_without_numbers_judges_nothing() -> None:
 
 def test_beside_a_local_engine_the_scheduler_parts_the_cores_so_more_lag_is_harmless() -> None:
     late = replace(HEALTHY, receive_lag_p99_ms=49.0)
-    assert void_because(late, requested_streams=64, itl_p50_ms=20.0).startswith(
-        "the client was the limit: reads"
-    )
+    assert void_because(late, requested_streams=64, itl_p50_ms=20.0).startswith("the client was the limit: reads")
     assert void_because(late, requested_streams=64, itl_p50_ms=20.0, beside_engine=True) == ""
     later = replace(HEALTHY, receive_lag_p99_ms=51.0)
     assert "up to 51.0 ms late" in void_because(later, requested_streams=64, itl_p50_ms=20.0, beside_engine=True)

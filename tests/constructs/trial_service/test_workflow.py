@@ -501,8 +501,8 @@ class TestAnExecutionThatDied:
         ordered.store.write(PAUSE, json.dumps({"request_id": "request-1", "before": BEFORE}))
         dispatch(dead, ordered.around)
         assert ordered.responses[0]["Reason"] == (
-            f"The sea trial of dev-chat failed to run: its workflow ended with TIMED_OUT: no reason given (result: "
-            "{URI})"
+            "The sea trial of dev-chat failed to run: its workflow ended with TIMED_OUT: no reason given "
+            f"(result: {URI})"
         )
         assert ordered.scaling.states == {COMPONENT: BEFORE}
 

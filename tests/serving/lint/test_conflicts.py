@@ -12,8 +12,8 @@ CASES = (
         "SEA319",
         "option.model_id=org/model\noption.revision=abc\noption.max_num_seqs=64",
         (
-            "3: option.max_num_seqs: error: LMI always sets max_rolling_batch_size, and vLLM does not start "
-            "when max_num_seqs says otherwise | write option.max_rolling_batch_size only"
+            "3: option.max_num_seqs: error: LMI always sets max_rolling_batch_size: vLLM does not start if "
+            "max_num_seqs differs | write option.max_rolling_batch_size only"
         ),
     ),
     Case(
@@ -25,7 +25,7 @@ CASES = (
         "SEA319",
         BASE + "option.async_mode=true\noption.rolling_batch=vllm",
         (
-            "5: option.rolling_batch: error: the asynchronous handler batches itself and excludes "
+            "5: option.rolling_batch: error: the asynchronous handler does its own batching and excludes "
             "rolling_batch=vllm | write rolling_batch=disable"
         ),
     ),
@@ -34,7 +34,7 @@ CASES = (
         "SEA319",
         BASE + "batch_size=2\noption.rolling_batch=vllm",
         (
-            "4: batch_size: error: batch_size=2 is dynamic batching, and turns rolling_batch=vllm off | "
+            "4: batch_size: error: batch_size=2 selects dynamic batching and disables rolling_batch=vllm | "
             "leave batch_size out, or write rolling_batch=disable"
         ),
     ),
@@ -43,7 +43,7 @@ CASES = (
         "SEA319",
         TGI + "MAX_INPUT_TOKENS=1000\nMAX_INPUT_LENGTH=1000",
         (
-            "5: MAX_INPUT_LENGTH: error: TGI does not start with MAX_INPUT_LENGTH beside MAX_INPUT_TOKENS | "
+            "5: MAX_INPUT_LENGTH: error: TGI does not start with both MAX_INPUT_LENGTH and MAX_INPUT_TOKENS | "
             "leave MAX_INPUT_LENGTH out"
         ),
         "container.env",
@@ -52,20 +52,14 @@ CASES = (
     Case(
         "SEA319",
         TGI + "DTYPE=float16\nHF_MODEL_QUANTIZE=awq",
-        (
-            "4: DTYPE: error: TGI takes only one of DTYPE and QUANTIZE=awq, and does not start with both | "
-            "leave DTYPE out"
-        ),
+        ("4: DTYPE: error: TGI does not start with both DTYPE and QUANTIZE=awq | leave DTYPE out"),
         "container.env",
     ),
     Case("SEA319", TGI + "DTYPE=float16\nHF_MODEL_QUANTIZE=bitsandbytes-nf4", "", "container.env"),
     Case(
         "SEA319",
         TGI + "DTYPE=float16\nHF_MODEL_QUANTIZE=bitsandbytes",
-        (
-            "4: DTYPE: error: TGI takes only one of DTYPE and QUANTIZE=bitsandbytes, and does not start with both | "
-            "leave DTYPE out"
-        ),
+        ("4: DTYPE: error: TGI does not start with both DTYPE and QUANTIZE=bitsandbytes | leave DTYPE out"),
         "container.env",
         Given(engine="tgi", version="1.1.1"),
     ),
@@ -87,8 +81,8 @@ CASES = (
         "SEA319",
         LMI + "TENSOR_PARALLEL_DEGREE=4\nOPTION_TENSOR_PARALLEL_DEGREE=2",
         (
-            "5: OPTION_TENSOR_PARALLEL_DEGREE: error: TENSOR_PARALLEL_DEGREE=4 on line 4 is the same "
-            "option, said differently | keep one of them"
+            "5: OPTION_TENSOR_PARALLEL_DEGREE: error: TENSOR_PARALLEL_DEGREE=4 on line 4 sets the same option to "
+            "another value | keep one of them"
         ),
         "container.env",
     ),
@@ -101,8 +95,8 @@ CASES = (
             "option.max_model_len=4096\noption.max_rolling_batch_prefill_tokens=4095\noption.enable_chunked_prefill=false"
         ),
         (
-            "5: option.max_rolling_batch_prefill_tokens: error: 4095 tokens of a step are below 4096 of a "
-            "sequence, and prompts aren't chunked | write at least 4096, or enable chunked prefill"
+            "5: option.max_rolling_batch_prefill_tokens: error: 4095 tokens per step are below the sequence length "
+            "4096, without chunked prefill | write at least 4096, or enable chunked prefill"
         ),
     ),
     Case(
@@ -194,10 +188,7 @@ CASES = (
     Case(
         "SEA332",
         BASE + 'option.speculative_config={"method": "eagle3", "num_speculative_tokens": 3}',
-        (
-            "4: option.speculative_config: error: eagle3 drafts with a model of its own, and none is named "
-            '| name it: "model": …'
-        ),
+        ('4: option.speculative_config: error: eagle3 needs a draft model, but none is set | set "model": …'),
     ),
     Case(
         "SEA332",
@@ -209,14 +200,14 @@ CASES = (
         BASE + 'option.speculative_config={"method": "ngram"}',
         (
             "4: option.speculative_config: error: how many tokens are drafted is not said, and vLLM does "
-            'not start | say it: "num_speculative_tokens": 4'
+            'not start | set "num_speculative_tokens": 4'
         ),
     ),
     Case(
         "SEA332",
         BASE + "option.rolling_batch=vllm\noption.speculative_model=org/draft\noption.num_speculative_tokens=3",
         (
-            "5: option.speculative_model: error: LMI 12 drafts only with vLLM's second block manager | "
+            "5: option.speculative_model: error: LMI speculative decoding in 12 needs vLLM's second block manager | "
             "write option.use_v2_block_manager=true beside it"
         ),
         given=Given(engine="lmi", version="lmi12"),

@@ -12,8 +12,8 @@ CASES = (
         "SEA321",
         "option.model_id=org/model\noption.revision=abc",
         (
-            "1: warning: without max_rolling_batch_size the asynchronous handler batches 32 sequences; the "
-            "documentation says 256 | write option.max_rolling_batch_size"
+            "1: warning: the default of max_rolling_batch_size is 32 in the asynchronous handler, not 256 as "
+            "documented | write option.max_rolling_batch_size"
         ),
         given=Given(engine="lmi", version="lmi17"),
     ),
@@ -22,8 +22,8 @@ CASES = (
         "SEA323",
         BASE + "option.model_loading_timeout=3601",
         (
-            "4: option.model_loading_timeout: warning: 3601 s of loading exceed 3600 s, the longest startup "
-            "health check, which ends the container first | write at most 3600"
+            "4: option.model_loading_timeout: warning: 3601 s of loading exceed 3600 s, the longest startup health "
+            "check, which stops the container first | write at most 3600"
         ),
     ),
     Case("SEA323", BASE + "option.model_loading_timeout=3600", ""),
@@ -31,8 +31,8 @@ CASES = (
         "SEA323",
         BASE + "option.model_loading_timeout=901",
         (
-            "4: option.model_loading_timeout: warning: 901 s of loading exceed the startup health check's "
-            "900 s, which ends the container first | write at most 900"
+            "4: option.model_loading_timeout: warning: 901 s of loading exceed the startup health check's 900 s, "
+            "which stops the container first | write at most 900"
         ),
         given=Given(startup_timeout_s=900),
     ),
@@ -44,8 +44,8 @@ CASES = (
             "option.model_id=tiiuae/falcon-7b\noption.revision=abc\noption.max_rolling_batch_size=64\noption.tensor_parallel_degree=2"
         ),
         (
-            "4: option.tensor_parallel_degree: error: 71 attention heads of tiiuae/falcon-7b can't be split "
-            "evenly over 2 GPUs | write 1"
+            "4: option.tensor_parallel_degree: error: 2 GPUs do not divide the 71 attention heads of tiiuae/falcon-7b "
+            "| write 1"
         ),
     ),
     Case(
@@ -74,7 +74,7 @@ CASES = (
     Case(
         "SEA327",
         TGI + "DTYPE=bfloat16",
-        "4: DTYPE: error: NVIDIA T4 does not compute in bfloat16, and the engine does not start | write float16",
+        "4: DTYPE: error: NVIDIA T4 has no bfloat16: the engine does not start | write float16",
         "container.env",
         Given(instance_type="ml.g4dn.xlarge"),
     ),
@@ -83,8 +83,8 @@ CASES = (
         "SEA328",
         BASE + "option.kv_cache_dtype=fp8_e4m3",
         (
-            "4: option.kv_cache_dtype: warning: NVIDIA A10G has no FP8, and not every attention kernel "
-            "takes an FP8 cache there | leave it out"
+            "4: option.kv_cache_dtype: warning: NVIDIA A10G has no FP8: some attention kernels reject an FP8 cache | "
+            "leave it out"
         ),
         given=Given(instance_type="ml.g5.2xlarge"),
     ),
@@ -93,8 +93,8 @@ CASES = (
         "SEA328",
         BASE + "option.quantize=fp8",
         (
-            "4: option.quantize: warning: NVIDIA A10G has no FP8: weights are stored in it, and computed in "
-            "16 bits, which is slower | choose awq or gptq weights"
+            "4: option.quantize: warning: NVIDIA A10G has no FP8: weights are stored in FP8 but computed in 16 bits, "
+            "which is slower | choose awq or gptq weights"
         ),
         given=Given(instance_type="ml.g5.2xlarge"),
     ),
@@ -102,8 +102,8 @@ CASES = (
         "SEA330",
         TGI + "API_KEY=correct horse",
         (
-            "4: API_KEY: error: a secret is in plain text, where everybody reads it who may describe "
-            "the model | take it out and revoke it; refer to Secrets Manager: model.hub_token_secret"
+            "4: API_KEY: error: a secret is in plain text, readable with sagemaker:DescribeModel | revoke it and "
+            "remove it; use Secrets Manager: model.hub_token_secret"
         ),
         "container.env",
     ),
@@ -111,9 +111,8 @@ CASES = (
         "SEA333",
         BASE + "option.rolling_batch=trtllm",
         (
-            "1: option.model_id: warning: TensorRT-LLM compiles this model at every start, on every new "
-            "instance: expect many minutes | compile it ahead of time and serve the compiled repository; "
-            "else raise both startup timeouts"
+            "1: option.model_id: warning: TensorRT-LLM compiles this model at every start, which takes many minutes | "
+            "compile it ahead of time, or raise both startup timeouts"
         ),
     ),
     Case(
@@ -128,7 +127,7 @@ CASES = (
         "SEA334",
         BASE + "option.rolling_batch=disable",
         (
-            "4: option.rolling_batch: error: alone, this makes LMI 17 load the model through Hugging Face "
+            "4: option.rolling_batch: error: without option.async_mode, LMI 17 loads the model with Hugging Face "
             "Accelerate, not vLLM | write option.async_mode=true and "
             "option.entryPoint=djl_python.lmi_vllm.vllm_async_service beside it, or leave it out"
         ),
@@ -164,8 +163,8 @@ CASES = (
             "option.model_id=mistralai/Mixtral-8x7B-v0.1\noption.revision=abc\noption.max_rolling_batch_size=64\noption.max_model_len=32769"
         ),
         (
-            "4: option.max_model_len: error: 32769 tokens exceed the 32768 of mistralai/Mixtral-8x7B-v0.1, "
-            "and vLLM does not start | write at most 32768"
+            "4: option.max_model_len: error: 32769 tokens exceed the context of mistralai/Mixtral-8x7B-v0.1, 32768: "
+            "vLLM does not start | write at most 32768"
         ),
     ),
     Case(
@@ -179,10 +178,7 @@ CASES = (
     Case(
         "SEA341",
         "MAX_TOTAL_TOKENS=2048\nSM_NUM_GPUS=1",
-        (
-            "1: error: TGI does not start without HF_MODEL_ID | write HF_MODEL_ID, which is /opt/ml/model "
-            "for weights from S3"
-        ),
+        ("1: error: TGI does not start without HF_MODEL_ID | write HF_MODEL_ID; for weights from S3, /opt/ml/model"),
         "container.env",
     ),
     Case("SEA341", TGI, "", "container.env"),
@@ -190,8 +186,8 @@ CASES = (
         "SEA342",
         TGI,
         (
-            "1: note: TGI is in maintenance since December 2025: only small fixes, no new models | plan to "
-            "move to LMI with vLLM: seatrial convert --to lmi"
+            "1: note: TGI is in maintenance mode since December 2025: small fixes, no new models | move to LMI with "
+            "vLLM: seatrial convert --to lmi"
         ),
         "container.env",
     ),
@@ -200,8 +196,8 @@ CASES = (
         "SEA365",
         "option.model_id=org/model\noption.max_rolling_batch_size=4",
         (
-            "1: option.model_id: note: the main branch of org/model can move, and then a restart loads "
-            "another model | name the commit beside it"
+            "1: option.model_id: note: the main branch of org/model can move: a restart may load another model | set "
+            "the commit as revision"
         ),
     ),
     Case("SEA365", "option.model_id=s3://bucket/model/\noption.max_rolling_batch_size=4", ""),

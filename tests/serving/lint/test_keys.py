@@ -12,8 +12,8 @@ CASES = (
         "SEA313",
         BASE + "option.max_rolling_batch=64",
         (
-            "4: option.max_rolling_batch: warning: max_rolling_batch is unknown to LMI 27, which drops it "
-            "without a word | did you mean option.max_rolling_batch_size?"
+            "4: option.max_rolling_batch: warning: max_rolling_batch is unknown to LMI 27, which ignores it silently "
+            "| did you mean option.max_rolling_batch_size?"
         ),
     ),
     Case("SEA313", BASE, ""),
@@ -21,8 +21,8 @@ CASES = (
         "SEA313",
         BASE + "option.entirely_made_up_thing=1",
         (
-            "4: option.entirely_made_up_thing: warning: entirely_made_up_thing is unknown to LMI 27, which "
-            "drops it without a word | leave it out"
+            "4: option.entirely_made_up_thing: warning: entirely_made_up_thing is unknown to LMI 27, which ignores it "
+            "silently | leave it out"
         ),
         given=Given(version="lmi27", engine="lmi"),
     ),
@@ -35,7 +35,7 @@ CASES = (
     Case(
         "SEA313",
         BASE + "job_queue_sise=10",
-        "4: job_queue_sise: warning: job_queue_sise is no key of the model server | did you mean job_queue_size?",
+        "4: job_queue_sise: warning: job_queue_sise is not a key of the model server | did you mean job_queue_size?",
     ),
     Case("SEA313", BASE + "job_queue_size=10", ""),
     Case(
@@ -52,8 +52,8 @@ CASES = (
         "SEA313",
         VLLM + "SM_VLLM_MAX_MODEL_LENGTH=4096",
         (
-            "4: SM_VLLM_MAX_MODEL_LENGTH: warning: max_model_length is no argument of vLLM 0.26.0, which "
-            "then does not start | did you mean SM_VLLM_MAX_MODEL_LEN?"
+            "4: SM_VLLM_MAX_MODEL_LENGTH: warning: max_model_length is not an argument of vLLM 0.26.0, which does not "
+            "start with it | did you mean SM_VLLM_MAX_MODEL_LEN?"
         ),
         "container.env",
         Given(engine="vllm", version="0.26.0"),
@@ -63,8 +63,8 @@ CASES = (
         "SEA314",
         TGI + "MAX_INPUT_LENGTH=1024",
         (
-            "4: MAX_INPUT_LENGTH: warning: TGI 2.0 renamed it; the old name is an alias that may not stand "
-            "beside the new one | write MAX_INPUT_TOKENS"
+            "4: MAX_INPUT_LENGTH: warning: TGI 2.0 renamed it; the old name is an alias and can't be set with the new "
+            "one | write MAX_INPUT_TOKENS"
         ),
         "container.env",
         Given(engine="tgi", version="2.0.0"),
@@ -73,10 +73,7 @@ CASES = (
     Case(
         "SEA314",
         TGI + "USE_PREFIX_CACHING=1",
-        (
-            "4: USE_PREFIX_CACHING: warning: TGI 2.4 renamed it and drops the old name without a word | "
-            "write PREFIX_CACHING"
-        ),
+        ("4: USE_PREFIX_CACHING: warning: TGI 2.4 renamed it and ignores the old name silently | write PREFIX_CACHING"),
         "container.env",
         Given(engine="tgi", version="2.4.0"),
     ),
@@ -92,8 +89,8 @@ CASES = (
         "SEA315",
         BASE + "option.swap_space=4",
         (
-            "4: option.swap_space: warning: swap_space is gone from vLLM (last seen in LMI 20); LMI 27 "
-            "drops it without a word | leave it out: vLLM no longer swaps to host memory"
+            "4: option.swap_space: warning: swap_space was removed from vLLM (last seen in LMI 20); LMI 27 ignores it "
+            "silently | leave it out: vLLM no longer swaps to host memory"
         ),
         given=Given(engine="lmi", version="lmi27"),
     ),
@@ -110,8 +107,8 @@ CASES = (
         "SEA315",
         BASE + "option.paged_attention=True\noption.rolling_batch=lmi-dist\nengine=MPI",
         (
-            "4: option.paged_attention: warning: paged_attention is no longer read (last seen in DJL 0.25); "
-            "LMI 8 drops it without a word | leave it out: the KV cache is always paged"
+            "4: option.paged_attention: warning: paged_attention was removed (last seen in DJL 0.25); LMI 8 ignores "
+            "it silently | leave it out: the KV cache is always paged"
         ),
         given=Given(engine="lmi", version="0.26.0"),
     ),
@@ -128,7 +125,7 @@ CASES = (
         "SEA315",
         TGI + "ROPE_SCALING=linear",
         (
-            "4: ROPE_SCALING: warning: ROPE_SCALING came later (first seen in TGI 1.0.1); TGI 0.9.3 drops "
+            "4: ROPE_SCALING: warning: ROPE_SCALING is newer (first seen in TGI 1.0.1); TGI 0.9.3 drops "
             "it without a word | leave it out"
         ),
         "container.env",
@@ -138,8 +135,8 @@ CASES = (
         "SEA316",
         BASE + "option.output_formatter=jsonlines",
         (
-            "4: option.output_formatter: warning: the asynchronous handler formats responses itself and "
-            "drops this without a word | leave it out, or set option.rolling_batch=vllm for the old schema"
+            "4: option.output_formatter: warning: the asynchronous handler formats responses itself and ignores this "
+            "silently | leave it out, or set option.rolling_batch=vllm for the old schema"
         ),
     ),
     Case("SEA316", BASE + "option.rolling_batch=vllm\noption.output_formatter=jsonlines", ""),
@@ -157,7 +154,7 @@ CASES = (
         "SEA316",
         BASE + "tensor_parallel_degree=4",
         (
-            "4: tensor_parallel_degree: warning: without the prefix `option.` the engine never sees it | "
+            "4: tensor_parallel_degree: warning: without the prefix `option.` it does not reach the engine | "
             "write option.tensor_parallel_degree"
         ),
     ),
@@ -166,8 +163,8 @@ CASES = (
         "SEA316",
         TGI + "MESSAGES_API_ENABLED=true",
         (
-            "4: MESSAGES_API_ENABLED: warning: removed in TGI 2.4: the shape of each request says whether "
-            "it is a chat | leave it out"
+            "4: MESSAGES_API_ENABLED: warning: removed in TGI 2.4: each request selects chat by its format | leave it "
+            "out"
         ),
         "container.env",
         Given(engine="tgi", version="2.4.0"),
@@ -176,8 +173,8 @@ CASES = (
         "SEA316",
         VLLM + "SM_VLLM_ENABLE_PREFIX_CACHING=false",
         (
-            "4: SM_VLLM_ENABLE_PREFIX_CACHING: warning: the container leaves a flag out whose value is "
-            "false, so that vLLM's own default, on, stays | write SM_VLLM_NO_ENABLE_PREFIX_CACHING=true"
+            "4: SM_VLLM_ENABLE_PREFIX_CACHING: warning: the container drops flags with value false: vLLM's default, "
+            "on, stays | write SM_VLLM_NO_ENABLE_PREFIX_CACHING=true"
         ),
         "container.env",
     ),
@@ -204,20 +201,20 @@ CASES = (
     Case(
         "SEA320",
         BASE + "option.max_model_len=1024\noption.max_model_len=2048",
-        "4: option.max_model_len: warning: written again on line 5, and that one counts: 2048 | keep one of them",
+        "4: option.max_model_len: warning: duplicate on line 5, which takes precedence: 2048 | keep one of them",
     ),
     Case("SEA320", BASE + "option.max_model_len=1024", ""),
     Case(
         "SEA320",
         BASE + "option.max_model_len=1024\noption.max_model_len=1024",
-        "4: option.max_model_len: warning: written again on line 5 | keep one of them",
+        "4: option.max_model_len: warning: duplicate on line 5 | keep one of them",
     ),
     Case(
         "SEA337",
         BASE + "option.Max_Model_Len=4096",
         (
-            "4: option.Max_Model_Len: warning: the case counts: LMI 27 knows max_model_len, and reads "
-            "Max_Model_Len here | write option.max_model_len"
+            "4: option.Max_Model_Len: warning: case matters: LMI 27 reads Max_Model_Len, but the key is max_model_len "
+            "| write option.max_model_len"
         ),
     ),
     Case("SEA337", BASE + "option.max_model_len=4096", ""),
@@ -225,8 +222,8 @@ CASES = (
         "SEA337",
         BASE + "option.entrypoint=djl_python.lmi_vllm.vllm_async_service",
         (
-            "4: option.entrypoint: warning: the case counts: LMI 27 knows entryPoint, and reads entrypoint "
-            "here | write option.entryPoint"
+            "4: option.entrypoint: warning: case matters: LMI 27 reads entrypoint, but the key is entryPoint | write "
+            "option.entryPoint"
         ),
     ),
     Case("SEA337", BASE + "option.entryPoint=djl_python.lmi_vllm.vllm_async_service", ""),
@@ -234,8 +231,8 @@ CASES = (
         "SEA337",
         LMI + "OPTION_max_Model_len=4096",
         (
-            "4: OPTION_max_Model_len: warning: the case counts: LMI 27 knows max_model_len, and reads "
-            "max_Model_len here | write OPTION_MAX_MODEL_LEN"
+            "4: OPTION_max_Model_len: warning: case matters: LMI 27 reads max_Model_len, but the key is max_model_len "
+            "| write OPTION_MAX_MODEL_LEN"
         ),
         "container.env",
     ),
