@@ -165,7 +165,7 @@ def _take(said: Mapping[str, Neutral], line: Line, reading: _Reading) -> str:
 def _why_not(row: Spelling, line: Line, table: SpellingTable) -> str:
     if row.fixed is not None:
         return f"{table.called} has {line.key}={row.fixed}"
-    return f"{line.value!r} is no value of {line.key} that {table.called} takes"
+    return f"{line.value!r} is not valid for {line.key} in {table.called}"
 
 
 def _extra_name(source: str, key: str, table: SpellingTable) -> str | None:
