@@ -30,7 +30,7 @@ def wrong_objective(metric: str, bound: float) -> str:
     if not isfinite(bound):
         return ""
     if metric == "error_rate":
-        return "" if 0 <= bound < 1 else f"{bound:g} is not a share of requests, from 0 and below 1"
+        return "" if 0 <= bound < 1 else f"{bound:g} is not at least 0 and below 1"
     unit, most = ("tokens/s", MOST_TOK_S) if metric == "output_tok_s" else ("ms", LONGEST_LATENCY_MS)
     return "" if 0 < bound <= most else f"{bound:g} is not above 0 and at most {most:,.0f} {unit}"
 
@@ -39,4 +39,4 @@ def wrong_prefix(shared_tokens: int, prompt_tokens: int) -> str:
     """Say why prompts can't share so many first tokens; empty where they can: each needs a token of its own."""
     if 0 <= shared_tokens < prompt_tokens:
         return ""
-    return f"{shared_tokens} is not from 0 and below the prompt's {prompt_tokens}"
+    return f"{shared_tokens} is not at least 0 and below the prompt length {prompt_tokens}"

@@ -39,7 +39,7 @@ def read_bytes(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     with open(descriptor, "rb") as file:  # noqa: PTH123 (an open descriptor)
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise OSError(errno.EFBIG, f"it has more than {most_bytes / MIB:,.4g} MiB", path.as_posix())
+        raise OSError(errno.EFBIG, f"larger than {most_bytes / MIB:,.4g} MiB", path.as_posix())
     return content
 
 
@@ -72,7 +72,7 @@ def _open_regular(path: Path) -> int:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path.as_posix())
     kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
-    raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", path.as_posix())
+    raise OSError(errno.EINVAL, f"{kind}, not a regular file", path.as_posix())
 
 
 @contextmanager

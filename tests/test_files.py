@@ -37,17 +37,17 @@ def test_a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_not(tmp_path: 
     (tmp_path / "file").write_bytes(b"0123456789")
     assert read_bytes(tmp_path / "file", most_bytes=10) == b"0123456789"
     (tmp_path / "file").write_bytes(b"0123456789a")
-    assert refusal(tmp_path / "file") == "it has more than 9.537e-06 MiB"
+    assert refusal(tmp_path / "file") == "larger than 9.537e-06 MiB"
 
 
 def test_what_is_no_regular_file_is_neither_read_nor_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(os.devnull)
-    assert refusal(tmp_path / "pipe") == "it is a pipe, not a regular file"
-    assert refusal(tmp_path / "link") == "it is a device, not a regular file"
+    assert refusal(tmp_path / "pipe") == "a pipe, not a regular file"
+    assert refusal(tmp_path / "link") == "a device, not a regular file"
     assert refusal(tmp_path) == "Is a directory"
     assert refusal(tmp_path / "none") == "No such file or directory"
-    with pytest.raises(OSError, match="it is a pipe, not a regular file"):
+    with pytest.raises(OSError, match="a pipe, not a regular file"):
         check_regular(tmp_path / "pipe")
 
 

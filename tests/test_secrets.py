@@ -92,8 +92,8 @@ def test_a_value_is_refused_and_not_repeated(place: str, field: str, token: str,
     with pytest.raises(SpecError) as error:
         load_spec(spec, "dev", environments=folder / "environments")
     (problem,) = (problem for problem in error.value.problems if problem.rule == "SEA113")
-    assert (problem.field, problem.message) == (field, "this looks like a credential in plain text")
-    assert problem.hint == "store it in Secrets Manager and give model.hub_token_secret; revoke this one"
+    assert (problem.field, problem.message) == (field, "looks like a credential in plain text")
+    assert problem.hint == "revoke it, store a new one in Secrets Manager and name that in model.hub_token_secret"
     assert_hidden(str(error.value), token)
 
 

@@ -53,9 +53,11 @@ class AddedComponent(Construct):
         super().__init__(scope, construct_id)
         if plan.instance_type.value != endpoint.instance_type:
             message = (
-                f"{name} was planned for {plan.instance_type.value}, and the endpoint has {endpoint.instance_type}"
+                f"{name} was planned for {plan.instance_type.value}, but the endpoint has {endpoint.instance_type}"
             )
-            raise SpecError.of("SEA404", message, hint=f"allow only {endpoint.instance_type} in its spec")
+            raise SpecError.of(
+                "SEA404", message, hint=f"set serving.instance_types: [{endpoint.instance_type}] in its spec"
+            )
         self.inference_component_name = f"{endpoint.endpoint_name}-{name}"
         artifact = ServingArtifact(self, "Artifact", files=serving.files) if serving.files else None
         self.role = ExecutionRole(

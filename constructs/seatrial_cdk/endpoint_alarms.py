@@ -37,7 +37,7 @@ class EndpointAlarms(Construct):
             "Errors",
             endpoint.metric_5xx_errors(),
             threshold=ERRORS_PER_MINUTE,
-            description=f"{endpoint.endpoint_name} answers with 5XX, {ERRORS_PER_MINUTE} a minute or more",
+            description=f"{endpoint.endpoint_name} returns {ERRORS_PER_MINUTE} or more 5XX errors per minute",
         )
         longest_ms = longest_latency_ms(slo, output_tokens)
         self.latency = longest_ms and _alarm(
@@ -45,7 +45,7 @@ class EndpointAlarms(Construct):
             "Latency",
             endpoint.metric_model_latency(statistic="p95"),
             threshold=longest_ms * US_PER_MS,
-            description=f"{endpoint.endpoint_name} takes longer than the {longest_ms:g} ms of its SLO (p95)",
+            description=f"p95 latency of {endpoint.endpoint_name} exceeds its SLO of {longest_ms:g} ms",
         )
 
 

@@ -36,8 +36,8 @@ def model_container(
         plain | {f"{name}.valueFrom": secret for name, secret in serving.secret_env.items()}, where=_WHERE
     )
     if artifact and serving.weights_s3_uri:
-        hint = "with mounted weights, configure the container through its environment only"
-        raise RenderError.of("SEA305", "packaged files and mounted weights both claim /opt/ml/model", hint=hint)
+        hint = "mounted weights: configure the container through its environment"
+        raise RenderError.of("SEA305", "packaged files and mounted weights both use /opt/ml/model", hint=hint)
     return sagemaker.CfnModel.ContainerDefinitionProperty(
         image=serving.image,
         environment={**serving.container_env, **_secrets(serving)},

@@ -107,6 +107,6 @@ def _budget_s(budget_minutes: float) -> int:
     """Return the budget in seconds, rounded up: CloudFormation counts whole ones."""
     if budget_minutes > LONGEST_BUDGET_MINUTES:
         message = f"budget {budget_minutes:g} minutes exceeds {LONGEST_BUDGET_MINUTES:g} minutes"
-        hint = "measure fewer concurrency levels, or fewer requests per level"
+        hint = "reduce concurrency levels, or requests per level"
         raise SpecError.of("SEA505", message, field="trial.budget_minutes", hint=hint)
     return math.ceil(budget_minutes * S_PER_MINUTE)

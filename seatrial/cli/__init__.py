@@ -79,7 +79,7 @@ def _unexpected(error: Exception) -> int:
 
 def _of_the_system(error: Exception) -> Problem | None:
     """Return what the machine refused: a file, room on a disk, memory, a text in the encoding asked for."""
-    hint = f"{TRACEBACK_VARIABLE}=1 shows where it happened"
+    hint = f"set {TRACEBACK_VARIABLE}=1 for a traceback"
     match error:
         case OSError(filename=file, strerror=str(reason)):
             where = os.fsdecode(file) if isinstance(file, str | bytes) else ""
@@ -88,7 +88,7 @@ def _of_the_system(error: Exception) -> Problem | None:
             message = f"a text holds U+{ord(text[at]):04X}, which can't be written as {error.encoding}"
             return Problem("", "", "SEA101", message, "a file's name or an argument is not UTF-8")
         case MemoryError():
-            return Problem("", "", "SEA101", "the machine has no memory left", hint)
+            return Problem("", "", "SEA101", "out of memory", hint)
     return None
 
 
@@ -96,13 +96,13 @@ def _without_folder() -> str:
     try:
         os.getcwd()  # noqa: PTH109 (Path.cwd() says the same)
     except OSError:
-        return "the folder in which the command runs no longer exists: go to one that does"
+        return "the working folder no longer exists: change to another"
     return ""
 
 
 def _internal(error: Exception) -> Problem:
     what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-    hint = f"this is a fault of Seatrial: run it again with {TRACEBACK_VARIABLE}=1 and report what it prints"
+    hint = f"report this bug with the output of {TRACEBACK_VARIABLE}=1"
     return Problem("", "", "SEA517", f"an internal error: {what}", hint)
 
 

@@ -67,7 +67,8 @@ def _version(*, show: bool) -> None:
 def root(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=lambda value: _version(show=value), is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=lambda value: _version(show=value), is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Plan, render, deploy and try LLM endpoints."""

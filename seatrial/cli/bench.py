@@ -272,7 +272,7 @@ def asked_trial(
         plain, plan = _of_deployment(place, mistakes)
     else:
         if place.spec is not None or place.environment is not None:
-            mistakes.say("--url", "can't be combined with SPEC and --environment: it is another server")
+            mistakes.say("--url", "can't be combined with SPEC or --environment")
         plain = request_of_server(server, mistakes)
     request = loaded_so(plain, load, mistakes)
     if server is not None:
@@ -300,7 +300,7 @@ def _of_deployment(place: DeployedSpec, mistakes: Mistakes) -> tuple[TrialReques
     from seatrial.deployment.load import load_deployment
 
     if place.spec is None:
-        mistakes.say("SPEC", "give the spec of a deployed endpoint, or --url of any server")
+        mistakes.say("SPEC", "give the spec of a deployed endpoint, or --url")
     elif place.environment is None:
         mistakes.say("--environment", "SPEC needs an environment: add `-e ENV`")
     mistakes.stop_if_any()
@@ -337,11 +337,11 @@ SERVER_OPTIONS = (
 )
 _CLOSED_LOOP = ("--levels", "--search", "--goal", "--gate", "--requests", "--protocol")
 _EXCLUDED = (
-    ("--rate", _CLOSED_LOOP, "an open loop's levels are its rates, each of --level-seconds"),
-    ("--trace", (*_CLOSED_LOOP, "--rate"), "a replay is one level, at the times that were recorded"),
-    ("--trace", ("--input-tokens", "--output-tokens", "--prompts", "--tokenizer"), "the trace says the lengths"),
-    ("--prompts", ("--tokenizer",), "the file's prompts are sent as they are"),
-    ("--protocol", ("--search", "--goal", "--timeout", "--retries"), "the article has its own"),
+    ("--rate", _CLOSED_LOOP, "the levels of an open loop are its rates"),
+    ("--trace", (*_CLOSED_LOOP, "--rate"), "a replay is one level with the recorded times"),
+    ("--trace", ("--input-tokens", "--output-tokens", "--prompts", "--tokenizer"), "the trace has the lengths"),
+    ("--prompts", ("--tokenizer",), "the prompts are sent unchanged"),
+    ("--protocol", ("--search", "--goal", "--timeout", "--retries"), "the article's protocol sets them"),
 )
 _NEEDS = (
     *((option, ("--url",)) for option in SERVER_OPTIONS),
@@ -402,7 +402,7 @@ class Mistakes:
                     self.say(option, f"can't be combined with {other}: {because}")
         for option, needed in _NEEDS:
             if option in self.given and not self.given & set(needed):
-                self.say(option, f"means nothing without {' or '.join(needed)}")
+                self.say(option, f"needs {' or '.join(needed)}")
 
     def values(self, request: TrialRequest) -> None:
         """Find the values that no trial can have."""
@@ -413,7 +413,7 @@ class Mistakes:
         self._wrong_gate(request)
         self._too_much(request)
         if "--goal" in self.given and request.load.search != "adaptive" and "--rate" not in self.given:
-            self.say("--goal", "means nothing without --search adaptive")
+            self.say("--goal", "needs --search adaptive")
 
     def in_options(self, error: BenchError) -> list[Problem]:
         """Return an error's problems, naming options where it names the fields that they fill."""
@@ -435,15 +435,15 @@ class Mistakes:
         if "--gate" not in self.given or request.load.arrival != "closed" or not levels or gate < 1:
             return
         if request.load.search == "adaptive" and not levels[0] <= gate <= levels[-1]:
-            self.say("--gate", f"{gate} is not between the bounds of the search, {levels[0]} and {levels[-1]}")
+            self.say("--gate", f"{gate} is not between the lowest and the highest level, {levels[0]} and {levels[-1]}")
         if request.load.search == "sweep" and gate not in levels:
-            self.say("--gate", f"{gate} is none of the levels {', '.join(map(str, levels))}")
+            self.say("--gate", f"{gate} is not one of the levels {', '.join(map(str, levels))}")
 
     def _too_much(self, request: TrialRequest) -> None:
         load = request.load
         most = max(load.rates_per_s, default=0.0) * load.level_s
         if most > MOST_REQUESTS:
-            self.say("--rate", f"{most:,.0f} requests of one level are more than {MOST_REQUESTS:,}")
+            self.say("--rate", f"{most:,.0f} requests per level; the maximum is {MOST_REQUESTS:,}")
 
 
 def given_options(context: typer.Context) -> frozenset[str]:

@@ -28,9 +28,7 @@ def calibrate(
     points: Annotated[
         Path | None, typer.Option("--points", help="CSV: concurrency, output_tok_s, ms_per_token (p90).")
     ] = None,
-    probes: Annotated[
-        str | None, typer.Option("--probes", help="Calibrate with these concurrencies alone, as in 1,64.")
-    ] = None,
+    probes: Annotated[str | None, typer.Option("--probes", help="Use only these concurrencies, as in 1,64.")] = None,
     write: Annotated[bool, typer.Option("--write", help="Write the calibration beside the spec.")] = False,
 ) -> None:
     """Fit the predictions of the deployed plan to two or more measured points of one copy.
@@ -60,12 +58,12 @@ def calibrate(
     if write:
         typer.echo(f"calibration written to {write_calibration(entry, spec, environment).as_posix()}", err=True)
         again = f"seatrial plan {spec.as_posix()} --environment {environment} --write"
-        typer.echo(f"the lock is stale now; plan again: {again}", err=True)
+        typer.echo(f"the lock is now stale; plan again: {again}", err=True)
 
 
 def _refuse_local_engine(source: CalibrationSource) -> NoReturn:
-    message = f"it was measured on {source.engine_note}: a CPU's speed can't calibrate the plan of a GPU"
-    hint = "leave out --write to look at the fit, or calibrate with a trial on AWS"
+    message = f"measured on {source.engine_note}: CPU results can't calibrate a GPU plan"
+    hint = "leave out --write to see the fit, or calibrate with a trial on AWS"
     raise SpecError.of("SEA615", message, hint=hint, where=source.file)
 
 
@@ -85,7 +83,7 @@ def _measured(
     from seatrial.predict.calibration import CalibrationSource
 
     if (result is None) == (points is None):
-        raise typer.BadParameter("give --result or --points, one of them", param_hint="--result")
+        raise typer.BadParameter("give either --result or --points", param_hint="--result")
     file = result or points or Path()
     text = _text(file)
     if points is not None:

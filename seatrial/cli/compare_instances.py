@@ -14,9 +14,7 @@ def compare_instances(
     spec: SpecFile,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
-    output_format: Annotated[
-        Literal["text", "json", "csv"], typer.Option("--format", help="For people, machines or a spreadsheet.")
-    ] = "text",
+    output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
     """Predict latency, throughput and price of one instance of each type, best price per token first."""
     from seatrial.plan.compare import compare

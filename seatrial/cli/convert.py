@@ -25,20 +25,21 @@ def convert(
     *,
     engine: Annotated[
         Literal["lmi", "tgi", "vllm", "sglang"] | None,
-        typer.Option("--from", help="What it was written for; guessed by default."),
+        typer.Option("--from", help="Source container; guessed by default."),
     ] = None,
     version: Annotated[
-        str | None, typer.Option("--from-version", metavar="VERSION", help="Of that container; the newest by default.")
+        str | None,
+        typer.Option("--from-version", metavar="VERSION", help="Version of the source; default: the newest."),
     ] = None,
     to_version: Annotated[
-        str | None, typer.Option("--to-version", metavar="VERSION", help="Of the other; the newest by default.")
+        str | None, typer.Option("--to-version", metavar="VERSION", help="Version of the target; default: the newest.")
     ] = None,
     form: Annotated[
         Literal["properties", "env"] | None,
-        typer.Option(help="How LMI is told; as in FILE by default. The others read the environment only."),
+        typer.Option(help="Form for LMI; default: that of FILE. Other containers read the environment only."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here; it must not exist.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this new file.")
     ] = None,
 ) -> None:
     """Convert a serving configuration; exit 0 when all is kept, 1 when something is lost, 2 when it can't be read.
@@ -54,7 +55,7 @@ def convert(
         dialect = default_dialect(to, to_version)
         converted = write_as(source, dialect, to_version, engine=engine, version=version, form=chosen)
     except ValueError as error:
-        raise SpecError.of("SEA107", str(error), where=file.as_posix(), hint="say --from and its version") from error
+        raise SpecError.of("SEA107", str(error), where=file.as_posix(), hint="give --from and its version") from error
     _write(converted, source, output)
     _tell(converted)
     raise typer.Exit(SOMETHING_LOST if converted.lost else 0)
@@ -69,7 +70,7 @@ def _source(file: Path) -> ConfigSource:
     if len(configurations) == 1:
         return configurations[0]
     unreadable = next((one for one in found if isinstance(one, Unreadable)), None)
-    because = unreadable.because if unreadable else f"it holds {len(configurations)} containers; give one at a time"
+    because = unreadable.because if unreadable else f"contains {len(configurations)} containers; give one at a time"
     raise SpecError.of("SEA101", because, where=file.as_posix())
 
 

@@ -9,7 +9,7 @@ import typer
 
 
 def demo(
-    *, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the tools' own output.")] = False
+    *, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of all tools.")] = False
 ) -> None:
     """Plan, deploy, try, update, roll back and destroy an endpoint on this machine, with no AWS account."""
     from seatrial.cli.support.terminal import console

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from seatrial.plan.document import Plan
     from seatrial.spec.load import LoadedSpec
 
-images = typer.Typer(help="The container images: what is listed, what is pinned, what is behind.", no_args_is_help=True)
+images = typer.Typer(help="Container images: list them, pin digests, find newer builds.", no_args_is_help=True)
 
-Format = Annotated[Literal["text", "json"], typer.Option("--format", help="For people or machines.")]
+Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 SpecFiles = Annotated[
     list[Path], typer.Argument(metavar="SPEC…", help="The endpoints' YAML files.", show_default=False)
 ]
@@ -33,10 +33,10 @@ OUTDATED = 1
 def list_images(
     engine: Annotated[Literal["lmi", "tgi", "vllm", "sglang"] | None, typer.Option(help="Only this engine's.")] = None,
     flavour: Annotated[
-        str | None, typer.Option(metavar="FLAVOUR", help="Only this line's, as in trtllm or neuronx.")
+        str | None, typer.Option(metavar="FLAVOUR", help="Only this flavour's, as in trtllm or neuronx.")
     ] = None,
     region: Annotated[
-        str | None, typer.Option(metavar="REGION", help="Only what is listed there, with its address.")
+        str | None, typer.Option(metavar="REGION", help="Only images of this region, with their addresses.")
     ] = None,
     output_format: Format = "text",
 ) -> None:
@@ -60,9 +60,7 @@ def lock(
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
     *,
-    require_digest: Annotated[
-        bool, typer.Option("--require-digest", help="Fail when the digest can't be read; the tag alone is not enough.")
-    ] = False,
+    require_digest: Annotated[bool, typer.Option("--require-digest", help="Fail if the digest can't be read.")] = False,
 ) -> None:
     """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
     from seatrial.plan.engine import digest_of, pin
@@ -80,14 +78,14 @@ def lock(
     except SeatrialError as error:
         if require_digest or error.problems[0].rule not in _NO_ACCOUNT:
             raise
-        typer.echo(redacted(f"{error}\nthe tag is pinned, {name}; its digest is not"), err=True)
+        typer.echo(redacted(f"{error}\npinned by tag only, without digest: {name}"), err=True)
         return
     before = digest_of(image.uri)
     if before == digest:
-        typer.echo(f"{name} is pinned to {digest}, and the tag still says so")
+        typer.echo(f"{name} is pinned to {digest}; the tag is unchanged")
         return
     if before is not None:
-        typer.echo(f"the tag {image.tag} has moved since it was pinned: it was {before}", err=True)
+        typer.echo(f"the tag {image.tag} has moved; it was pinned to {before}", err=True)
     file = write_lock(pin(plan, digest), loaded.path)
     typer.echo(f"{name} is pinned to {digest}")
     typer.echo(f"locked in {file.as_posix()}", err=True)
@@ -105,7 +103,7 @@ def _digest(plan: Plan) -> str:
 
     image = plan.image.value
     if not image.tag:
-        raise SeatrialError.of("SEA350", "the image has no tag whose digest could be read", where=image.uri)
+        raise SeatrialError.of("SEA350", "the image has no tag", where=image.uri)
     with aws_failures(image.uri):
         client = boto3.client("ecr", region_name=read_address(image.uri).region)
     return read_digest(image.uri, image.tag.partition("@")[0], cast("Registry", client))

@@ -30,24 +30,23 @@ def lint(
     ],
     *,
     engine: Annotated[
-        Literal["lmi", "tgi", "vllm", "sglang"] | None, typer.Option(help="The container; guessed by default.")
+        Literal["lmi", "tgi", "vllm", "sglang"] | None, typer.Option(help="Container engine; guessed by default.")
     ] = None,
     version: Annotated[
         str | None, typer.Option("--version", metavar="VERSION", help="Its version (lmi27, 0.36.0, 3.3.6).")
     ] = None,
     instance_type: Annotated[
-        str | None, typer.Option("--instance-type", metavar="TYPE", help="What it runs on, as in ml.g5.12xlarge.")
+        str | None, typer.Option("--instance-type", metavar="TYPE", help="Instance type, as in ml.g5.12xlarge.")
     ] = None,
     ami_version: Annotated[
-        str | None, typer.Option("--ami-version", metavar="AMI", help="The variant's InferenceAmiVersion.")
+        str | None, typer.Option("--ami-version", metavar="AMI", help="InferenceAmiVersion of the variant.")
     ] = None,
     startup_timeout_s: Annotated[
-        int | None, typer.Option("--startup-timeout-s", min=60, max=3600, help="Of the startup health check.")
+        int | None,
+        typer.Option("--startup-timeout-s", min=60, max=3600, help="Startup health check timeout, in seconds."),
     ] = None,
-    output: Annotated[
-        Literal["text", "json", "sarif"], typer.Option("--format", help="How findings are told.")
-    ] = "text",
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what keeps its meaning, and show the difference.")] = False,
+    output: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="Output format.")] = "text",
+    fix: Annotated[bool, typer.Option("--fix", help="Apply fixes that keep the meaning, and show the diff.")] = False,
 ) -> None:
     """Lint serving configurations; exit 0 when all is well, 1 on errors or warnings, 2 when a path can't be read.
 
@@ -57,7 +56,7 @@ def lint(
     from seatrial.serving.lint.read import read_path
 
     if version is not None and engine is None:
-        raise SpecError.of("SEA108", "a version belongs to an engine", field="--version", hint="say --engine too")
+        raise SpecError.of("SEA108", "--version needs --engine", field="--version", hint="add --engine")
     _check_instance(instance_type)
     given = Given(engine, version, instance_type, ami_version, startup_timeout_s)
     sources = [source for path in paths for source in read_path(path)]

@@ -11,27 +11,23 @@ from seatrial.errors import LocalError
 
 local = typer.Typer(
     help=(
-        "The embedded AWS with the local engine, on this machine only. "
-        "Its stacks, buckets and endpoints live in memory: they end when it stops."
+        "Embedded AWS with a local engine, on this machine only. Stacks, buckets and endpoints are in memory until it "
+        "stops."
     ),
     no_args_is_help=True,
 )
 
 StateFolder = Annotated[
-    Path, typer.Option("--state", metavar="DIR", file_okay=False, help="Folder of its access key, lock and logs.")
+    Path, typer.Option("--state", metavar="DIR", file_okay=False, help="State folder: access key, lock and logs.")
 ]
 STATE = Path(".seatrial/local")
-STOPPED = (
-    "stopped: its stacks, buckets and endpoints are gone, and its bootstrap: run `cdk bootstrap` after the next `up`"
-)
+STOPPED = "stopped; stacks, buckets, endpoints and bootstrap were deleted: run `cdk bootstrap` after the next `up`"
 
 
 @local.command()
 def up(
     state: StateFolder = STATE,
-    port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Port on 127.0.0.1; a free one by default.")
-    ] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port on 127.0.0.1. Default: a free one.")] = None,
 ) -> None:
     """Start it in the background and print the lines that lead the AWS tools of a shell to it, and nowhere else."""
     from seatrial.local.lifecycle import exports, was_killed
@@ -40,8 +36,8 @@ def up(
     killed = was_killed(state)
     running = start(state_dir=state, port=port)
     if killed:
-        typer.echo("the embedded AWS that ran here before was not stopped but ended: its stacks are gone", err=True)
-    typer.echo(f"the embedded AWS runs at {running.endpoint_url} (pid {running.pid})", err=True)
+        typer.echo("the previous embedded AWS ended unexpectedly; its stacks were lost", err=True)
+    typer.echo(f"the embedded AWS is running at {running.endpoint_url} (pid {running.pid})", err=True)
     for line in exports(running):
         typer.echo(line)
 
@@ -76,7 +72,7 @@ def status(state: StateFolder = STATE) -> None:
 @local.command()
 def logs(
     state: StateFolder = STATE,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Last lines of each.")] = 40,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of last lines of each log.")] = 40,
 ) -> None:
     """Print the last lines of its logs and its engines'."""
     from seatrial.local.lifecycle import log_files
@@ -100,8 +96,8 @@ def down(
 
     stopped = stop(state)
     if not quiet:
-        typer.echo(STOPPED if stopped else f"it was not running: {_place(state)}")
+        typer.echo(STOPPED if stopped else f"not running: {_place(state)}")
 
 
 def _place(state: Path) -> str:
-    return f"no embedded AWS has its state in {state.absolute()}; another folder is named with --state"
+    return f"no state in {state.absolute()}; give another folder with --state"

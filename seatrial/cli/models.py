@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-models = typer.Typer(help="The models of the catalog: what can be planned by its hub id.", no_args_is_help=True)
-Format = Annotated[Literal["text", "json"], typer.Option("--format", help="For people or machines.")]
+models = typer.Typer(help="Models of the catalog, which can be planned by hub id.", no_args_is_help=True)
+Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 
 
 @models.command("list")

@@ -29,10 +29,10 @@ def plan(
     specs: SpecFiles,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
-    output_format: Annotated[Format, typer.Option("--format", help="For people or machines.")] = "text",
+    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
     why: Annotated[
         str | None,
-        typer.Option("--why", metavar="INSTANCE_TYPE", help="Only say why this instance type was chosen or not."),
+        typer.Option("--why", metavar="INSTANCE_TYPE", help="Show only why this instance type was chosen or rejected."),
     ] = None,
     *,
     section: Annotated[
@@ -40,17 +40,16 @@ def plan(
         typer.Option(
             "--section",
             metavar="NAME[,NAME]",
-            help="Show only these: decisions, memory, regime, curve, cost, rivals, warnings.",
+            help="Show only these sections: decisions, memory, regime, curve, cost, rivals, warnings.",
         ),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show every section.")] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Say which locks are missing, stale or edited; exit 1 if any; plan nothing.")
+        bool,
+        typer.Option("--check", help="List missing, stale and edited locks without planning; exit 1 if there are any."),
     ] = False,
     write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock beside its spec.")] = False,
-    adopt: Annotated[
-        bool, typer.Option("--adopt", help="Accept the values that were set by hand in the lock.")
-    ] = False,
+    adopt: Annotated[bool, typer.Option("--adopt", help="Adopt the values set by hand in the lock.")] = False,
     accept_slo_miss: Annotated[
         bool, typer.Option("--accept-slo-miss", help="Plan even if no deployment is predicted to meet the SLO.")
     ] = False,
@@ -112,13 +111,13 @@ def _check_options(output_format: Format, given: dict[str, bool], *, many: bool)
     for option, others in _ALONE.items():
         clash = [other for other in others if given[other]]
         if given[option] and clash:
-            raise typer.BadParameter(f"not together with {', '.join(clash)}", param_hint=f"'{option}'")
+            raise typer.BadParameter(f"can't be combined with {', '.join(clash)}", param_hint=f"'{option}'")
     for option in ("--why", "--adopt"):
         if given[option] and many:
-            raise typer.BadParameter("takes one spec", param_hint=f"'{option}'")
+            raise typer.BadParameter("needs exactly one spec", param_hint=f"'{option}'")
     for option in ("--explain", "--section"):
         if given[option] and output_format == "json":
-            raise typer.BadParameter("JSON always holds the whole plan", param_hint=f"'{option}'")
+            raise typer.BadParameter("JSON always contains the whole plan", param_hint=f"'{option}'")
 
 
 def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
@@ -234,7 +233,7 @@ def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section
     adoption = adopt(loaded)
     if adoption is None:
         read_locked_plan(loaded)
-        typer.echo("nothing was set by hand in the lock", err=True)
+        typer.echo("no value was set by hand in the lock", err=True)
         return
     _show([_Made(adoption.plan, loaded)], output_format, sections, many=False)
     file = write_lock(adoption.plan, loaded.path)

@@ -13,16 +13,14 @@ from seatrial.errors import SpecError
 
 
 def predict(
-    rows: Annotated[str, typer.Argument(metavar="ROWS.csv", help="The table; `-` reads it from standard input.")],
+    rows: Annotated[str, typer.Argument(metavar="ROWS.csv", help="CSV table; `-` reads standard input.")],
     engine: Annotated[
         str, typer.Option("--engine", metavar="FAMILY-VERSION", help="Engine and version, as `lmi-15`.")
     ] = "tgi-1.1",
-    output_format: Annotated[
-        Literal["csv", "json"], typer.Option("--format", help="How the table is written.")
-    ] = "csv",
+    output_format: Annotated[Literal["csv", "json"], typer.Option("--format", help="Output format.")] = "csv",
     form: Annotated[
         Literal["simulation", "closed"],
-        typer.Option("--form", help="Simulate each row, or compute its means in closed form: quicker, coarser."),
+        typer.Option("--form", help="Simulate each row, or compute means in closed form (faster, less accurate)."),
     ] = "simulation",
 ) -> None:
     """Predict every row of a table: output tokens per second, p90 latency per token, what bounds, how sure.
@@ -49,7 +47,7 @@ def _read(rows: str) -> tuple[bytes, str]:
     if rows == "-":
         content = sys.stdin.buffer.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
-            raise SpecError.of("SEA220", f"it has more than {MOST_BYTES // MIB} MiB", where="standard input")
+            raise SpecError.of("SEA220", f"larger than {MOST_BYTES // MIB} MiB", where="standard input")
         return content, "standard input"
     try:
         return read_bytes(Path(rows)), Path(rows).as_posix()

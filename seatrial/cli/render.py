@@ -54,7 +54,9 @@ def _folders(files: Sequence[Path], output: Path | None) -> tuple[Path | None, .
     for file in files:
         other = first.setdefault(file.stem, file)
         if other is not file:
-            message = f"{file.as_posix()} and {other.as_posix()} are both written to {(output / file.stem).as_posix()}"
+            message = (
+                f"{file.as_posix()} and {other.as_posix()} would both be written to {(output / file.stem).as_posix()}"
+            )
             problems.append(Problem("command line", "--output", "SEA421", message, "render them one by one"))
     if problems:
         raise SpecError(problems)

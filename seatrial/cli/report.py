@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 
 def report(
-    result: Annotated[str, typer.Argument(metavar="RESULT", help="The result's file, or its s3:// URI.")],
-    spec: Annotated[Path | None, typer.Option("--spec", help="Spec whose locked plan is shown beside.")] = None,
+    result: Annotated[str, typer.Argument(metavar="RESULT", help="Result: file or s3:// URI.")],
+    spec: Annotated[
+        Path | None, typer.Option("--spec", help="Spec whose locked plan is shown beside the result.")
+    ] = None,
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Its environment.")] = None,
     environments: EnvironmentsFolder = None,
     *,
@@ -28,9 +30,7 @@ def report(
         str | None,
         typer.Option("--against", metavar="RESULT", help="Earlier result to compare with: file or s3:// URI."),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the report.")] = Path(
-        "report"
-    ),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Output folder.")] = Path("report"),
 ) -> None:
     """Write the report of a trial as HTML, Markdown and JSON."""
     from seatrial.report import write_report

@@ -41,7 +41,7 @@ def _write(texts: dict[str, str]) -> None:
         for name, text in texts.items():
             write_whole(FOLDER / f"{name}.schema.json", text)
     except OSError as error:
-        message, hint = f"the schemas can't be written: {error.strerror}", "run it where the repository's docs/ lies"
+        message, hint = f"the schemas can't be written: {error.strerror}", "run it in the repository root"
         raise SpecError.of("SEA101", message, where=FOLDER.as_posix(), hint=hint) from error
 
 

@@ -21,23 +21,26 @@ if TYPE_CHECKING:
 
 
 def stage(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Hub id, or a folder.", show_default=False)],
-    to: Annotated[str, typer.Option("--to", metavar="S3_PREFIX", help="As in s3://bucket/model/.", show_default=False)],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Hub id or folder.", show_default=False)],
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="S3_PREFIX", help="Destination, as in s3://bucket/model/.", show_default=False),
+    ],
     *,
     revision: Annotated[
-        str | None, typer.Option("--revision", metavar="COMMIT", help="Of the hub repository; pin it.")
+        str | None, typer.Option("--revision", metavar="COMMIT", help="Commit of the hub repository; pin it.")
     ] = None,
     include: Annotated[
-        list[str] | None, typer.Option("--include", metavar="GLOB", help="Only these files; every one by default.")
+        list[str] | None, typer.Option("--include", metavar="GLOB", help="Only these files. Default: all.")
     ] = None,
     exclude: Annotated[
         list[str] | None, typer.Option("--exclude", metavar="GLOB", help="Not these, as in 'original/*'.")
     ] = None,
     kms_key: Annotated[
-        str | None, typer.Option("--kms-key", metavar="KEY", help="Encrypt with this key; else as the bucket does.")
+        str | None, typer.Option("--kms-key", metavar="KEY", help="KMS key. Default: the bucket's encryption.")
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite another model or revision there.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be copied.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be copied.")] = False,
 ) -> None:
     """Copy a model to S3 at one revision: resumable, checked, with a manifest that is written last.
 
@@ -85,10 +88,10 @@ def _source(model: str, revision: str | None, scratch: Path) -> ModelFiles:
             raise SpecError.of("SEA108", f"a revision belongs to a hub id, and {model} is a folder", field="--revision")
         return read_folder(Path(model))
     if model.startswith((".", "/", "~")):
-        raise SpecError.of("SEA360", "there is no such folder", where=model)
+        raise SpecError.of("SEA360", "no such folder", where=model)
     source = read_hub(model, revision, scratch)
     if revision is None or not is_commit(revision):
-        message = f"{revision or 'the main branch'} can move; the commit that is copied is {source.revision}"
+        message = f"{revision or 'the main branch'} can move; copied is commit {source.revision}"
         hint = f"pin it: --revision {source.revision}"
         typer.echo(Problem("", "--revision", "SEA365", message, hint, severity="warning"), err=True)
     return source
@@ -99,7 +102,7 @@ def _advise(source: ModelFiles) -> None:
 
     if patterns := held_twice(source):
         options = " ".join(f"--exclude '{pattern}'" for pattern in patterns)
-        typer.echo(f"the weights lie here as safetensors and in another format too; leave one out: {options}", err=True)
+        typer.echo(f"the weights are here as safetensors and in another format; exclude one: {options}", err=True)
 
 
 @contextmanager
@@ -137,8 +140,8 @@ def _tell(model: str, source: ModelFiles, found: Survey, manifest: Manifest, des
     listed = {file.name for file in manifest.files}
     if others := [name for name in found.others if name not in listed]:
         shown = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")  # noqa: PLR2004 (five show the kind)
-        typer.echo(f"not of this model, and mounted with it: {shown}", err=True)
-    typer.echo(f"write in the spec:\n  model:\n    s3_uri: {destination.uri}")
+        typer.echo(f"other files in this prefix, mounted with the model: {shown}", err=True)
+    typer.echo(f"in the spec:\n  model:\n    s3_uri: {destination.uri}")
     if source.revision is not None:
         typer.echo(f"    architecture: {model}")
     elif (Path(model) / "config.json").is_file():

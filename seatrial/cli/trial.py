@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 FAILED = 1
 
-trial = typer.Typer(help="The trials that deployments make on AWS.", no_args_is_help=True)
+trial = typer.Typer(help="Trials of deployments.", no_args_is_help=True)
 
 Endpoint = Annotated[
-    str, typer.Argument(metavar="ENDPOINT", help="The endpoint's YAML file, or its name.", show_default=False)
+    str, typer.Argument(metavar="ENDPOINT", help="YAML file or name of the endpoint.", show_default=False)
 ]
 
 
@@ -43,7 +43,7 @@ def watch(endpoint: Endpoint, environment: EnvironmentName, environments: Enviro
         for seen in follow(bucket, endpoint_name, now_s=time.time, sleep=time.sleep):
             told.tell(seen, endpoint_name)
     except KeyboardInterrupt:
-        typer.echo("the trial goes on: only watching it was ended")
+        typer.echo("stopped watching; the trial continues")
         raise
     told.conclude(seen, endpoint_name)
 
@@ -100,22 +100,22 @@ class _Told:
             Exit: With 1, it was not passed.
         """
         from seatrial.errors import BenchError
+        from seatrial.report.terminal.trial import knee_line
 
         if seen.error:
-            hint = "mend the cause and deploy again"
+            hint = "fix the cause and deploy again"
             raise BenchError.of("SEA507", seen.error, where=endpoint_name, hint=hint)
         if seen.result is None:
-            message = "the last deployment changed nothing that is tried"
-            hint = "its outputs hold the last result: TrialResultUri"
+            message = "the last deployment changed nothing that needs a trial"
+            hint = "see the last result: stack output TrialResultUri"
             raise BenchError.of("SEA521", message, where=endpoint_name, hint=hint)
-        for knee in seen.result.knees:
-            typer.echo(f"knee ({knee.detector}): {knee.because}")
         typer.echo(f"verdict: {seen.result.verdict.status}: {seen.result.verdict.because}")
+        typer.echo(knee_line(seen.result))
         if seen.result.verdict.status != "pass":
             raise typer.Exit(FAILED)
 
 
 def _beginning(seen: LiveTrial, endpoint_name: str) -> str:
     if not seen.request_id:
-        return f"no trial of {endpoint_name} was ordered yet: waiting for its deployment"
+        return f"waiting for the deployment of {endpoint_name} to start a trial"
     return f"the trial of {endpoint_name}" if seen.is_due else f"{endpoint_name} was deployed without a trial"

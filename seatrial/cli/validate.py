@@ -14,7 +14,8 @@ from seatrial.errors import Problem, SpecError
 def validate(
     specs: SpecFiles,
     environment: Annotated[
-        list[str] | None, typer.Option("--environment", "-e", metavar="ENV", help="Only in these; all by default.")
+        list[str] | None,
+        typer.Option("--environment", "-e", metavar="ENV", help="Only these environments. Default: all."),
     ] = None,
     environments: EnvironmentsFolder = None,
 ) -> None:
@@ -27,8 +28,8 @@ def validate(
         folder = environments_folder(environments, spec)
         names = environment or environment_names(folder)
         if not names:
-            hint = "name the folder: --environments DIR"
-            problems.append(Problem(folder.as_posix(), "", "SEA109", "there is no environment (*.yaml)", hint))
+            hint = "give the folder: --environments DIR"
+            problems.append(Problem(folder.as_posix(), "", "SEA109", "no environment (*.yaml)", hint))
         for name in names:
             try:
                 load_spec(spec, name, environments=folder)

@@ -262,7 +262,7 @@ def generate_rounds(
     """
     limit = options.max_tokens or FACTS[target.schema].default_output_tokens
     if limit is None:
-        raise RequestError.of(REQUEST_RULE, "needed to know a cut answer", where=WHERE, field="max_tokens")
+        raise RequestError.of(REQUEST_RULE, "needed to detect a truncated answer", where=WHERE, field="max_tokens")
     written = ""
     for _ in range(max_rounds):
         asked, how = _continued(target.schema, prompt, options, written)
@@ -276,7 +276,7 @@ def generate_rounds(
 def _is_cut(completion: Completion, limit: int, where: str) -> bool:
     cut = was_cut(completion, limit)
     if cut is None:
-        raise AnswerError.of(UNKNOWN_END_RULE, "neither a finish reason nor a count of tokens is told", where=where)
+        raise AnswerError.of(UNKNOWN_END_RULE, "the answer has no finish reason and no token count", where=where)
     return cut
 
 

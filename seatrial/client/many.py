@@ -104,6 +104,6 @@ def _check(client: SageMakerRuntimeClient, concurrency: int) -> None:
     if concurrency < 1:
         raise RequestError.of(REQUEST_RULE, f"{concurrency} is below 1", where="invoke_many", field="concurrency")
     if isinstance(kept, int) and concurrency > kept:
-        message = f"{concurrency} exceeds the {kept} connections that the client keeps"
-        hint = f"make the client with client_config(concurrency={concurrency})"
+        message = f"{concurrency} exceeds the client's {kept} connections"
+        hint = f"create the client with client_config(concurrency={concurrency})"
         raise RequestError.of(REQUEST_RULE, message, hint=hint, where="invoke_many", field="concurrency")

@@ -40,7 +40,7 @@ MAX_ANSWER_BYTES = 32 * MIB
 """More than SageMaker lets a model answer; an answer that has more is given up."""
 _HINTS: Mapping[ErrorClass, str] = {
     "throttled": "send fewer requests at once, or scale out",
-    "not_ready": "wait until a copy is up; an endpoint that scales from zero takes minutes",
+    "not_ready": "wait until a copy is in service; scaling from zero takes minutes",
 }
 
 
@@ -65,7 +65,7 @@ def check_size(size_bytes: int, where: str) -> None:
         InvocationError: SEA372, it has more than 32 MiB.
     """
     if size_bytes > MAX_ANSWER_BYTES:
-        endless = Failure("answer_too_large", f"the answer has more than {MAX_ANSWER_BYTES // MIB} MiB")
+        endless = Failure("answer_too_large", f"the answer is larger than {MAX_ANSWER_BYTES // MIB} MiB")
         raise InvocationError.because(endless, where=where)
 
 
@@ -79,7 +79,7 @@ def checked(completion: Completion, where: str) -> Completion:
     if said is not None:
         raise InvocationError.because(failure_of_type(said.kind, said.message, code=said.code), where=where)
     if not completion.finished:
-        broken = Failure("protocol", f"the answer broke off after {len(completion.text)} characters")
+        broken = Failure("protocol", f"the answer ended early, after {len(completion.text)} characters")
         raise InvocationError.because(broken, where=where)
     return completion
 
@@ -177,7 +177,7 @@ def invocation_arguments(target: Target, body: bytes, *, stream: bool) -> Invoca
         RequestError: SEA370, a new session is asked for in a stream, whose answer has no place to name it.
     """
     if stream and target.session_id == NEW_SESSION:
-        problem = "a stream can't open a session: open it with a whole answer"
+        problem = "a stream can't open a session: open it without streaming"
         raise RequestError.of(REQUEST_RULE, problem, where=target.where, field="session_id")
     arguments = InvocationArguments(EndpointName=target.endpoint_name, Body=body, ContentType=CONTENT_TYPE)
     if target.inference_component:

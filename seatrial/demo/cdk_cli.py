@@ -78,7 +78,7 @@ class CdkCli:
             LocalError: SEA606 with the last lines of its output when it failed.
         """
         if outcome.exit_code != 0:
-            hint = f"the whole output is in {self.log}; --verbose shows it as it comes"
+            hint = f"full output: {self.log}; --verbose shows it live"
             raise LocalError.of("SEA606", f"cdk {command} failed: {outcome.failure()}", hint=hint)
         return outcome
 

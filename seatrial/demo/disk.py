@@ -38,7 +38,7 @@ def disk_failures(place: Path) -> Iterator[None]:
         raise
     except OSError as error:
         where = str(error.filename or place)
-        hint = "the demo writes to .seatrial in the checkout: it needs room there, and leave to write"
+        hint = "the demo needs write access and free space in .seatrial of the checkout"
         raise LocalError.of("SEA612", error.strerror or f"{error}", where=where, hint=hint) from error
 
 
@@ -58,14 +58,14 @@ def _missing_tools() -> Iterator[Problem]:
 
 
 def _folder_problems(workspace: Workspace) -> Iterator[Problem]:
-    yield from _unusable(workspace.folder, "give leave to write there, or run it in another checkout")
+    yield from _unusable(workspace.folder, "allow writing there, or use another checkout")
     try:
         folders = {Path.home(), cache_dir()}
     except RuntimeError:
-        yield Problem("HOME", "", "SEA612", "there is no home folder", "set HOME to a folder that can be written")
+        yield Problem("HOME", "", "SEA612", "no home folder", "set HOME to a writable folder")
         return
     for folder in sorted(folders):
-        yield from _unusable(folder, "set HOME, and XDG_CACHE_HOME where it is set, to folders that can be written")
+        yield from _unusable(folder, "set HOME and XDG_CACHE_HOME to writable folders")
 
 
 def _unusable(folder: Path, hint: str) -> Iterator[Problem]:
@@ -76,8 +76,8 @@ def _unusable(folder: Path, hint: str) -> Iterator[Problem]:
             probe.write(b"seatrial")
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        yield Problem(folder.as_posix(), "", "SEA612", f"it can't be written: {error.strerror}", hint)
+        yield Problem(folder.as_posix(), "", "SEA612", f"can't be written: {error.strerror}", hint)
         return
     if free < NEEDED_BYTES:
-        message = f"{free / MIB:.0f} MiB are free, and the demo needs {NEEDED_BYTES // MIB} MiB"
-        yield Problem(folder.as_posix(), "", "SEA612", message, "make room on that disk")
+        message = f"{free / MIB:.0f} MiB free; the demo needs {NEEDED_BYTES // MIB} MiB"
+        yield Problem(folder.as_posix(), "", "SEA612", message, "free disk space")

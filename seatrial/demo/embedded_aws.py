@@ -136,7 +136,7 @@ class EmbeddedAws:
         )
         text = json.loads(answer["Body"].read()).get("generated_text")
         if not isinstance(text, str) or not text:
-            raise LocalError.of("SEA606", "the endpoint answered without text", where=endpoint)
+            raise LocalError.of("SEA606", "the answer has no text", where=endpoint)
         return text
 
     def leftovers(self, stack: str) -> list[str]:

@@ -86,7 +86,7 @@ def run_demo(root: Path, console: Console, *, verbose: bool) -> None:
                 _chapters(_begin(workspace, steps))
         finally:
             _end(workspace, steps)
-    console.print(f"\n[bold green]The whole story in {time.monotonic() - began_s:.0f} s.[/]")
+    console.print(f"\n[bold green]Finished in {time.monotonic() - began_s:.0f} s.[/]")
 
 
 def _begin(workspace: Workspace, steps: Steps) -> Scenario:

@@ -16,6 +16,7 @@ from seatrial.deployment.load import load_deployment
 from seatrial.errors import LocalError, PlanError
 from seatrial.report import write_report
 from seatrial.report.plan_view import plan_view
+from seatrial.report.terminal.trial import knee_line
 from seatrial.report.values import digits
 from seatrial.serving.write import rendered_files
 from seatrial.units import exported, tenths
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from seatrial.plan.document import Plan
 
 
-HINT = "run it again with --verbose; the logs are in .seatrial/demo"
+HINT = "run again with --verbose; logs: .seatrial/demo"
 
 
 def expect(failure: str, found: object, wanted: object) -> None:
@@ -81,7 +82,7 @@ class Scenario:
 
     def plan(self) -> Plan:
         """Plan the endpoint, show why, lock it, and show what the container will read."""
-        self.steps.chapter("1. The plan, and what the container will read")
+        self.steps.chapter("1. Plan and serving configuration")
         with self.steps.step("seatrial plan --write") as step:
             plan = self.workspace.lock()
             step.did(f"{plan.instance_type.value}, plan {plan.digest}")
@@ -93,21 +94,21 @@ class Scenario:
 
     def first_deployment(self, plan: Plan) -> Deployed:
         """Bootstrap and deploy with the real CDK CLI; the custom resource puts the endpoint through its trial."""
-        self.steps.chapter("2. The first deployment, and its sea trial")
+        self.steps.chapter("2. First deployment with sea trial")
         region, account = self.cloud.local.region, self.cloud.local.account
         with self.steps.step("cdk bootstrap"):
             self.tools.cdk_must("bootstrap", f"aws://{account}/{region}", "--no-notices", folder=self.workspace.folder)
-        with self.steps.step("cdk deploy, with the smoke benchmark as its last word") as step:
+        with self.steps.step("cdk deploy, smoke benchmark included") as step:
             with self._trial_shown(step):
                 self._must_deploy()
             deployed = self._deployed(plan)
-            step.did(f"the trial says {deployed.result.verdict.status}")
+            step.did(f"verdict: {deployed.result.verdict.status}")
         self._show_trial(deployed)
         return deployed
 
     def smaller_batch(self, first: Deployed) -> Deployed:
         """Deploy again with a smaller batch limit: an update in place, and a new trial."""
-        self.steps.chapter(f"3. A change: {BATCH_LIMIT} becomes {SMALLER_BATCH_LIMIT}")
+        self.steps.chapter(f"3. Update: {BATCH_LIMIT} becomes {SMALLER_BATCH_LIMIT}")
         with self.steps.step("seatrial plan --write") as step:
             self.workspace.edit(BATCH_LIMIT, SMALLER_BATCH_LIMIT)
             plan = self.workspace.lock()
@@ -116,41 +117,41 @@ class Scenario:
             with self._trial_shown(step):
                 self._must_deploy()
             second = self._deployed(plan)
-            step.did(f"updated in place, the trial ran again and says {second.result.verdict.status}")
+            step.did(f"updated in place; verdict of the new trial: {second.result.verdict.status}")
         check_update(first, second)
         self._show_trial(second)
         return second
 
     def impossible_slo(self, second: Deployed) -> None:
         """Deploy an SLO that can't be met: the trial fails it, CloudFormation rolls back, the old one serves."""
-        self.steps.chapter(f"4. An SLO that can't be met: {IMPOSSIBLE_SLO}")
-        with self.steps.step("seatrial plan refuses, and is overruled") as step:
+        self.steps.chapter(f"4. Rollback: impossible SLO {IMPOSSIBLE_SLO}")
+        with self.steps.step("seatrial plan refuses; --accept-slo-miss") as step:
             self.workspace.edit(SLO, IMPOSSIBLE_SLO)
             refusal = self._refusal()
-            expect("the planner refused the SLO by another rule", refusal.rule, "SEA205")
+            expect("the planner refused the SLO with another rule", refusal.rule, "SEA205")
             step.did(refusal.message)
             self.workspace.lock(accept_slo_miss=True)
-        with self.steps.step("cdk deploy must fail") as step:
+        with self.steps.step("cdk deploy fails, as expected") as step:
             with self._trial_shown(step):
                 outcome = self._deploy()
             check_refused(outcome)
             step.did(_reason(outcome))
-        with self.steps.step("the old configuration serves") as step:
+        with self.steps.step("the old configuration answers") as step:
             stack = self.cloud.stack(self._stack_name)
             expect("the stack was not rolled back", stack.status, "UPDATE_ROLLBACK_COMPLETE")
             live = self.cloud.live(second.stack.output("InferenceComponentName"))
-            expect("the rollback left another model live", live.model_name, second.live.model_name)
+            expect("another model is live after the rollback", live.model_name, second.live.model_name)
             expect("the rollback changed the autoscaling target", live.target, second.live.target)
             text = self.cloud.ask(stack.output("EndpointName"), stack.output("InferenceComponentName"))
             step.did(f"{stack.status}, model {live.model_name} answers {text!r}")
 
     def destroy(self) -> None:
         """Destroy the stack and prove that nothing is left."""
-        self.steps.chapter("5. The end")
+        self.steps.chapter("5. Destroy")
         with self.steps.step("cdk destroy") as step:
             self.tools.cdk_must("destroy", "--force", "--no-notices", "--app", str(self.workspace.assembly), "--all")
-            expect("cdk destroy left something behind", self.cloud.leftovers(f"seatrial-{ENVIRONMENT}"), [])
-            step.did("no endpoint, component, model, configuration, target or bucket is left")
+            expect("cdk destroy left resources", self.cloud.leftovers(f"seatrial-{ENVIRONMENT}"), [])
+            step.did("no resources left")
 
     @property
     def _stack_name(self) -> str:
@@ -191,8 +192,7 @@ class Scenario:
             latencies = ("–" if times is None else f"{tenths(times.p95, grouped=True)} ms" for times in found)
             table.add_row(str(level.concurrency), speed, *latencies, "met" if level.meets_slo else "missed")
         self.steps.show(table)
-        for knee in result.knees:
-            self.steps.show(f"knee ({knee.detector}): {knee.because}")
+        self.steps.show(knee_line(result))
         self.steps.show(
             f"autoscaling target {exported(result.target_concurrency_per_copy)} per copy: {result.target_because}"
         )
@@ -214,7 +214,7 @@ def check_deployment(deployed: Deployed) -> None:
         LocalError: SEA606 otherwise.
     """
     result = deployed.result
-    expect("the trial was of another plan", result.request.plan_digest, deployed.plan.digest)
+    expect("the result is of another plan", result.request.plan_digest, deployed.plan.digest)
     expect(f"the trial did not pass ({result.verdict.because})", result.verdict.status, "pass")
     expect("the autoscaling target is not the trial's", deployed.live.target, result.target_concurrency_per_copy)
 
@@ -225,12 +225,12 @@ def check_update(first: Deployed, second: Deployed) -> None:
     Raises:
         LocalError: SEA606 otherwise.
     """
-    expect("the update replaced the component; when it was created", second.live.created, first.live.created)
+    expect("the update replaced the component; creation time", second.live.created, first.live.created)
     if second.live.model_name == first.live.model_name:
         raise failed(f"the update changed nothing: model {first.live.model_name} is still live")
     uri = second.stack.output("TrialResultUri")
     if uri == first.stack.output("TrialResultUri"):
-        raise failed(f"the update was not tried: the result is still {uri}")
+        raise failed(f"the update had no trial: the result is still {uri}")
 
 
 def check_refused(outcome: ToolOutcome) -> None:
@@ -242,7 +242,7 @@ def check_refused(outcome: ToolOutcome) -> None:
     if outcome.exit_code == 0:
         raise failed(f"cdk deploy ended with exit code 0, although {IMPOSSIBLE_SLO} can't be met")
     if MISSED not in outcome.output:
-        raise failed(f"cdk deploy failed, but not because of {MISSED}: {outcome.failure()}")
+        raise failed(f"cdk deploy failed, but not with {MISSED}: {outcome.failure()}")
 
 
 def _reason(outcome: ToolOutcome) -> str:

@@ -97,7 +97,9 @@ def workspace_of(root: Path) -> Workspace:
     missing = [name for name in ("app.py", "cdk.json", f"endpoints/{ENDPOINT}.yaml") if not (root / name).is_file()]
     if missing:
         message = f"{', '.join(missing)} not found"
-        raise LocalError.of("SEA606", message, where=root.as_posix(), hint="run it in a checkout of the repository")
+        raise LocalError.of(
+            "SEA606", message, where=root.as_posix(), hint="run the demo in a checkout of the repository"
+        )
     return Workspace(root, root / ".seatrial" / "demo")
 
 
@@ -114,7 +116,7 @@ def only_demo(workspace: Workspace) -> Iterator[None]:
     if lock is None:
         other = path.read_text(encoding="ascii", errors="replace").strip() or "unknown"
         message = f"another demo runs in this checkout (process {other})"
-        hint = "wait until it has ended, or run this one in another checkout"
+        hint = "wait until it ends, or use another checkout"
         raise LocalError.of("SEA611", message, where=workspace.folder.as_posix(), hint=hint)
     with lock as file:
         with disk_failures(path):

@@ -59,7 +59,7 @@ def read_address(uri: str) -> ImageAddress:
     """
     found = _ADDRESS.match(uri)
     if found is None:
-        raise SeatrialError.of("SEA350", "this is no address of Amazon ECR, which alone is asked", where=uri)
+        raise SeatrialError.of("SEA350", "not an Amazon ECR address", where=uri)
     return ImageAddress(**found.groupdict())
 
 
@@ -101,7 +101,7 @@ def _digest(answer: Mapping[str, Sequence[Mapping[str, object]]], where: str) ->
     failure = next(iter(answer.get("failures", ())), {})
     if failure.get("failureCode") == "ImageNotFound":
         raise SeatrialError.of("SEA351", "the registry has no such image", where=where, hint=_HINT)
-    reason = failure.get("failureReason") or "the registry answered without one"
+    reason = failure.get("failureReason") or "the registry returned no digest"
     raise SeatrialError.of("SEA350", f"the digest can't be read: {reason}", where=where)
 
 
@@ -111,4 +111,4 @@ def _refusal(code: str, message: str, where: str) -> SeatrialError:
     return SeatrialError.of("SEA350", f"the digest can't be read: {code}: {message}", where=where)
 
 
-_HINT = "`seatrial images list --region REGION` shows what is listed; plan with another engine_version"
+_HINT = "plan with another engine_version; `seatrial images list --region REGION` lists them"

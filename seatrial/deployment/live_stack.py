@@ -71,17 +71,17 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
     """
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     if not uri.startswith("s3://") or not key:
-        raise BenchError.of("SEA501", f"{uri!r} is not s3://BUCKET/KEY", hint="take the stack's output TrialResultUri")
+        raise BenchError.of("SEA501", f"{uri!r} is not s3://BUCKET/KEY", hint="use the stack's output TrialResultUri")
     try:
         with aws_failures(uri):
             body = s3.get_object(Bucket=bucket, Key=key)["Body"].read(MOST_BYTES + 1)
     except s3.exceptions.ClientError as error:
         raise BenchError.of("SEA501", f"the result can't be read: {error}", where=uri) from error
     if len(body) > MOST_BYTES:
-        raise BenchError.of("SEA501", f"the result has more than {MOST_BYTES // MIB} MiB", where=uri)
+        raise BenchError.of("SEA501", f"the result is larger than {MOST_BYTES // MIB} MiB", where=uri)
     text = body.decode(errors="replace")
     if failure := _failure(text):
-        raise BenchError.of("SEA507", failure, where=uri, hint="mend the cause and deploy again")
+        raise BenchError.of("SEA507", failure, where=uri, hint="fix the cause and deploy again")
     return TrialResult.from_json(text)
 
 

@@ -73,7 +73,7 @@ def find_deployments(endpoints: Path, environments: Path, endpoint: str | None =
             problems += error.problems
             continue
         if embedded:
-            left_out.append(f"{name} is the embedded AWS, and is left out unless it is named: -c environment={name}")
+            left_out.append(f"{name} (embedded AWS) is skipped; select it with -c environment={name}")
             continue
         locked = [file for file, known in locks.items() if name in known]
         found, wrong = _load(locked, environments, name)
@@ -83,8 +83,8 @@ def find_deployments(endpoints: Path, environments: Path, endpoint: str | None =
     if problems:
         raise SpecError(dict.fromkeys(problems))
     if not deployments:
-        hint = "; ".join(left_out) or f"there is no environment in {environments.as_posix()}"
-        raise SpecError.of("SEA404", "no endpoint is locked in any environment", where=endpoints.as_posix(), hint=hint)
+        hint = "; ".join(left_out) or f"no environment in {environments.as_posix()}"
+        raise SpecError.of("SEA404", "no endpoint has a lock in any environment", where=endpoints.as_posix(), hint=hint)
     return LockedDeployments(tuple(deployments), tuple(left_out))
 
 
@@ -92,7 +92,7 @@ def _specs(endpoints: Path, endpoint: str | None) -> list[Path]:
     files = [file for file in sorted(endpoints.glob("*.yaml")) if endpoint in (None, file.stem)]
     if not files:
         what = f"no spec {endpoint}.yaml" if endpoint else "no spec (*.yaml)"
-        raise SpecError.of("SEA404", f"there is {what}", where=endpoints.as_posix(), hint="name the folder of specs")
+        raise SpecError.of("SEA404", f"found {what}", where=endpoints.as_posix(), hint="name the folder of specs")
     return files
 
 
@@ -112,7 +112,7 @@ def _unlocked(environment: str, files: list[Path]) -> Iterator[str]:
     if files:
         names = ", ".join(file.stem for file in files)
         command = f"seatrial plan {files[0].as_posix()} --environment {environment} --write"
-        yield f"{environment}: no plan is locked for {names}: left out (`{command}` locks one)"
+        yield f"{environment}: skipped without a lock: {names} (lock with `{command}`)"
 
 
 def _load(files: Iterable[Path], environments: Path, environment: str) -> tuple[tuple[Deployment, ...], list[Problem]]:
@@ -157,10 +157,8 @@ def _same_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
         name = deployment.endpoint.name
         other = first.setdefault(name.lower(), file)
         if other != file:
-            message = (
-                f"{other.as_posix()} names its endpoint {deployments[other].endpoint.name}, and this one is {name}"
-            )
-            hint = "an endpoint's name is its identity, in upper or lower case; rename one"
+            message = f"{other.as_posix()} has the name {deployments[other].endpoint.name}, this one {name}"
+            hint = "rename one: names must differ in more than upper and lower case"
             yield Problem(file.as_posix(), "name", "SEA108", message, hint)
 
 
@@ -168,5 +166,5 @@ def _service_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
     """Yield each endpoint whose stack would be its environment's trial service."""
     for file, deployment in deployments.items():
         if deployment.stack_name.lower() == service_stack(deployment.environment.name).lower():
-            message = f"{deployment.stack_name} is the stack of the environment's trial service"
+            message = f"{deployment.stack_name} is the name of the environment's trial service"
             yield Problem(file.as_posix(), "name", "SEA522", message, "give the endpoint another name")

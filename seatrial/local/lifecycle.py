@@ -152,8 +152,8 @@ def running(state_dir: Path) -> LocalAws:
     process = running_process(state_dir)
     if process is None:
         where = str(state_dir.absolute())
-        hint = "start it with: seatrial local up; or name the folder of another with --state"
-        raise LocalError.of("SEA602", "no embedded AWS runs with this state folder", where=where, hint=hint)
+        hint = "start it (seatrial local up), or give another folder with --state"
+        raise LocalError.of("SEA602", "no embedded AWS is running with this state folder", where=where, hint=hint)
     return _local_aws(process)
 
 
@@ -236,7 +236,7 @@ def _port(asked: int | None) -> int:
         return asked or USUAL_PORT
     if asked:
         raise LocalError.of(
-            "SEA604", f"port {asked} of {HOST} is in use", hint="choose another port, or none: any free one is taken"
+            "SEA604", f"port {asked} of {HOST} is in use", hint="choose another port, or leave it out for a free one"
         )
     return _any_port()
 
@@ -263,7 +263,7 @@ def _check_dependencies() -> None:
     if missing:
         raise LocalError.of(
             "SEA603",
-            f"the local mode needs optional packages that are not installed: {', '.join(missing)}",
+            f"missing packages: {', '.join(missing)}",
             hint="pip install 'seatrial[local]'",
         )
 
@@ -273,8 +273,8 @@ def _make_folders(state_dir: Path, logs: Path) -> None:
         make_private(state_dir)
         make_private(logs)
     except OSError as error:
-        message = f"the folder of its state can't be made: {error.strerror}"
-        raise LocalError.of("SEA601", message, where=logs.as_posix(), hint="name another with --state") from error
+        message = f"the state folder can't be created: {error.strerror}"
+        raise LocalError.of("SEA601", message, where=logs.as_posix(), hint="give another with --state") from error
 
 
 def _last_lines(state_dir: Path) -> str:

@@ -239,8 +239,8 @@ def _number_in(path: Path) -> int | None:
 
 
 def _unreadable(state_dir: Path) -> LocalError:
-    message = f"an embedded AWS runs, but {STATE_FILE} is not what it wrote"
-    hint = "it stops itself within seconds when that file is changed; else stop it with: seatrial local down"
+    message = f"an embedded AWS is running, but {STATE_FILE} was changed"
+    hint = "it stops within seconds; otherwise run: seatrial local down"
     return LocalError.of("SEA607", message, where=str(state_dir), hint=hint)
 
 

@@ -69,7 +69,7 @@ def read_fragment(document: object) -> Fragment:
         failure = _failure(said)
         if failure is not None:
             return Fragment(failure=failure)
-    raise AnswerError.of(ANSWER_RULE, f"not an answer of a known shape: {_quoted(document)}")
+    raise AnswerError.of(ANSWER_RULE, f"unknown answer format: {_quoted(document)}")
 
 
 def _quoted(document: object) -> str:

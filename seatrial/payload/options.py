@@ -83,7 +83,7 @@ def _impossible(options: Options) -> Iterator[tuple[str, str]]:
     if options.temperature is not None and not (options.temperature >= 0 and math.isfinite(options.temperature)):
         yield "temperature", f"{options.temperature:g} is not a number of at least 0"
     if "" in options.stop:
-        yield "stop", "an empty text would stop every generation at once"
+        yield "stop", "an empty string would stop every generation"
 
 
 def _contradictory(options: Options) -> Iterator[tuple[str, str]]:
@@ -91,11 +91,11 @@ def _contradictory(options: Options) -> Iterator[tuple[str, str]]:
         return
     for name, value in (("top_p", options.top_p), ("top_k", options.top_k)):
         if value is not None:
-            yield name, "has no meaning when temperature is 0: that is greedy"
+            yield name, "has no effect with temperature 0 (greedy)"
 
 
 def _unsayable(schema: Schema, options: Options) -> Iterator[tuple[str, str]]:
     if options.ignore_eos and FACTS[schema].ignore_eos_key is None:
-        yield "ignore_eos", f"{schema} has no key for it"
+        yield "ignore_eos", f"{schema} does not support it"
     if schema is Schema.TGI and options.top_p == 1:
-        yield "top_p", "TGI takes top_p below 1 only; leave it out for 1"
+        yield "top_p", "TGI needs top_p below 1; leave it out for 1"

@@ -92,7 +92,7 @@ def _told(values: Mapping[str, Json]) -> dict[str, Json]:
 def _text(schema: Schema, prompt: Prompt) -> str:
     if isinstance(prompt, str):
         return prompt
-    raise RequestError.of(REQUEST_RULE, f"{schema} takes a text, not messages", where=WHERE, field="prompt")
+    raise RequestError.of(REQUEST_RULE, f"{schema} needs a string, not messages", where=WHERE, field="prompt")
 
 
 def _messages(prompt: Prompt) -> list[Json]:

@@ -54,7 +54,9 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
     hardware = hardware_of(instance, plan.quantization) if instance is not None else None
     if instance is None or hardware is None:
         rule = "SEA110" if instance is None else "SEA210"
-        message = f"{plan.instance_type.value} can't be predicted: the catalog lacks its accelerator's numbers"
+        message = (
+            f"{plan.instance_type.value} can't be predicted: its accelerator's specifications are not in the catalog"
+        )
         raise PlanError.of(rule, message, hint="plan another instance type", where=loaded.path.as_posix())
     workload, drafted = loaded.endpoint.workload, loaded.endpoint.serving.overrides.speculative_decoding
     family = plan.engine.value
@@ -115,8 +117,8 @@ def _honest(entry: EndpointCalibration, copy: Copy, loaded: LoadedSpec) -> Endpo
     throughputs = [one.throughput_error for one in found]
     latencies = [one.latency_error for one in found if one.latency_error is not None]
     if max([*throughputs, *latencies]) > _FARTHEST:
-        message = "no calibration follows these points: one of them is predicted worse than twice or half"
-        hint = "are they of one copy, and of this deployment? measure again"
+        message = "no calibration fits these points: at least one is off by more than a factor of 2"
+        hint = "measure one copy of this deployment again"
         raise SpecError.of("SEA408", message, hint=hint, where=entry.source.file)
     least = (BETWEEN_PROBES_THROUGHPUT, BETWEEN_PROBES_LATENCY)
     if len({point.concurrency for point in entry.points}) == 1 or entry.source.engine_note:
@@ -179,7 +181,7 @@ def read_calibrated(loaded: LoadedSpec, choice: EngineChoice) -> tuple[Calibrate
         return None, ()
     misfits = tuple(_misfits(found, loaded, choice))
     if misfits:
-        return None, (f"The calibration is left out: it was measured with {', '.join(misfits)}.",)
+        return None, (f"Calibration ignored: it was measured with {', '.join(misfits)}.",)
     latency = ASSUMED if found.latency_error is None else found.latency_error
     band = Band(
         throughput=found.throughput_error,
@@ -210,7 +212,7 @@ def model_name(endpoint: EndpointSpec) -> str:
 
 def _because(found: EndpointCalibration) -> str:
     return (
-        f"Calibrated by {counted(len(found.points), 'point')} measured on {found.instance_type} with degree "
+        f"Calibrated with {counted(len(found.points), 'point')} measured on {found.instance_type} with degree "
         f"{found.tensor_parallel_degree}, {found.engine} {found.engine_version} and {found.input_tokens:,} + "
         f"{found.output_tokens:,} tokens."
     )
@@ -221,7 +223,7 @@ def calibration_warnings(calibrated: Calibrated | None, instance_type: str, degr
     if calibrated is None or calibrated.holds_for(instance_type, degree):
         return ()
     measured = f"{calibrated.instance_type} with degree {calibrated.degree}"
-    return (f"The calibration holds for {measured} alone; {instance_type} with degree {degree} is not calibrated.",)
+    return (f"The calibration applies to {measured} only; {instance_type} with degree {degree} is not calibrated.",)
 
 
 MOST_IN_FLIGHT = 100_000
@@ -242,7 +244,7 @@ def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
     rows, names = _rows(text, where)
     missing = [name for name in _COLUMNS if name not in names]
     if missing:
-        hint = f"the head names {', '.join((*_COLUMNS, _LATENCY))}"
+        hint = f"the header must have {', '.join((*_COLUMNS, _LATENCY))}"
         raise SpecError.of("SEA407", f"the column {' and '.join(missing)} is missing", hint=hint, where=where)
     problems: list[Problem] = []
     points = [_point(row, f"{where}:{line}", problems) for line, row in rows]
@@ -297,13 +299,13 @@ def usable(points: Sequence[MeasuredPoint], where: str) -> tuple[MeasuredPoint, 
     problems = [Problem(where, "", "SEA408", message, _MEASURE_AGAIN) for message in _contradictions(ordered)]
     if not ordered:
         hint = "measure at concurrency 1 and at the batch limit"
-        problems = [Problem(where, "", "SEA408", "there is no point to calibrate with", hint)]
+        problems = [Problem(where, "", "SEA408", "no points to calibrate with", hint)]
     if problems:
         raise SpecError(problems)
     return ordered
 
 
-_MEASURE_AGAIN = "measure again with nothing else on the endpoint, or leave the point out"
+_MEASURE_AGAIN = "measure again without other traffic, or leave the point out"
 _HALF = 0.5
 _LEAST = 2  # what a step takes, and what each sequence adds: two unknowns
 
@@ -312,13 +314,13 @@ def _contradictions(ordered: Sequence[MeasuredPoint]) -> Iterator[str]:
     for low, high in pairwise(ordered):
         if low.concurrency == high.concurrency and high.output_tok_s > low.output_tok_s / _HALF:
             yield (
-                f"at concurrency {low.concurrency} both {low.output_tok_s:,g} and {high.output_tok_s:,g} tok/s were "
-                "measured"
+                f"two throughputs at concurrency {low.concurrency}: {low.output_tok_s:,g} and {high.output_tok_s:,g} "
+                f"tok/s"
             )
         elif high.output_tok_s < low.output_tok_s * _HALF:
             yield (
-                f"{high.output_tok_s:,g} tok/s at concurrency {high.concurrency} are less than half of the "
-                f"{low.output_tok_s:,g} at {low.concurrency}"
+                f"{high.output_tok_s:,g} tok/s at concurrency {high.concurrency} is less than half of "
+                f"{low.output_tok_s:,g} tok/s at {low.concurrency}"
             )
 
 
@@ -336,9 +338,9 @@ def check_trial(trial: tuple[str, str, int, int], loaded: LoadedSpec, where: str
     workload = loaded.endpoint.workload
     asked = (loaded.endpoint.name, loaded.environment.name, workload.input_tokens, workload.output_tokens)
     named = ("endpoint", "environment", "input_tokens", "output_tokens")
-    hint = "give the result of a trial of this endpoint as it is specified now"
+    hint = "use the result of a trial of the current spec"
     problems = [
-        Problem(where, name, "SEA408", f"the trial measured {was}, and the spec says {now}", hint)
+        Problem(where, name, "SEA408", f"the trial measured {was}, but the spec has {now}", hint)
         for name, was, now in zip(named, trial, asked, strict=True)
         if was != now
     ]
@@ -355,10 +357,10 @@ def chosen(points: Sequence[MeasuredPoint], probes: Collection[int] | None, wher
     measured = {point.concurrency for point in points}
     absent = ", ".join(str(level) for level in sorted(set(probes or ()) - measured))
     if absent:
-        hint = f"measured are {', '.join(map(str, sorted(measured)))}"
-        raise SpecError.of("SEA408", f"nothing was measured at concurrency {absent}", hint=hint, where=where)
+        hint = f"measured: {', '.join(map(str, sorted(measured)))}"
+        raise SpecError.of("SEA408", f"concurrency {absent} was not measured", hint=hint, where=where)
     used = tuple(point for point in points if probes is None or point.concurrency in probes)
     if len({point.concurrency for point in used}) < _LEAST:
-        message = f"points of {_LEAST} concurrencies are needed, and there is one"
+        message = f"1 concurrency is not enough: {_LEAST} are needed"
         raise SpecError.of("SEA408", message, hint="measure at concurrency 1 and at the batch limit", where=where)
     return used

@@ -153,7 +153,8 @@ def _without(demand: Demand, instance: Instance, rejections: list[RejectedCandid
     """Return the row of an instance type on which nothing fits, with what the widest degree lacks."""
     hourly = usd_per_hour(instance, 1, demand.discount)
     count = counted(instance.accelerator_count, "accelerator")
-    because = rejections[-1].because if rejections else f"No degree that divides the heads suits its {count}."
+    because = f"No tensor parallel degree fits both the attention heads and its {count}."
+    because = rejections[-1].because if rejections else because
     return InstanceComparison(
         instance_type=instance.instance_type,
         accelerators=instance.accelerator_count,

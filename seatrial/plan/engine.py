@@ -149,7 +149,7 @@ def opinion(case: Case, option: EngineOption, fixed_by: str) -> tuple[str, ...]:
         return (" ".join(against),)
     favour = reasons(case, option, "for")
     started = f"SEA353: {fixed_by} fixes {option.title}; Seatrial would take {best.title}."
-    return (" ".join([started, *against, *(f"In its favour: {sentence}" for sentence in favour)]),)
+    return (" ".join([started, *against, *(f"Advantage: {sentence}" for sentence in favour)]),)
 
 
 def status_of(engine: str, flavour: str) -> str | None:
@@ -237,7 +237,7 @@ def _take(loaded: LoadedSpec, case: Case) -> _Taken:
         own = [option for option in options() if option.engine == serving.engine and "auto" in option.backends]
         return _Taken(best_option(case, own), because, "serving.engine")
     if serving.image is not None:
-        return _Taken(_option_of_image(serving.image), "The name of the image in the spec says so.", "serving.image")
+        return _Taken(_option_of_image(serving.image), "From the name of the image in the spec.", "serving.image")
     best = best_option(case)
     return _Taken(best, why(case, best))
 
@@ -245,7 +245,7 @@ def _take(loaded: LoadedSpec, case: Case) -> _Taken:
 def _refuse_foreign_backend(loaded: LoadedSpec) -> None:
     serving = loaded.endpoint.serving
     if serving.engine not in ("auto", "lmi"):
-        message = f"serving.backend {serving.backend} is one of LMI's, and serving.engine is {serving.engine}"
+        message = f"serving.backend {serving.backend} belongs to LMI, but serving.engine is {serving.engine}"
         problem = loaded.problem(("serving", "backend"), "SEA108", message, "remove the backend, or serve with lmi")
         raise PlanError([problem])
 
@@ -269,7 +269,7 @@ def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
     return EngineChoice(
         engine=Decision(value=option.engine, because=taken.because),
         version=Decision(value=build.version, because=version_because),
-        image=Decision(value=image, because=f"The build as listed on {build.date} for {loaded.environment.region}."),
+        image=Decision(value=image, because=f"Listed for {loaded.environment.region} on {build.date}."),
         ami_version=_ami(build),
         facts=engines.find(option.engine, build.version),
         warnings=(*_undocumented(build), *option_warnings(serving.overrides, read_as)),
@@ -299,9 +299,7 @@ def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
     name, _, tag = named.partition(":")
     cuda = re.search(r"cu\d+", tag)
     told = version or tag or digest
-    because = (
-        "The spec fixes it." if version else f"The {'tag' if tag else 'digest'} of the image in the spec stands for it."
-    )
+    because = "The spec fixes it." if version else f"The {'tag' if tag else 'digest'} of the image in the spec."
     return EngineChoice(
         engine=Decision(value=taken.option.engine, because=taken.because),
         version=Decision(value=told, because=because),
@@ -316,12 +314,12 @@ def _why_version(build: images.Build, option: EngineOption, *, fixed: bool) -> s
     if fixed:
         return "The spec fixes it."
     if option.last_lmi is not None:
-        return f"The last build that has {option.title.removeprefix('LMI with ')}."
+        return f"The last build with {option.title.removeprefix('LMI with ')}."
     newer = images.newer(build)
     if not newer:
         return "The newest build in the catalog."
     names = ", ".join(other.version for other in newer)
-    return f"The newest verified build. Newer builds exist but are unverified: {names}."
+    return f"The newest verified build. Newer, unverified: {names}."
 
 
 def _undocumented(build: images.Build) -> tuple[str, ...]:
@@ -332,7 +330,7 @@ def _undocumented(build: images.Build) -> tuple[str, ...]:
 
 def _ami(build: images.Build) -> Decision[str | None]:
     if build.flavour == "neuronx":
-        because = "The image needs no CUDA; for AWS Neuron the service's default is used."
+        because = "SageMaker's default: the image is for AWS Neuron and needs no CUDA."
         return Decision(value=None, because=because)
     return _ami_of(build.cuda)
 
@@ -340,9 +338,9 @@ def _ami(build: images.Build) -> Decision[str | None]:
 def _ami_of(cuda: str | None) -> Decision[str | None]:
     version = images.ami_version(cuda)
     if version is not None:
-        return Decision(value=version, because=f"Its driver is native to the image's CUDA ({cuda}).")
-    what = f"CUDA {cuda}" if cuda else "this image, whose CUDA is unknown"
-    because = f"No AMI with a driver native to {what} is known, so the service's default is used."
+        return Decision(value=version, because=f"Its driver supports the image's CUDA ({cuda}) natively.")
+    what = f"CUDA {cuda}" if cuda else "this image"
+    because = f"SageMaker's default: no AMI is known to support {what}."
     return Decision(value=None, because=because)
 
 

@@ -36,7 +36,7 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
         return _from_shape(loaded, model.shape)
     name, field = _named(loaded)
     if name is None:
-        message = "the architecture can't be read from where the weights lie"
+        message = "the architecture can't be read from the weights' location"
         raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
     found = models.find(name)
     if found is None:
@@ -44,15 +44,15 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
         if quantized is not None:
             base, method = quantized
             hint = f"give model.architecture: {base.id}, and serving.overrides.quantization: {method}"
-            message = f"the architecture of {name} is unknown; by its name it is {base.id} in {method.upper()}"
+            message = f"the architecture of {name} is unknown; the name suggests {base.id} in {method.upper()}"
             raise PlanError([loaded.problem(field, "SEA201", message, hint)])
         near = models.nearest(name)
-        known = f"near in the catalog: {', '.join(near)}; " if near else ""
+        known = f"similar in the catalog: {', '.join(near)}; " if near else ""
         hint = f"{known}{_WAYS}"
         raise PlanError([loaded.problem(field, "SEA201", f"the architecture of {name} is unknown", hint)])
     if found.is_mla:
-        message = f"{found.id} has multi-head latent attention, for which the KV formulas do not hold"
-        raise PlanError([loaded.problem(field, "SEA209", message, "choose a model without it")])
+        message = f"{found.id} has multi-head latent attention, which is not supported"
+        raise PlanError([loaded.problem(field, "SEA209", message, "choose another model")])
     return found
 
 
@@ -109,14 +109,10 @@ def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[s
     known = tuple(instance for instance in found.values() if instance is not None)
     if not known:
         near = {name: None for missing in unknown for name in nearest(missing, _every_name())}
-        message = f"the catalog has none of {', '.join(unknown)}"
-        hint = f"near in the catalog: {', '.join(near) or 'nothing'}"
+        message = f"not in the catalog: {', '.join(unknown)}"
+        hint = f"similar in the catalog: {', '.join(near) or 'none'}"
         raise PlanError([loaded.problem(("serving", "instance_types"), "SEA110", message, hint)])
-    return known, tuple(
-        f"SEA110: {name} is not in the catalog: it can't be planned without its accelerator's numbers, so it is left "
-        "out."
-        for name in unknown
-    )
+    return known, tuple(f"SEA110: {name} is not in the catalog and was ignored." for name in unknown)
 
 
 def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
@@ -125,8 +121,7 @@ def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     if model.hub_token_secret is None or model.s3_uri is not None:
         return ()
     warning = (
-        "Everyone with sagemaker:DescribeModel can read the hub token in the model's environment. Weights staged to S3 "
-        "(model.s3_uri) need no token."
+        "The hub token is readable with sagemaker:DescribeModel. Weights staged to S3 (model.s3_uri) need no token."
     )
     return (warning,)
 
@@ -154,13 +149,13 @@ def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:
 def _unplanned(loaded: LoadedSpec) -> list[Problem]:
     serving, problems = loaded.endpoint.serving, []
     if serving.backend == "neuronx":
-        message = "the backend neuronx runs on AWS Neuron accelerators, which are not planned"
-        hint = "leave it out, or take a GPU's backend"
+        message = "the backend neuronx needs AWS Neuron, which is not supported"
+        hint = "remove it, or choose a backend for GPUs"
         problems.append(loaded.problem(("serving", "backend"), "SEA352", message, hint))
     if (serving.overrides.pipeline_parallel_degree or 1) > 1:
-        message = "a copy is placed by tensor parallelism alone; a pipeline over accelerators is not planned"
+        message = "pipeline parallelism is not supported"
         path = ("serving", "overrides", "pipeline_parallel_degree")
-        problems.append(loaded.problem(path, "SEA352", message, "leave it out; set tensor_parallel_degree instead"))
+        problems.append(loaded.problem(path, "SEA352", message, "set tensor_parallel_degree instead"))
     return problems
 
 
@@ -169,10 +164,7 @@ def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     serving = loaded.endpoint.serving
     if serving.backend != "python" and serving.overrides.dynamic_batching is None:
         return ()
-    warning = (
-        "The container will batch dynamically, and everything predicted here is of continuous batching: expect far "
-        "less throughput (docs/how-to/predict.md compares the two), and let the trial decide."
-    )
+    warning = "Predictions assume continuous batching; dynamic batching gives far less throughput. Rely on the trial."
     return (warning,)
 
 
@@ -181,11 +173,11 @@ def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Pr
     tokens, context = workload.input_tokens + workload.output_tokens, architecture.max_context
     name = architecture.id
     if tokens > context:
-        message = f"the workload's {tokens:,} tokens exceed the {context:,} of {name}'s context"
-        hint = f"shorten input_tokens or output_tokens by {tokens - context:,}, or choose a longer context"
+        message = f"the workload needs {tokens:,} tokens; the context of {name} is {context:,}"
+        hint = f"shorten input_tokens or output_tokens by {tokens - context:,}, or choose a model with a longer context"
         return [loaded.problem(("workload", "input_tokens"), "SEA208", message, hint)]
     if fixed is not None and fixed > context:
-        message = f"max_model_len {fixed:,} exceeds the {context:,} of {name}'s context"
+        message = f"max_model_len {fixed:,} exceeds the context of {name}, {context:,} tokens"
         in_workload = workload.max_model_len is not None
         field = ("workload", "max_model_len") if in_workload else ("serving", "overrides", "max_model_len")
         return [loaded.problem(field, "SEA208", message, f"set it to at most {context:,}")]
@@ -198,6 +190,6 @@ def _degree_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Pro
         return []
     works = ", ".join(map(str, possible_degrees(architecture, _WIDEST_INSTANCE)))
     heads = f"{architecture.attention_heads} attention heads and {architecture.kv_heads} KV heads"
-    message = f"tensor_parallel_degree {degree} does not divide {heads} of {architecture.id}"
+    message = f"tensor_parallel_degree {degree} does not divide the {heads} of {architecture.id}"
     field = ("serving", "overrides", "tensor_parallel_degree")
-    return [loaded.problem(field, "SEA204", message, f"these work: {works}")]
+    return [loaded.problem(field, "SEA204", message, f"valid: {works}")]

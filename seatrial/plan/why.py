@@ -60,8 +60,8 @@ def explain(loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = F
     instance = instances.find(instance_type)
     if instance is None:
         near = ", ".join(nearest(instance_type, tuple(each.instance_type for each in instances.every())))
-        message = f"the catalog has no {instance_type}"
-        raise PlanError.of("SEA110", message, hint=f"near in the catalog: {near or 'nothing'}")
+        message = f"{instance_type} is not in the catalog"
+        raise PlanError.of("SEA110", message, hint=f"similar in the catalog: {near or 'none'}")
     resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss)
     verdicts = tuple(_verdict(resolved.demand, found, each) for each in candidates(resolved.demand, instance))
     return verdicts if instance in resolved.allowed else tuple(map(_not_allowed, verdicts))
@@ -90,14 +90,14 @@ def _feasible(demand: Demand, found: SearchResult, feasible: FeasibleCandidate) 
     candidate, best = feasible.candidate, found.ranked[0] if found.ranked else None
     won = best is not None and str(best.candidate) == str(candidate)
     if best is None:
-        because = "Satisfies everything that was asked."
+        because = "Meets every requirement."
     elif won:
         because = why_best(found.ranked, found.considered, demand)
     elif _key(demand, feasible) < _key(demand, best):
         price = hourly_words(known(feasible.score.usd_per_hour), demand.discount)
-        alone = f"{tenths(feasible.score.ms_per_token_alone)} ms per token alone"
-        numbers = f"{alone}, {feasible.score.highest_tok_s:,.0f} tok/s at most"
-        because = f"Predicted to {demand.kept}; ranks before the chosen {best.candidate}: {price}, {numbers}."
+        alone = f"{tenths(feasible.score.ms_per_token_alone)} ms per token for a single request"
+        numbers = f"{alone}, at most {feasible.score.highest_tok_s:,.0f} output tok/s"
+        because = f"Predicted to {demand.kept}; ranks above the chosen {best.candidate}: {price}, {numbers}."
     else:
         chosen = f"Chosen: {best.candidate}."
         because = f"{why_outdone(best.score, feasible.score, demand.endpoint.objective)} {chosen}"

@@ -67,26 +67,26 @@ def band_of(
         return calibrated
     constants = engine.performance
     doubts = {
-        f"no performance constants are fitted for {engine.family} {version}": not engine.fitted,
-        f"none are fitted on {instance.accelerator}": instance.accelerator not in constants.fitted_accelerators,
-        "none are fitted for a mixture of experts": architecture.experts is not None,
-        f"none are fitted for {quantization} weights": quantization is not None,
-        "the acceptance rate of drafted tokens is assumed": speculation is not None,
-        f"the prompts of the fit had {FITTED_PROMPTS[0]} to {FITTED_PROMPTS[1]:,} tokens": not _within(input_tokens),
+        f"{engine.family} {version}": not engine.fitted,
+        f"{instance.accelerator}": instance.accelerator not in constants.fitted_accelerators,
+        "mixture of experts": architecture.experts is not None,
+        f"{quantization} weights": quantization is not None,
+        "speculative decoding": speculation is not None,
+        f"prompts outside {FITTED_PROMPTS[0]} to {FITTED_PROMPTS[1]:,} tokens": not _within(input_tokens),
     }
     reasons = [reason for reason, holds in doubts.items() if holds]
     if not reasons and architecture.id != FITTED_MODEL:
         because = (
-            f"The constants of {constants.id} were fitted on {FITTED_MODEL} alone; ±{NEAR:.0%} is an assumption until "
-            "a trial runs."
+            f"The constants of {constants.id} were fitted on {FITTED_MODEL} only; ±{NEAR:.0%} is an assumption until "
+            f"a trial runs."
         )
         return Band(throughput=NEAR, latency=NEAR, measured=False, because=because)
     if not reasons:
-        because = f"80 % of the rows left out of the fit of {constants.id} were predicted within it."
+        because = f"80 % of the rows held out of the fit of {constants.id} were predicted within this band."
         return Band(
             throughput=constants.throughput_error, latency=constants.latency_error, measured=True, because=because
         )
-    why = f"Predictions use the constants of {constants.id}, because {'; '.join(reasons)}"
+    why = f"Constants of {constants.id}, not fitted for: {'; '.join(reasons)}"
     because = f"{why}; ±{ASSUMED:.0%} is an assumption until a trial runs."
     return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
 

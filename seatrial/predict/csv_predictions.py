@@ -192,7 +192,7 @@ def _limit(copy: Copy, asked: Asked, found: InstanceLevel) -> Limit | RowLimit:
 def _band(asked: Asked, engine: Engine, version: str) -> Band:
     """Return the band of a row: nothing was fitted on dynamic batching, nor on several instances."""
     if asked.batching == "dynamic":
-        because = "Nothing was fitted on dynamic batching."
+        because = "Dynamic batching was not fitted."
         return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
     found = band_of(
         engine,
@@ -208,7 +208,7 @@ def _band(asked: Asked, engine: Engine, version: str) -> Band:
         throughput=(1 + found.throughput) * (1 + _ROUTING.throughput) - 1,
         latency=(1 + found.latency) * (1 + _ROUTING.latency) - 1,
         measured=False,
-        because=f"{found.because} How requests spread over copies or instances is modelled, not fitted.",
+        because=f"{found.because} The spread of requests over copies or instances is modelled, not fitted.",
     )
 
 

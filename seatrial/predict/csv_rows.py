@@ -56,7 +56,7 @@ class Cells:
         if not number.is_integer():
             return self._wrong(name, "SEA222", f"{_quoted(text)} is not a whole number")
         if not least <= number <= most:
-            return self._wrong(name, "SEA222", f"{_quoted(text)} is outside {least:,} to {most:,}")
+            return self._wrong(name, "SEA222", f"{_quoted(text)} is not between {least:,} and {most:,}")
         return int(number)
 
     def word(self, name: str) -> str:
@@ -64,7 +64,7 @@ class Cells:
         allowed = WORDS[name]
         text = self._cells.get(name, "").strip().lower()
         if text and text not in allowed:
-            self._wrong(name, "SEA222", f"{_quoted(text)} is none of {', '.join(word for word in allowed if word)}")
+            self._wrong(name, "SEA222", f"{_quoted(text)} is not one of {', '.join(word for word in allowed if word)}")
         return text if text in allowed else allowed[0]
 
     def architecture(self) -> Architecture | None:
@@ -74,11 +74,13 @@ class Cells:
         if name and found is None:
             near = ", ".join(models.nearest(name))
             hint = (
-                f"near in the catalog: {near}" if near else "write a hub id of the catalog, or a name as `Llama 2 7B`"
+                f"similar in the catalog: {near}"
+                if near
+                else "write a hub id of the catalog, or a name as `Llama 2 7B`"
             )
             self._wrong("model", "SEA223", f"the architecture of {_quoted(name)} is unknown", hint)
         if found is not None and found.is_mla:
-            message = f"{found.id} has multi-head latent attention, for which the KV formulas do not hold"
+            message = f"{found.id} has multi-head latent attention, which is not supported"
             self._wrong("model", "SEA223", message)
         return found
 
@@ -88,12 +90,12 @@ class Cells:
         found = instances.find(name) if name else None
         if name and found is None:
             near = ", ".join(nearest(name, (instance.instance_type for instance in instances.every())))
-            hint = f"near in the catalog: {near}" if near else "write a SageMaker instance type, as `ml.g5.2xlarge`"
+            hint = f"similar in the catalog: {near}" if near else "write a SageMaker instance type, as `ml.g5.2xlarge`"
             self._wrong("instance_type", "SEA223", f"{_quoted(name)} is not in the catalog", hint)
         if found is not None and found.link == "neuron":
-            self._wrong("instance_type", "SEA223", f"its {found.accelerator} are AWS Neuron, which is not modelled")
+            self._wrong("instance_type", "SEA223", f"{found.accelerator} is AWS Neuron, which is not supported")
         elif found is not None and (found.flops_16bit is None or found.memory_bandwidth_bytes_s is None):
-            message = f"FLOPS and memory bandwidth of its {found.accelerator} are unknown"
+            message = f"FLOPS and memory bandwidth of the {found.accelerator} are unknown"
             self._wrong("instance_type", "SEA223", message)
         return found
 
@@ -102,7 +104,7 @@ class Cells:
         if instance is not None and degree * max(1, copies) > instance.accelerator_count:
             what = f"{degree}" if copies <= 1 else f"{copies} copies of {degree}"
             has = f"{instance.instance_type} has {instance.accelerator_count}"
-            self._wrong("tp_degree", "SEA224", f"{what} accelerators are asked for, and {has}")
+            self._wrong("tp_degree", "SEA224", f"{what} accelerators are needed, but {has}")
 
     def _named(self, name: str) -> str:
         text = self._cells.get(name, "").strip()
@@ -184,7 +186,7 @@ def read_rows(content: bytes, where: str) -> tuple[tuple[str, ...], list[CsvRow]
     records = _records(content, where)
     if not records:
         raise SpecError.of(
-            "SEA220", "the table is empty", hint=f"it needs the columns {', '.join(REQUIRED)}", where=where
+            "SEA220", "the table is empty", hint=f"give a header with {', '.join(REQUIRED)}", where=where
         )
     (line, head), *body = records
     columns = tuple(name.strip() for name in head)
@@ -224,13 +226,13 @@ def _head_problems(columns: tuple[str, ...], where: str) -> list[Problem]:
         if name not in columns
     ]
     twice = sorted({name for name in columns if columns.count(name) > 1})
-    return missing + [Problem(where, name, "SEA221", "the column is written twice") for name in twice]
+    return missing + [Problem(where, name, "SEA221", "duplicate column") for name in twice]
 
 
 def _read(columns: tuple[str, ...], values: list[str], where: str, problems: list[Problem]) -> CsvRow | None:
     """Read one record; add what is wrong with it to the problems."""
     if len(values) != len(columns):
-        message = f"the row has {len(values)} fields, the head {len(columns)}"
+        message = f"the row has {len(values)} fields, the header {len(columns)}"
         problems.append(Problem(where, "", "SEA222", message, "quote a field that holds a comma"))
         return None
     cells = dict(zip(columns, values, strict=True))

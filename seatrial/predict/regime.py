@@ -32,13 +32,13 @@ _LIMIT_PARTS = {
     Limit.MEMORY: "reading weights and KV cache takes {share:.0%} of it",
     Limit.COMPUTE: "arithmetic takes {share:.0%} of it",
     Limit.LINK: "the all-reduces between {degree} accelerators take {share:.0%} of it",
-    Limit.HOST: "the server's work on every sequence and prompt takes {share:.0%} of it",
+    Limit.HOST: "server work on sequences and prompts takes {share:.0%} of it",
 }
 _GROWING = {
-    Limit.MEMORY: "most of what a further request adds to a step is reading its KV cache",
-    Limit.COMPUTE: "most of what a further request adds to a step is arithmetic",
-    Limit.LINK: "most of what a further request adds to a step is carried by the all-reduces",
-    Limit.HOST: "most of what a further request adds to a step is the server's work on it",
+    Limit.MEMORY: "a further request mostly adds reading of its KV cache",
+    Limit.COMPUTE: "a further request mostly adds arithmetic",
+    Limit.LINK: "a further request mostly adds all-reduce traffic",
+    Limit.HOST: "a further request mostly adds server work",
 }
 
 
@@ -49,7 +49,7 @@ def step_sentence(copy: Copy, concurrency: int, batch: float, step: Seconds) -> 
     start = f"At {_in_flight(concurrency)}{some} a step of {tenths(step.total * MS_PER_S)} ms is bound by "
     if name == Limit.HOST and launches(copy, batch):
         spent = costs_of(copy).host * MS_PER_S
-        return f"{start}the host: it launches kernels for {tenths(spent)} ms of every step, whatever the batch."
+        return f"{start}the host: launching kernels takes {tenths(spent)} ms of every step, at any batch size."
     words = _LIMIT_PARTS[name].format(share=getattr(step, name) / step.total, degree=copy.degree)
     return f"{start}{name if name in {Limit.MEMORY, Limit.COMPUTE} else f'the {name}'}: {words}."
 
@@ -70,12 +70,12 @@ def growth_sentence(copy: Copy, limit: Limit, concurrency: int, admitted: float)
         admitted: Sequences that the admission of prompts keeps running.
     """
     if limit == Limit.KV:
-        return f"The KV room holds {counted(copy.kv_limited_batch, 'sequence')}; more requests wait."
+        return f"The KV cache holds {counted(copy.kv_limited_batch, 'sequence')}; further requests wait."
     if limit == Limit.BATCH_LIMIT:
-        return f"The engine batches at most {counted(copy.max_num_seqs, 'sequence')}; more requests wait."
+        return f"The engine batches at most {counted(copy.max_num_seqs, 'sequence')}; further requests wait."
     if limit == Limit.ADMISSION:
-        return f"{_admission(copy)}, which keeps {counted(round(admitted), 'sequence')} running; more requests wait."
-    return f"Past {_in_flight(concurrency)}, {_GROWING[limit]}."
+        return f"{_admission(copy)}, so {counted(round(admitted), 'sequence')} run; further requests wait."
+    return f"Beyond {_in_flight(concurrency)}, {_GROWING[limit]}."
 
 
 def _admission(copy: Copy) -> str:

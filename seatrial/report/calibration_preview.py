@@ -75,11 +75,11 @@ def outlook_sentence(outlook: Outlook) -> str:
     """Say what a calibration by this trial would be."""
     entry = outlook.entry
     if entry is None:
-        return f"These levels give no calibration: {outlook.refused}."
+        return f"No calibration from these levels: {outlook.refused}."
     return (
-        f"“seatrial calibrate” would multiply what a step takes whatever its batch by {digits(entry.fixed)}, and what "
-        f"each sequence and token adds by {digits(entry.marginal)}. Predicted throughput would then be off by "
-        f"{percent(_mean(outlook.after))} on average instead of {percent(_mean(outlook.before))}."
+        f"“seatrial calibrate” would scale the fixed time per step by {digits(entry.fixed)} and the time per sequence "
+        f"and token by {digits(entry.marginal)}. The mean error of predicted throughput would change from "
+        f"{percent(_mean(outlook.before))} to {percent(_mean(outlook.after))}."
     )
 
 
@@ -91,7 +91,7 @@ def outlook_table(outlook: Outlook) -> Table:
         *(Column(name, "ms", "p90 per token") for name in ("measured", "before", "after")),
     )
     rows = tuple(tuple(_row(*pair)) for pair in zip(outlook.before, outlook.after, strict=True))
-    return Table("What a calibration by this trial would change", columns, rows)
+    return Table("Effect of a calibration with this trial", columns, rows)
 
 
 def ratio_sentence(result: TrialResult, plan: Plan) -> str:
@@ -109,7 +109,7 @@ def ratio_sentence(result: TrialResult, plan: Plan) -> str:
     return (
         f"Measured throughput is {digits(ratio)} × the predicted, geometric mean of {len(ratios)} {levels} without a "
         "failure. “seatrial calibrate SPEC --environment "
-        f"{result.request.environment} --result report.json” lets them correct the predictions."
+        f"{result.request.environment} --result report.json” corrects the predictions."
     )
 
 

@@ -41,8 +41,8 @@ def subtitle(plan: Plan, loaded: LoadedSpec) -> str:
     """Name the model, the workload and the objective that the plan was made for."""
     load = loaded.endpoint.workload
     return (
-        f"{plan.model_name} ({plan.architecture}), {load.input_tokens} + {load.output_tokens} tokens, "
-        f"objective {loaded.endpoint.objective}, plan {plan.digest}"
+        f"{plan.model_name} ({plan.architecture}), {load.input_tokens} + {load.output_tokens} tokens, objective "
+        f"{loaded.endpoint.objective}, plan {plan.digest}"
     )
 
 

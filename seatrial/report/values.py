@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 DASH = "–"
 NO_SUCCESS = "no request succeeded"
-NO_TOKEN_COUNT = "the endpoint did not tell how many tokens it generated"  # noqa: S105 (a sentence about tokens of text)
-NO_INPUT_COUNT = "the endpoint did not tell how many tokens the prompt has"
+NO_TOKEN_COUNT = "the endpoint did not report output tokens"  # noqa: S105 (a sentence about tokens of text)
+NO_INPUT_COUNT = "the endpoint did not report input tokens"
 NOT_STREAMED = "no answer was streamed"
 NO_SECOND_TOKEN = "no request streamed two tokens or more"  # noqa: S105 (likewise)
-NO_DURATION = "the measured window has no length"
+NO_DURATION = "the measured window is empty"
 Tone: TypeAlias = Literal["plain", "good", "bad", "unknown", "code"]
 
 

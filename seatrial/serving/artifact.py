@@ -27,7 +27,7 @@ _KEY_FILES = re.compile(
     re.IGNORECASE,
 )
 _RELATIVE = "the path is relative to the spec"
-_MEND = "take it out and revoke it; the code can read it from Secrets Manager when the container starts"
+_MEND = "revoke it and remove it; read it from Secrets Manager at container start"
 
 
 def code_files(loaded: LoadedSpec) -> dict[str, str]:
@@ -67,7 +67,7 @@ def _away_problems(loaded: LoadedSpec, name: str) -> Iterator[Problem]:
     if Path(name).is_absolute() or PureWindowsPath(name).drive or name.startswith("~"):
         yield loaded.problem(FIELD, "SEA368", f"{redacted(name)} is an absolute path", _RELATIVE)
     elif not _stays(loaded.path.parent / name, root):
-        message = f"{redacted(name)} leads out of the repository {root.as_posix()}"
+        message = f"{redacted(name)} is outside of the repository {root.as_posix()}"
         yield loaded.problem(FIELD, "SEA368", message, f"copy the folder into it; {_RELATIVE}")
 
 
@@ -88,15 +88,15 @@ def _stays(path: Path, folder: Path) -> bool:
 def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Problem]:
     model = loaded.endpoint.model
     if model.hub_id is None:
-        message = "the code and the mounted weights both claim /opt/ml/model"
+        message = "the code and the mounted weights both use /opt/ml/model"
         yield loaded.problem(FIELD, "SEA368", message, "put the code beside the weights, and stage both")
     if not paths:
-        message = f"{folder.name} is no folder" if not folder.is_dir() else f"the folder {folder.name} holds no file"
+        message = f"{folder.name} is not a folder" if not folder.is_dir() else f"the folder {folder.name} is empty"
         yield loaded.problem(FIELD, "SEA368", message, _RELATIVE)
     total = sum(path.stat().st_size for path in paths if path.is_file())
     if total > MOST_BYTES:
         message = f"the folder's {total:,} bytes exceed {MOST_BYTES:,}"
-        yield loaded.problem(FIELD, "SEA368", message, "weights don't belong there: stage them (seatrial stage)")
+        yield loaded.problem(FIELD, "SEA368", message, "stage weights instead (seatrial stage)")
 
 
 def _file_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Problem]:
@@ -104,20 +104,20 @@ def _file_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Itera
         exact = path.relative_to(folder).as_posix()
         name = redacted(exact)
         if holds_credential(exact) or _KEY_FILES.fullmatch(path.name):
-            yield loaded.problem(FIELD, "SEA369", f"{name} is named as files of credentials are", _MEND)
+            yield loaded.problem(FIELD, "SEA369", f"{name} has the name of a credentials file", _MEND)
         elif exact == RENDERED:
             hint = "remove it; options go to serving.overrides"
             yield loaded.problem(FIELD, "SEA368", f"{name} is written from the plan", hint)
         elif not _stays(path, folder):
-            yield loaded.problem(FIELD, "SEA368", f"{name} leads out of the folder", "copy it into the folder")
+            yield loaded.problem(FIELD, "SEA368", f"{name} points outside of the folder", "copy it into the folder")
         elif path.is_dir():
             yield loaded.problem(FIELD, "SEA368", f"{name} is a link to a folder", "copy the folder to its place")
         elif path.is_file() and path.stat().st_size <= MOST_BYTES and not _is_text(path):
-            yield loaded.problem(FIELD, "SEA368", f"{name} is no UTF-8 text", "package texts only")
+            yield loaded.problem(FIELD, "SEA368", f"{name} is not UTF-8 text", "package text files only")
         elif not path.is_file():
-            yield loaded.problem(FIELD, "SEA368", f"{name} is no file", "remove it")
+            yield loaded.problem(FIELD, "SEA368", f"{name} is not a file", "remove it")
         elif path.stat().st_size <= MOST_BYTES and (held := _held(path.read_text(encoding="utf-8"))):
-            yield loaded.problem(FIELD, "SEA369", f"{name} holds {held}", _MEND)
+            yield loaded.problem(FIELD, "SEA369", f"{name} contains {held}", _MEND)
 
 
 def _held(text: str) -> str:

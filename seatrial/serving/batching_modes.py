@@ -70,7 +70,7 @@ def batching_mode(mode: Mode, version: str, model: Model = FALCON_40B) -> ModeCo
     """
     number = read_version("lmi", version)
     if number is None:
-        raise RenderError.of("SEA307", f"{version!r} is no version of lmi", hint="write 0.25.0 or lmi27")
+        raise RenderError.of("SEA307", f"{version!r} is not a version of lmi", hint="write 0.25.0 or lmi27")
     served = ServingConfig(model_id=model.id, tensor_parallel_degree=model.tensor_parallel_degree, dtype=model.dtype)
     if mode == "dynamic":
         batching = DynamicBatching(batch_size=BATCH_SIZE, max_delay_ms=MAX_DELAY_MS)
@@ -104,7 +104,7 @@ def _continuous(served: ServingConfig, version: str, number: Version, *, paged: 
 
 def _dynamic_notes(number: Version) -> Iterator[Note]:
     if number >= FIRST_CONTINUOUS_BY_DEFAULT:
-        message = "Written out as rolling_batch=disable: containers batch continuously by default since LMI 8."
+        message = "Written as rolling_batch=disable: the default since LMI 8 is continuous batching."
         yield Note("dynamic_batching", message)
 
 
@@ -114,10 +114,10 @@ def _continuous_notes(number: Version, dialect: DialectName, *, paged: bool) -> 
     if paged:
         yield Note("paged_attention", "Always on since DJL 0.26, so nothing is written.")
     else:
-        message = "Continuous batching without it is gone since DJL 0.26: this is the paged mode."
+        message = "DJL 0.26 removed continuous batching without paged attention: this is the paged mode."
         yield Note("paged_attention", message)
     if dialect == "lmi-async":
-        message = "lmi-dist is gone since LMI 15: vLLM batches, in a process of its own (engine=Python, not MPI)."
+        message = "LMI 15 removed lmi-dist: vLLM batches in a separate process (engine=Python, not MPI)."
         yield Note("continuous_batching", message)
-        message = "vLLM counts decode steps among these tokens and computes long prompts in pieces."
+        message = "vLLM counts decode tokens in this limit and splits long prompts."
         yield Note("max_num_batched_tokens", message)

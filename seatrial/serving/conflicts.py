@@ -42,12 +42,12 @@ def _draft(config: ServingConfig, _: SpellingTable) -> Iterator[Conflict]:
     if drafted and drafted.model is None and drafted.method in ("draft_model", "eagle", "eagle3"):
         fields = ("speculative_decoding.method", "speculative_decoding.model")
         hint = "name the draft model, or use the method ngram"
-        yield Conflict(fields, f"{drafted.method} drafts with a model, and none is named", hint)
+        yield Conflict(fields, f"{drafted.method} needs a draft model, but none is set", hint)
 
 
 def _smoothquant(config: ServingConfig, _: SpellingTable) -> Iterator[Conflict]:
     if config.smoothquant and config.quantization != "smoothquant":
-        message = "details of SmoothQuant have no effect without it"
+        message = "SmoothQuant settings have no effect without it"
         yield Conflict(("smoothquant", "quantization"), message, "set quantization to smoothquant")
 
 
@@ -88,13 +88,13 @@ def _batch_tokens(config: ServingConfig, table: SpellingTable) -> Iterator[Confl
     whole_prompts = table.version[:2] <= LAST_TGI_WITHOUT_CHUNKS
     if whole_prompts and prefill is not None and prompt is not None and prefill < prompt:
         message = f"{prefill} prefill tokens are below the longest prompt, {prompt}"
-        yield Conflict(("max_num_batched_tokens", "max_input_len"), message, f"TGI wants at least {prompt}")
+        yield Conflict(("max_num_batched_tokens", "max_input_len"), message, f"set it to at least {prompt}")
 
 
 def _queue(config: ServingConfig, table: SpellingTable) -> Iterator[Conflict]:
     if config.max_queued_requests is not None and config.max_num_seqs is None:
-        message = f"{table.called} bounds running and waiting requests together, and max_num_seqs is not given"
-        yield Conflict(("max_queued_requests", "max_num_seqs"), message, "give max_num_seqs too")
+        message = f"{table.called} limits running and waiting requests together, but max_num_seqs is missing"
+        yield Conflict(("max_queued_requests", "max_num_seqs"), message, "set max_num_seqs as well")
 
 
 def _lora_with_draft(config: ServingConfig, _: SpellingTable) -> Iterator[Conflict]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _DROPPABLE = ("SEA304", "SEA308", "SEA309")  # what one field causes; any other problem ends the conversion
 # Without these members, what is left would mean another method or kind: the whole goes.
 _WHOLE = {"speculative_decoding.method": "speculative_decoding", "rope_scaling.kind": "rope_scaling"}
-_NEVER_COPIED = "a secret is never copied; refer to Secrets Manager"
+_NEVER_COPIED = "secrets are not copied; use Secrets Manager"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def convert(
     """
     origin = guess(source, engine, version)
     if origin is None:
-        raise ValueError("nothing tells which container reads it")
+        raise ValueError("the source container is unknown")
     entries = {entry.key: entry for entry in source.entries}
     gone = [Lost(key, one.line, _NEVER_COPIED) for key, one in entries.items() if secret_in(key, one.value)]
     secret = {one.key for one in gone}
@@ -125,7 +125,7 @@ def default_dialect(to: str, version: str | None) -> DialectName:
         return known[to]
     order: tuple[DialectName, ...] = ("lmi-async", "lmi-dist", "lmi-vllm")
     if to != "lmi":
-        raise ValueError(f"{to} is no container: lmi, tgi, vllm, sglang, or {', '.join(dialects.DIALECTS)}")
+        raise ValueError(f"{to} is not a container; valid: lmi, tgi, vllm, sglang, or {', '.join(dialects.DIALECTS)}")
     existing = dialects.existing("lmi", version) if version else order
     return next((name for name in order if name in existing), "lmi-vllm")
 
@@ -157,7 +157,7 @@ def _every_gpu(parsed: Parsed, origin: TargetContainer, table: SpellingTable) ->
     """Yield LMI's `max`, which means every GPU: the other containers take one where nothing is written."""
     for entry in parsed.entries if origin.engine == "lmi" != table.dialect.engine else ():
         if entry.field == "tensor_parallel_degree" and entry.value == "max":
-            yield Lost(entry.key, entry.line, f"{table.called} uses one GPU unless their number is written")
+            yield Lost(entry.key, entry.line, f"{table.called} uses one GPU unless the number is set")
 
 
 def _not_portable(name: str, origin: TargetContainer, table: SpellingTable) -> str:
@@ -170,7 +170,7 @@ def _not_portable(name: str, origin: TargetContainer, table: SpellingTable) -> s
     shares_names = len(engines) == 1 or engines <= {"lmi", "vllm"}  # both pass on vLLM's own arguments
     other = replace(origin, engine=table.dialect.engine, version=table.version, dialect=table.dialect.name)
     carried = shares_names and carries(other, written)
-    return "" if carried else f"{table.called} has no option of this meaning"
+    return "" if carried else f"{table.called} has no equivalent option"
 
 
 def _rendered(

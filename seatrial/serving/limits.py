@@ -107,7 +107,7 @@ def extra_option_problems(loaded: LoadedSpec, engine: str) -> Iterator[Problem]:
         elif name.lower() in seen:
             yield loaded.problem(path, "SEA304", f"{name} and {seen[name.lower()]} are one option", "keep one of them")
         elif not _OPTION_NAME.fullmatch(name):
-            message = f"{name!r} is no name of an option"
+            message = f"{name!r} is not an option name"
             yield loaded.problem(path, "SEA304", message, "letters, digits and underscores, without `option.`")
         seen[name.lower()] = name
 
@@ -119,7 +119,7 @@ def env_problems(env: Mapping[str, str], where: str) -> Iterator[Problem]:
     for name, value in env.items():
         for what, size in (("name", len(name)), ("value", len(value))):
             if size > MAX_CHARS:
-                message = f"the {what} has {size} characters, which exceeds {MAX_CHARS}"
+                message = f"the {what} has {size} characters; the limit is {MAX_CHARS}"
                 yield Problem(where, name[:40], "SEA302", message, "move the option to serving.properties")
     total = sum(len(name.encode()) + len(value.encode()) for name, value in env.items())
     if total > MAX_TOTAL_BYTES:

@@ -59,9 +59,9 @@ def _unpinned(loaded: LoadedSpec, hub_id: str) -> tuple[Problem, ...]:
     revision = loaded.endpoint.model.revision
     if revision is not None and _COMMIT.fullmatch(revision):
         return ()
-    what = f"the revision {revision} is a branch or a tag" if revision else "there is no revision"
-    message = f"{what}: {hub_id} may change between two starts of a container"
-    hint = "give model.revision, the commit that the model's page on the hub shows"
+    what = f"the revision {revision} is a branch or a tag" if revision else "no revision"
+    message = f"{what}: {hub_id} may change between container starts"
+    hint = "set model.revision to the commit on the model's hub page"
     return (_warning(loaded, ("model", "revision" if revision else "hub_id"), message, hint),)
 
 
@@ -79,7 +79,7 @@ def _jumpstart_source(loaded: LoadedSpec, model_id: str) -> ModelSource:
         hint = "stage the weights to a bucket of that region (seatrial stage) and give model.s3_uri"
         raise RenderError([loaded.problem(path, "SEA366", message, hint)])
     uri = model.s3_uri(region)
-    message = f"the artifact of {model_id} {model.version} is looked up: newer metadata may name another"
+    message = f"the artifact of {model_id} {model.version} comes from the catalog and may change"
     note = _warning(loaded, path, message, f"pin it: model.s3_uri: {uri}")
     return ModelSource(MOUNT, None, uri, {}, (note,))
 

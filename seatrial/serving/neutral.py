@@ -148,7 +148,7 @@ def _form_problems(table: SpellingTable, form: Form) -> Iterator[Problem]:
         yield Problem("", "form", "SEA310", message, "render the environment (form env)")
     if form != "properties" and not within(table.version, table.dialect.env_since, None):
         first = version_text(table.dialect.engine, (int(table.dialect.env_since or "0"),))
-        message = f"{table.called} can't be told its engine through the environment"
+        message = f"{table.called} can't set its engine through the environment"
         hint = f"render serving.properties (form properties), or use {first} or newer"
         yield Problem("", "form", "SEA310", message, hint)
 

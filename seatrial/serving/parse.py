@@ -157,7 +157,7 @@ def _take(said: Mapping[str, Neutral], line: PropertyLine, reading: _ParseState)
     for name, value in said.items():
         known = reading.values.setdefault(name, value)
         if known not in (value, PRESENT) and value != PRESENT:
-            return f"{line.key} says {name} once more, and differently"
+            return f"{line.key} sets {name} again to another value"
         reading.values[name] = known or value
     return ""
 
@@ -165,7 +165,7 @@ def _take(said: Mapping[str, Neutral], line: PropertyLine, reading: _ParseState)
 def _why_not(row: Spelling, line: PropertyLine, table: SpellingTable) -> str:
     if row.fixed is not None:
         return f"{table.called} has {line.key}={row.fixed}"
-    return f"{line.value!r} is no value of {line.key} that {table.called} takes"
+    return f"{line.value!r} is not valid for {line.key} in {table.called}"
 
 
 def _extra_name(source: str, key: str, table: SpellingTable) -> str | None:
@@ -186,7 +186,7 @@ def _without_running(waiting: str, reading: _ParseState) -> None:
         reading.values["max_queued_requests"] = str(int(waiting) - int(running))
         return
     del reading.values["max_queued_requests"]
-    because = "it bounds running and waiting requests together, and how many run is not said"
+    because = "it limits running and waiting requests together; the limit of running requests is missing"
     reading.entries = [
         ParsedEntry(entry.source, entry.key, entry.value, entry.line, entry.field, because)
         if entry.field == "max_queued_requests"

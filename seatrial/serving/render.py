@@ -76,7 +76,7 @@ def _refuse_short_prefill(loaded: LoadedSpec, plan: Plan) -> None:
     if plan.engine.value == "tgi" and plan.max_num_batched_tokens.value < longest_prompt:
         message = f"{plan.max_num_batched_tokens.value} prefill tokens are below the longest prompt, {longest_prompt}"
         path = ("serving", "overrides", "max_num_batched_tokens")
-        raise RenderError([loaded.problem(path, "SEA305", message, f"TGI wants at least {longest_prompt}")])
+        raise RenderError([loaded.problem(path, "SEA305", message, f"set it to at least {longest_prompt}")])
 
 
 def _config(loaded: LoadedSpec, plan: Plan, source: ModelSource, rendered: Rendered) -> RenderedConfig:
@@ -101,5 +101,5 @@ def _code(loaded: LoadedSpec, rendered: Rendered) -> dict[str, str]:
     """Return the user's own code, which only a container with a packaged configuration runs."""
     if loaded.endpoint.serving.code is None or rendered.files or loaded.endpoint.model.hub_id is None:
         return code_files(loaded)
-    message = "this engine takes its configuration from the environment and runs no code of its own"
+    message = "this engine reads its configuration from the environment and runs no custom code"
     raise RenderError([loaded.problem(FIELD, "SEA368", message, "leave it out, or serve with lmi")])

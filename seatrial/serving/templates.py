@@ -32,7 +32,7 @@ def fill(template: str, holes: Mapping[str, Hole]) -> str:
     except TemplateError as error:
         message = f"{type(error).__name__}: {error}"
         raise RenderError.of(
-            "SEA301", message, where=f"serving_templates/{template}", hint="mend the template"
+            "SEA301", message, where=f"serving_templates/{template}", hint="fix the template"
         ) from error
 
 

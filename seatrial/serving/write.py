@@ -39,4 +39,4 @@ def write_config(config: RenderedConfig, folder: Path) -> tuple[Path, ...]:
 
 def _refuse_to_mix(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RenderError.of("SEA301", "the folder is not empty", where=folder.as_posix(), hint="name a new folder")
+        raise RenderError.of("SEA301", "the folder is not empty", where=folder.as_posix(), hint="choose a new folder")

@@ -33,7 +33,7 @@ def calibration_document(spec_path: Path, environment: str) -> dict[str, object]
     """
     entry = every_calibration(spec_path).get(environment)
     if entry is not None and not isinstance(entry, dict):
-        _refuse(calibration_path(spec_path), f"its entry of {environment} is not a mapping")
+        _refuse(calibration_path(spec_path), f"the entry {environment} is not a mapping")
     return entry
 
 
@@ -49,9 +49,9 @@ def every_calibration(spec_path: Path) -> dict[str, object]:
         return {}
     environments = document.get("environments")
     if document.get("schema_version") != SCHEMA_VERSION:
-        _refuse(path, f"its schema_version is {document.get('schema_version')!r}, not {SCHEMA_VERSION!r}")
+        _refuse(path, f"schema_version is {document.get('schema_version')!r}, not {SCHEMA_VERSION!r}")
     if not isinstance(environments, dict):
-        _refuse(path, "its environments are not a mapping")
+        _refuse(path, "environments is not a mapping")
     return environments
 
 
@@ -63,12 +63,12 @@ def _read(path: Path) -> dict[str, object] | None:
     except (OSError, ValueError, RecursionError) as error:
         _refuse(path, str(error) or type(error).__name__)
     if not isinstance(document, dict):
-        _refuse(path, "it is not a JSON object")
+        _refuse(path, "not a JSON object")
     return document
 
 
 def _no_number(constant: str) -> Never:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _refuse(path: Path, reason: str) -> Never:

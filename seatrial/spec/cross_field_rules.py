@@ -63,7 +63,8 @@ def _heads(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
         head_dim, rest = divmod(hidden, heads)
         if rest or head_dim % 2 or head_dim > MOST_HEAD_DIM:
             message = (
-                f"hidden_size {hidden:,} / attention_heads {heads:,} is no head_dim: even, at most {MOST_HEAD_DIM:,}"
+                f"hidden_size {hidden:,} / attention_heads {heads:,} is not a valid head_dim: even, at most "
+                f"{MOST_HEAD_DIM:,}"
             )
             yield _at(document, "attention_heads", message, "give head_dim, as the model's config.json does")
 
@@ -73,8 +74,8 @@ def _expert_counts(document: Document, counts: dict[str, int]) -> Iterator[Probl
     given = [name for name in pair if document.value(*_SHAPE, name) is not None]
     if len(given) == 1:
         (missing,) = set(pair) - set(given)
-        message = f"{given[0]} is given, and {missing} is not"
-        yield _at(document, given[0], message, "give both, or none for a dense model")
+        message = f"{given[0]} without {missing}"
+        yield _at(document, given[0], message, "give both, or neither for a dense model")
     experts, used = counts.get("experts"), counts.get("experts_per_token")
     if experts and used and used > experts:
         message = f"experts_per_token {used:,} exceeds experts {experts:,}"
@@ -89,14 +90,14 @@ def _active(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
         message = f"params_active {active:,} exceeds params_total {total:,}"
         yield _at(document, "params_active", message, f"at most {total:,}")
     elif active < total and document.value(*_SHAPE, "experts") is None:
-        message = f"params_active {active:,} is below params_total {total:,}, and there are no experts"
+        message = f"params_active {active:,} is below params_total {total:,}, but the model has no experts"
         yield _at(document, "params_active", message, "give experts and experts_per_token, or leave params_active out")
 
 
 def _sliding(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
     sliding, layers = counts.get("sliding_layers"), counts.get("layers")
     if sliding and document.value(*_SHAPE, "sliding_window") is None:
-        message = "sliding_layers is given, and sliding_window is not"
+        message = "sliding_layers without sliding_window"
         yield _at(document, "sliding_layers", message, "give the window in tokens, or leave sliding_layers out")
     if sliding and layers and sliding > layers:
         message = f"sliding_layers {sliding:,} exceeds layers {layers:,}"
@@ -109,8 +110,11 @@ def _size(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
         return
     low, high = (f"{bound / _BILLION:,.2g}" if bound < _BILLION else f"{bound / _BILLION:,.0f}" for bound in bounds)
     layers, hidden = counts["layers"], counts["hidden_size"]
-    message = f"params_total {total:,} is far from {layers:,} layers of width {hidden:,}: {low} to {high} billion"
-    hint = "compare params_total, layers and hidden_size with the model's card"
+    message = (
+        f"params_total {total:,} does not match {layers:,} layers of width {hidden:,}, which have {low} to {high} "
+        "billion"
+    )
+    hint = "check params_total, layers and hidden_size against the model card"
     yield _at(document, "params_total", message, hint, rule="SEA115")
 
 
@@ -145,7 +149,7 @@ def speculation_problems(document: Document) -> Iterator[Problem]:
     output = document.value("workload", "output_tokens")
     if isinstance(output, int) and not isinstance(output, bool) and 1 <= output <= drafted:
         path = (*_SPECULATION, "draft_tokens")
-        message = f"draft_tokens {drafted} are not below the workload's output_tokens {output}"
+        message = f"draft_tokens {drafted} is not below workload.output_tokens {output}"
         yield document.problem(path, "SEA108", message, "draft fewer tokens, or leave speculative_decoding out")
     yield from _slower(document, drafted)
 
@@ -199,18 +203,20 @@ def _model_source(document: Document) -> Iterator[Problem]:
         yield document.problem(("model",), "SEA106", "the model has no source", "give hub_id, s3_uri or jumpstart_id")
     if len(given) > 1:
         message = f"{' and '.join(given)} exclude each other"
-        yield document.problem(("model", given[1]), "SEA108", message, "keep the source that is meant")
+        yield document.problem(("model", given[1]), "SEA108", message, "keep one of them")
 
 
 def _model_details(document: Document) -> Iterator[Problem]:
     revision, hub = document.value("model", "revision"), document.value("model", "hub_id")
     if revision is not None and hub is None:
-        message = "a revision belongs to a hub_id, and there is none"
-        yield document.problem(("model", "revision"), "SEA108", message, "remove it, or give the hub_id")
+        message = "revision needs a hub_id"
+        yield document.problem(("model", "revision"), "SEA108", message, "remove revision, or give hub_id")
     metadata, jumpstart_id = document.value("model", "jumpstart_metadata"), document.value("model", "jumpstart_id")
     if metadata is not None and jumpstart_id is None:
-        message = "metadata belongs to a jumpstart_id, and there is none"
-        yield document.problem(("model", "jumpstart_metadata"), "SEA108", message, "remove it, or give the id")
+        message = "jumpstart_metadata needs a jumpstart_id"
+        yield document.problem(
+            ("model", "jumpstart_metadata"), "SEA108", message, "remove jumpstart_metadata, or give jumpstart_id"
+        )
 
 
 def _hub_id(document: Document) -> Iterator[Problem]:
@@ -218,10 +224,10 @@ def _hub_id(document: Document) -> Iterator[Problem]:
     hub_id = document.value("model", "hub_id")
     name = hub_id.rpartition("/")[2] if isinstance(hub_id, str) else ""
     if len(name) > MOST_HUB_NAME:
-        message = f"the model's name has {len(name)} characters, which exceeds the hub's {MOST_HUB_NAME}"
+        message = f"the model's name has {len(name)} characters; the hub allows {MOST_HUB_NAME}"
         yield document.problem(("model", "hub_id"), "SEA107", message, "as in meta-llama/Llama-2-7b-chat-hf")
     if name.endswith(".git"):
-        yield document.problem(("model", "hub_id"), "SEA107", "the hub's names don't end in .git", "leave it out")
+        yield document.problem(("model", "hub_id"), "SEA107", "hub names don't end in .git", "leave it out")
 
 
 def _licence(document: Document) -> Iterator[Problem]:
@@ -252,7 +258,7 @@ def _traffic(document: Document) -> Iterator[Problem]:
         yield document.problem(("workload",), "SEA106", "the workload has no traffic", hint)
     if len(given) > 1:
         message = "concurrency and requests_per_second exclude each other"
-        hint = "keep one; the other follows by Little's law"
+        hint = "keep one; the plan computes the other by Little's law"
         yield document.problem(("workload", "requests_per_second"), "SEA108", message, hint)
 
 
@@ -273,7 +279,7 @@ def _trial(document: Document) -> Iterator[Problem]:
         yield document.problem(path, "SEA108", message, f"set it to at least {least}")
     prefix, prompt = document.value("trial", "shared_prefix_tokens"), document.value("workload", "input_tokens")
     if isinstance(prefix, int) and isinstance(prompt, int) and prefix >= prompt:
-        message = f"shared_prefix_tokens {prefix} leaves nothing of prompts of {prompt} tokens"
+        message = f"shared_prefix_tokens {prefix} is not below the prompt length of {prompt} tokens"
         yield document.problem(("trial", "shared_prefix_tokens"), "SEA108", message, f"set it below {prompt}")
 
 
@@ -284,8 +290,8 @@ def _context(document: Document) -> Iterator[Problem]:
     lengths = [document.value("workload", name) for name in ("input_tokens", "output_tokens")]
     given = [(path, value) for path in _LONGEST if isinstance(value := document.value(*path), int)]
     if len({value for _, value in given}) > 1:
-        message = f"workload.max_model_len is {given[0][1]}, and serving.overrides.max_model_len {given[1][1]}"
-        yield document.problem(_LONGEST[1], "SEA120", message, "keep workload.max_model_len alone")
+        message = f"workload.max_model_len is {given[0][1]}, but serving.overrides.max_model_len is {given[1][1]}"
+        yield document.problem(_LONGEST[1], "SEA120", message, "keep workload.max_model_len only")
     numbers = [value for value in lengths if isinstance(value, int)]
     for path, longest in given:
         if len(numbers) == len(lengths) and sum(numbers) > longest:

@@ -35,59 +35,63 @@ Positive = Annotated[int, Field(gt=0, le=MOST_REQUESTS)]
 class TrialSpec(FrozenModel):
     """The sea trial that every changed plan is put through."""
 
-    mode: Literal["rollback", "report", "off"] = Field("rollback", description="What a failed trial does.")
+    mode: Literal["rollback", "report", "off"] = Field("rollback", description="Action after a failed trial.")
     search: Literal["sweep", "adaptive"] = Field(
         "sweep",
-        description="`sweep` measures every level; `adaptive` chooses the next level from what it measured, between "
+        description="`sweep` measures every level; `adaptive` chooses each level from the earlier results, between "
         "the lowest and the highest.",
     )
-    goal: Literal["knee", "max_concurrency", "max_goodput"] = Field(
-        "knee", description="What an adaptive search looks for."
-    )
+    goal: Literal["knee", "max_concurrency", "max_goodput"] = Field("knee", description="Goal of an adaptive search.")
     concurrency_levels: Annotated[tuple[Level, ...], Field(min_length=1)] | None = Field(
         None, description="Requests in flight per copy."
     )
     ramp_per_concurrency: Annotated[int, Field(ge=0, le=10)] = Field(
-        1, description="First requests of a level, times its concurrency, that fill the batch and are not measured."
+        1, description="Unmeasured ramp requests per level, as a multiple of its concurrency; they fill the batch."
     )
     requests_per_concurrency: Positive = Field(
-        3, description="Measured requests of a level at least, times its concurrency."
+        3, description="Fewest measured requests per level, as a multiple of its concurrency."
     )
     max_requests_per_concurrency: Positive | None = Field(
         None,
-        description="Measured requests of a level at most, times its concurrency, where `precision` wants more; left "
-        "out, twice `requests_per_concurrency`.",
+        description="Most measured requests per level, as a multiple of its concurrency, if `precision` needs them. "
+        "Default: twice `requests_per_concurrency`.",
     )
     precision: Annotated[float, Field(gt=0, lt=1)] = Field(
-        0.05, description="Half the 95 % interval of the median end-to-end latency, over it, that is narrow enough."
+        0.05,
+        description="A level ends early once half the 95 % interval of its median end-to-end latency is "
+        "below this share of it.",
     )
-    warmup_requests: Requests = Field(2, description="Requests before the first level.")
-    shared_prefix_tokens: Tokens = Field(0, description="First tokens of a prompt that other prompts share.")
-    prefix_groups: Positive = Field(1, description="Different shared beginnings.")
+    warmup_requests: Requests = Field(2, description="Warm-up requests before the first level.")
+    shared_prefix_tokens: Tokens = Field(0, description="Length of the prefix that prompts share, in tokens.")
+    prefix_groups: Positive = Field(1, description="Number of different shared prefixes.")
     budget_minutes: Annotated[float, Field(gt=0, le=LONGEST_BUDGET_MINUTES)] = Field(
-        10, description="The trial ends after this."
+        10, description="Time limit of the trial, in minutes."
     )
     budget_usd: Annotated[float, Field(gt=0, le=MOST_USD)] | None = Field(
-        None, description="The trial ends before its copies cost more than this."
+        None, description="Cost limit of the trial, in US dollars."
     )
-    request_timeout_s: Annotated[float, Field(gt=0, le=480)] = Field(60, description="A request ends after this.")
+    request_timeout_s: Annotated[float, Field(gt=0, le=480)] = Field(
+        60, description="Time limit of a request, in seconds."
+    )
     stall_timeout_s: Annotated[float, Field(gt=0, le=480)] | None = Field(
-        None, description="A stream that is silent for so long has failed; none waits for `request_timeout_s`."
+        None,
+        description="Longest gap between two parts of a stream, in seconds; then the request fails. Default: only "
+        "`request_timeout_s`.",
     )
     max_retries: Annotated[int, Field(ge=0, le=10)] = Field(
-        0, description="Repetitions of a request that was throttled or whose model was not ready; each is counted."
+        0, description="Most retries of a request that was throttled or whose model was not ready; each is counted."
     )
     confidence: Annotated[float, Field(ge=0, le=0.999)] = Field(
         0.9,
-        description="An objective is proven when its one-sided interval of this confidence says so; 0 takes the "
-        "measured value as it is.",
+        description="Confidence of the one-sided interval that must prove each objective; 0 compares the measured "
+        "value alone.",
     )
-    on_inconclusive: Literal["fail", "pass"] = Field("fail", description="What a trial that proves nothing does.")
+    on_inconclusive: Literal["fail", "pass"] = Field("fail", description="Result of an inconclusive trial.")
     on_regression: Literal["fail", "warn", "ignore"] = Field(
-        "warn", description="What a result worse than the last release's does."
+        "warn", description="Action after a regression against the last release."
     )
     regression_tolerance: Annotated[float, Field(ge=0, lt=1)] = Field(
-        0.1, description="Share by which a result may be worse before it is a regression."
+        0.1, description="Largest relative change that is not yet a regression."
     )
 
 
@@ -130,7 +134,7 @@ class ModelSpec(FrozenModel):
     """Which model, and where its weights come from: exactly one of `hub_id`, `s3_uri` and `jumpstart_id`."""
 
     hub_id: HubId | None = Field(None, description="Hugging Face hub id, for example `meta-llama/Llama-2-7b-chat-hf`.")
-    revision: Revision | None = Field(None, description="Commit of the hub repository; pin it, a branch moves.")
+    revision: Revision | None = Field(None, description="Commit of the hub repository. Pin it: a branch can move.")
     s3_uri: ModelUri | None = Field(
         None, description="S3 prefix of the uncompressed weights, with its final slash, or a `.tar.gz` of them."
     )
@@ -145,7 +149,7 @@ class ModelSpec(FrozenModel):
     config_file: FilePath | None = Field(None, description="The model's `config.json`, relative to the spec.")
     shape: ModelShape | None = Field(
         None,
-        description="The architecture's numbers, where there is neither a catalog row nor a `config.json`.",
+        description="The architecture's dimensions, if there is neither a catalog row nor a `config.json`.",
         json_schema_extra=_left_out_or_mapping,
     )
     hub_token_secret: Secret | None = Field(None, description="Secrets Manager name or ARN of the hub token.")
@@ -159,8 +163,8 @@ class WorkloadSpec(FrozenModel):
     output_tokens: TokenCount = Field(description="Typical answer length, in tokens.")
     max_model_len: TokenCount | None = Field(
         None,
-        description="Longest request: prompt + answer, in tokens; a longer one is refused. Left out: twice the typical "
-        "request and at least 4,096, as far as the model's context and the KV room allow.",
+        description="Longest request (prompt + answer), in tokens; longer ones are refused. Default: twice the "
+        "typical request, at least 4,096, at most what the model's context and the KV cache allow.",
     )
     concurrency: Annotated[int, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
         None, description="Requests in flight at peak, over all copies."
@@ -185,24 +189,28 @@ class Slo(FrozenModel):
     ttft_ms: Percentiles = Field(Percentiles(), description="Time to first token, queueing included.")
     tpot_ms: Percentiles = Field(Percentiles(), description="Time per output token after the first.")
     e2e_latency_ms: Percentiles = Field(Percentiles(), description="Request sent to last token.")
-    error_rate: Annotated[float, Field(ge=0, lt=1)] = Field(0.01, description="At most this share of requests fails.")
+    error_rate: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.01, description="Largest share of requests that may fail."
+    )
     output_tok_s: Annotated[float, Field(gt=0, le=bounds.MOST_TOK_S)] | None = Field(
-        None, description="At least this many output tokens per second."
+        None, description="Lowest output throughput, in tokens per second."
     )
 
 
 class Budget(FrozenModel):
     """What the endpoint may cost at its planned size and load."""
 
-    usd_per_hour: Usd | None = Field(None, description="At most this many US dollars per hour.")
+    usd_per_hour: Usd | None = Field(None, description="Highest cost, in US dollars per hour.")
     usd_per_million_output_tokens: Usd | None = Field(
-        None, description="At most this many US dollars per million output tokens, at the planned load."
+        None, description="Highest cost, in US dollars per million output tokens at the planned load."
     )
     blended_usd_per_million_tokens: Usd | None = Field(
-        None, description="At most this many US dollars per million tokens of both kinds, three input to one output."
+        None, description="Highest blended cost, in US dollars per million tokens: 3 input tokens to 1 output token."
     )
     discount: Discount = Field(
-        0, description="Share off the list price, such as a Savings Plan gives; it applies to every price of the plan."
+        0,
+        description="Discount on the list price, as a share, such as a Savings Plan gives; applies to every price of "
+        "the plan.",
     )
 
 
@@ -211,43 +219,47 @@ class SpeculativeDecodingSpec(FrozenModel):
 
     draft_tokens: Annotated[int, Field(ge=1, le=MOST_DRAFT_TOKENS)] = Field(description="Tokens drafted per step.")
     acceptance_rate: Annotated[float, Field(gt=0, lt=1)] = Field(
-        description="Probability that a drafted token is accepted: an assumption of yours until it is measured."
+        description="Probability that a drafted token is accepted: your assumption until it is measured."
     )
     draft_cost: Annotated[float, Field(ge=0, lt=1)] = Field(
         DEFAULT_DRAFT_COST, description="Cost of drafting one token, as a share of one decode step of the model."
     )
-    method: DraftMethod | None = Field(None, description="Who drafts; left out, it is planned but not configured.")
-    model: ModelPath | None = Field(None, description="Hub id or path of the draft model, where the method has one.")
+    method: DraftMethod | None = Field(None, description="Drafting method. Left out: planned, but not configured.")
+    model: ModelPath | None = Field(None, description="Hub id or path of the draft model, if the method has one.")
 
 
 class ServingOverrides(FrozenModel):
     """Values that the planner must take as given."""
 
     tensor_parallel_degree: Degree | None = Field(None, description="GPUs that one copy is sharded over.")
-    max_model_len: TokenCount | None = Field(None, description="As `workload.max_model_len`, which see.")
-    max_num_seqs: InFlight | None = Field(None, description="Sequences batched at once (the batch limit).")
-    max_num_batched_tokens: TokenCount | None = Field(None, description="Tokens of one engine iteration.")
-    max_queued_requests: InFlight | None = Field(None, description="Requests that wait before one is refused.")
+    max_model_len: TokenCount | None = Field(None, description="The same as `workload.max_model_len`.")
+    max_num_seqs: InFlight | None = Field(None, description="Most sequences in one batch.")
+    max_num_batched_tokens: TokenCount | None = Field(None, description="Most tokens in one engine iteration.")
+    max_queued_requests: InFlight | None = Field(
+        None, description="Most requests in the queue; further ones are refused."
+    )
     dtype: Literal["auto", "fp16", "bf16"] = Field("auto", description="Type of weights and activations.")
     quantization: Literal["fp8", "awq", "gptq"] | None = Field(None, description="Quantization of the weights.")
     speculative_decoding: SpeculativeDecodingSpec | None = Field(
         None,
-        description="What the plan assumes of speculative decoding; left out, none.",
+        description="Speculative decoding, as the plan assumes it. Default: none.",
         json_schema_extra=_left_out_or_mapping,
     )
-    pipeline_parallel_degree: Degree | None = Field(None, description="Stages that the layers are split into.")
+    pipeline_parallel_degree: Degree | None = Field(None, description="Number of pipeline stages.")
     kv_cache_dtype: KvCacheDtype | None = Field(None, description="Type of the KV cache.")
-    prefix_caching: bool | None = Field(None, description="Prompts share the cache of their common beginnings.")
-    chunked_prefill: bool | None = Field(None, description="Long prompts are computed between decode steps.")
-    enforce_eager: bool | None = Field(None, description="No CUDA graphs.")
+    prefix_caching: bool | None = Field(None, description="Prompts with a common prefix share its KV cache.")
+    chunked_prefill: bool | None = Field(
+        None, description="Chunked prefill: long prompts are split between decode steps."
+    )
+    enforce_eager: bool | None = Field(None, description="Eager mode, without CUDA graphs.")
     lora: Lora | None = Field(None, description="LoRA adapters.", json_schema_extra=_left_out_or_mapping)
     rope_scaling: RopeScaling | None = Field(
-        None, description="Positions beyond the trained length.", json_schema_extra=_left_out_or_mapping
+        None, description="RoPE scaling beyond the trained length.", json_schema_extra=_left_out_or_mapping
     )
     dynamic_batching: DynamicBatching | None = Field(
-        None, description="Whole requests are batched.", json_schema_extra=_left_out_or_mapping
+        None, description="Dynamic batching of whole requests.", json_schema_extra=_left_out_or_mapping
     )
-    output_format: OutputFormat | None = Field(None, description="Shape of the response, where the engine has several.")
+    output_format: OutputFormat | None = Field(None, description="Format of the response, if the engine has several.")
     extra: dict[OptionName, OptionValue] = Field({}, description="Options passed to the engine as they are.")
 
 
@@ -257,9 +269,9 @@ class ServingSpec(FrozenModel):
     engine: Literal["auto", "lmi", "tgi", "vllm", "sglang"] = Field(
         "auto", description="Serving container; `auto` decides."
     )
-    backend: Backend = Field("auto", description="What runs the model inside LMI; `auto` is its newest vLLM form.")
-    engine_version: EngineVersion | None = Field(None, description="Container version as the catalog writes it.")
-    image: ImageUri | None = Field(None, description="URI in a private ECR repository to use as it is.")
+    backend: Backend = Field("auto", description="LMI backend that runs the model; `auto` is the newest vLLM handler.")
+    engine_version: EngineVersion | None = Field(None, description="Container version, as in `seatrial images list`.")
+    image: ImageUri | None = Field(None, description="Image URI in a private ECR repository, used without checks.")
     code: FilePath | None = Field(None, description="Folder with `model.py`, `requirements.txt`; relative to the spec.")
     instance_types: InstanceTypes | None = Field(None, description="The planner chooses among these.")
     overrides: ServingOverrides = ServingOverrides()
@@ -268,11 +280,11 @@ class ServingSpec(FrozenModel):
 class ScalingSpec(FrozenModel):
     """How many copies, and how fast their number changes."""
 
-    min_copies: Copies = Field(1, description="Copies that always run.")
-    max_copies: Copies = Field(1, description="Copies at most.")
-    target_utilization: Fraction = Field(0.8, description="Share of the knee that a copy is loaded to.")
-    scale_out_cooldown_s: Cooldown = Field(60, description="Pause after adding copies.")
-    scale_in_cooldown_s: Cooldown = Field(300, description="Pause after removing copies.")
+    min_copies: Copies = Field(1, description="Fewest copies.")
+    max_copies: Copies = Field(1, description="Most copies.")
+    target_utilization: Fraction = Field(0.8, description="Autoscaling target, as a share of the knee.")
+    scale_out_cooldown_s: Cooldown = Field(60, description="Scale-out cooldown, in seconds.")
+    scale_in_cooldown_s: Cooldown = Field(300, description="Scale-in cooldown, in seconds.")
 
 
 class EndpointSpec(FrozenModel):
@@ -284,8 +296,8 @@ class EndpointSpec(FrozenModel):
     workload: WorkloadSpec
     objective: Literal["cost", "cost_per_token", "latency", "throughput"] = Field(
         "cost",
-        description="What is best among what fits: `cost` is per hour, `cost_per_token` per million output tokens at "
-        "the planned load.",
+        description="Ranking of the deployments that fit: `cost` is per hour, `cost_per_token` per million output "
+        "tokens at the planned load.",
     )
     slo: Slo = Slo()
     budget: Budget = Budget()

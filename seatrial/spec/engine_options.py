@@ -21,17 +21,17 @@ AdapterText = Annotated[str, StringConstraints(pattern=r"^[^=@,\s]+$")]
 class Adapter(FrozenModel):
     """One LoRA adapter that is loaded at start."""
 
-    name: AdapterText = Field(description="Name that requests ask for.")
-    path: AdapterText = Field(description="Hub id or path that it is loaded from.")
+    name: AdapterText = Field(description="Adapter name in requests.")
+    path: AdapterText = Field(description="Hub id or path of the adapter.")
 
 
 class Lora(FrozenModel):
     """LoRA adapters beside the base model."""
 
-    max_adapters: Count | None = Field(None, description="Adapters in one batch.")
-    max_rank: Count | None = Field(None, description="Highest rank that is accepted.")
-    max_cpu_adapters: Count | None = Field(None, description="Adapters kept in host memory.")
-    fully_sharded: bool | None = Field(None, description="The adapters' own matrices are sharded too.")
+    max_adapters: Count | None = Field(None, description="Most adapters in one batch.")
+    max_rank: Count | None = Field(None, description="Highest adapter rank.")
+    max_cpu_adapters: Count | None = Field(None, description="Most adapters in host memory.")
+    fully_sharded: bool | None = Field(None, description="The adapters are sharded as well.")
     adapters: Annotated[tuple[Adapter, ...], Field(min_length=1)] | None = Field(
         None, description="Adapters loaded at start."
     )
@@ -43,7 +43,7 @@ class RopeScaling(FrozenModel):
     kind: Literal["linear", "dynamic", "yarn", "llama3", "longrope"] | None = Field(
         None, description="The method, as the model's `config.json` names it."
     )
-    factor: Factor | None = Field(None, description="Stretched length over trained length.")
+    factor: Factor | None = Field(None, description="Extended length divided by trained length.")
     original_max_position_embeddings: Annotated[int, Field(gt=0, le=MOST_TOKENS)] | None = Field(
         None, description="Trained length, in tokens."
     )
@@ -53,7 +53,7 @@ class RopeScaling(FrozenModel):
 class DynamicBatching(FrozenModel):
     """Requests that wait for each other and run to the end together."""
 
-    batch_size: Count = Field(description="Requests of one batch.")
+    batch_size: Count = Field(description="Most requests in one batch.")
     max_delay_ms: Annotated[int, Field(gt=0, le=3_600_000)] | None = Field(
-        None, description="Longest wait for a fuller batch."
+        None, description="Longest wait for a full batch."
     )

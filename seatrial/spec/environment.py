@@ -36,9 +36,9 @@ KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
 class GuardRails(FrozenModel):
     """What no endpoint of this environment may exceed."""
 
-    instance_types: InstanceTypes | None = Field(None, description="Only these instance types.")
-    usd_per_hour: Usd | None = Field(None, description="At most this cost of one endpoint per hour.")
-    max_copies: Copies | None = Field(None, description="At most this many copies.")
+    instance_types: InstanceTypes | None = Field(None, description="Allowed instance types.")
+    usd_per_hour: Usd | None = Field(None, description="Highest cost of one endpoint, in US dollars per hour.")
+    max_copies: Copies | None = Field(None, description="Most copies of one endpoint.")
 
 
 class Network(FrozenModel):
@@ -46,19 +46,21 @@ class Network(FrozenModel):
 
     subnet_ids: tuple[SubnetId, ...] = Field((), description="Subnets of the containers.")
     security_group_ids: tuple[SecurityGroupId, ...] = Field((), description="Security groups of the containers.")
-    isolated: bool = Field(default=False, description="No outbound connection; the weights must lie in S3.")
+    isolated: bool = Field(
+        default=False, description="Network isolation: no outbound connections, so the weights must be in S3."
+    )
 
 
 class EnvironmentSpec(FrozenModel):
     """One environment: account, region, guard rails, network, keys."""
 
-    name: EnvironmentName = Field(description="The name by which specs and commands mean it.")
+    name: EnvironmentName = Field(description="Name of the environment in specs and commands.")
     account: Account | None = Field(None, description="AWS account; left out, that of the caller's credentials.")
-    region: Region = Field(description="AWS region; one that has inference components.")
+    region: Region = Field(description="AWS region with inference components.")
     guard_rails: GuardRails = GuardRails()
     network: Network = Network()
-    kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results; left out, one is made.")
-    removal: Literal["destroy", "retain"] = Field("retain", description="What becomes of results on deletion.")
+    kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results. Default: a new key.")
+    removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)] = Field(
         {}, description="Tags of every resource."
     )
@@ -81,7 +83,7 @@ def guard_rail_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, do
         hint = f"allowed: {', '.join(rails.instance_types)}"
         yield _problem(document, ("serving", "instance_types"), message, hint)
     if environment.network.isolated and endpoint.model.hub_id is not None:
-        message = f"{environment.name} is isolated, so the weights can't come from a hub"
+        message = f"{environment.name} has network isolation, so the weights can't come from a hub"
         yield _problem(document, ("model",), message, "stage the weights to S3 and give model.s3_uri")
 
 
@@ -101,10 +103,8 @@ def network_problems(document: Document) -> Iterator[Problem]:
     if len(given) == 1:
         (missing,) = set(_PAIR) - set(given)
         path = ("network", given[0])
-        message = f"{given[0]} are given, and {missing} are not"
-        yield Problem(
-            document.where(path), document.field(path), "SEA108", message, "give both, or none for no VPC of your own"
-        )
+        message = f"{given[0]} without {missing}"
+        yield Problem(document.where(path), document.field(path), "SEA108", message, "give both, or leave both out")
 
 
 def tag_problems(document: Document) -> Iterator[Problem]:
@@ -113,8 +113,8 @@ def tag_problems(document: Document) -> Iterator[Problem]:
     for key in tags if isinstance(tags, dict) else ():
         if key.lower().startswith("aws:"):
             path = ("tags", key)
-            message = f"the key {key} begins with aws:, which AWS keeps for itself"
-            yield Problem(document.where(path), document.field(path), "SEA107", message, "name it otherwise")
+            message = f"the tag key {key} begins with aws:, which AWS reserves"
+            yield Problem(document.where(path), document.field(path), "SEA107", message, "choose another tag key")
 
 
 def region_problems(environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:

@@ -140,7 +140,7 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     file = environments / f"{name}.yaml"
     if not file.is_file():
         known = ", ".join(environment_names(environments)) or "none"
-        hint = f"known in {environments.as_posix()}: {known}"
+        hint = f"known environments: {known} (in {environments.as_posix()})"
         return None, None, [Problem(file.as_posix(), "", "SEA109", f"there is no environment {name}", hint)]
     source = read_source(file)
     document = merge_environment(source, None)
@@ -148,7 +148,7 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     problems += [*network_problems(document), *tag_problems(document)]
     problems += region_problems(spec, document) if spec is not None else ()
     if spec is not None and spec.name != name:
-        message = f"the name {spec.name} differs from the file's, {name}"
+        message = f"the name {spec.name} differs from the file name {name}"
         problems.append(Problem(document.where(("name",)), "name", "SEA108", message, f"write `name: {name}`"))
     return spec, document, [*source.problems, *secret_problems(source), *character_problems(source), *problems]
 
@@ -171,7 +171,7 @@ def _unknown_overrides(source: YamlSource, environments: Path) -> Iterator[Probl
     for name, fields in (overrides or {}).items():
         where = f"{source.path}:{source.lines[(OVERRIDES, name)]}"
         if name not in known:
-            hint = f"known in {environments.as_posix()}: {', '.join(known) or 'none'}"
+            hint = f"known environments: {', '.join(known) or 'none'} (in {environments.as_posix()})"
             yield Problem(where, f"{OVERRIDES}.{name}", "SEA109", f"there is no environment {name}", hint)
         if fields is not None and not isinstance(fields, dict):
             yield Problem(where, f"{OVERRIDES}.{name}", "SEA105", "must be a mapping of fields", "")

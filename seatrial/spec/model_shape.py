@@ -21,7 +21,7 @@ Parameters = Annotated[int, Field(ge=1_000_000, le=100_000_000_000_000)]
 Experts = Annotated[int, Field(ge=2, le=10_000)]
 ExpertsPerToken = Annotated[int, Field(ge=1, le=10_000)]
 
-_PARAMETERS = "parameters, neither billions nor bytes: 6738415616"
+_PARAMETERS = "the number of parameters, as in 6738415616, not billions or bytes"
 HINTS = MappingProxyType(
     {
         "layers": "num_hidden_layers of the model's config.json",
@@ -35,8 +35,8 @@ HINTS = MappingProxyType(
         "params_active": _PARAMETERS,
         "experts": "num_local_experts or num_experts of the model's config.json; left out for a dense model",
         "experts_per_token": "num_experts_per_tok of the model's config.json",
-        "sliding_window": "sliding_window of the model's config.json; left out where every layer sees all",
-        "sliding_layers": "the layers that have the window; left out where all have it",
+        "sliding_window": "sliding_window of the model's config.json; left out for full attention",
+        "sliding_layers": "the number of layers with the window; left out if all have it",
     }
 )
 
@@ -52,19 +52,19 @@ class ModelShape(FrozenModel):
         None, description="Width of one head, an even number; left out, hidden_size / attention_heads."
     )
     vocab: Vocabulary = Field(description="Vocabulary size.")
-    max_context: Tokens = Field(description="Longest sequence, prompt and output, in tokens.")
-    params_total: Parameters = Field(description="All parameters, embeddings included.")
+    max_context: Tokens = Field(description="Longest sequence (prompt and output), in tokens.")
+    params_total: Parameters = Field(description="Number of parameters, embeddings included.")
     params_active: Parameters | None = Field(
-        None, description="Parameters that one token passes through; left out, all. Fewer only with experts."
+        None, description="Parameters active per token. Default: all; fewer only with experts."
     )
-    experts: Experts | None = Field(None, description="Experts of each layer; left out for a dense model.")
-    experts_per_token: ExpertsPerToken | None = Field(None, description="Experts that one token passes through.")
+    experts: Experts | None = Field(None, description="Experts per layer; left out for a dense model.")
+    experts_per_token: ExpertsPerToken | None = Field(None, description="Experts active per token.")
     dtype: Literal["fp16", "bf16"] = Field("bf16", description="Type of the published weights.")
     sliding_window: Tokens | None = Field(
-        None, description="Tokens that a sliding layer looks back; left out, every layer sees all."
+        None, description="Attention window of a sliding layer, in tokens. Default: full attention."
     )
-    sliding_layers: Layers | None = Field(None, description="Layers that have the window; left out, all of them.")
-    tied_embeddings: bool = Field(default=False, description="Input and output embeddings are one matrix.")
+    sliding_layers: Layers | None = Field(None, description="Number of layers with the window. Default: all.")
+    tied_embeddings: bool = Field(default=False, description="Input and output embeddings are tied.")
     parallel_attention: bool = Field(
-        default=False, description="Attention and MLP run side by side, with one all-reduce per layer (Falcon)."
+        default=False, description="Attention and MLP run in parallel, with one all-reduce per layer (Falcon)."
     )

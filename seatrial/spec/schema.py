@@ -18,10 +18,13 @@ def schema_texts() -> dict[str, str]:
 
 def _endpoint_schema() -> dict[str, object]:
     schema = EndpointSpec.model_json_schema()
-    partial = {"type": ["object", "null"], "description": "Fields that differ in this environment; null removes one."}
+    partial = {
+        "type": ["object", "null"],
+        "description": "Fields that differ in this environment; null removes a field.",
+    }
     schema["properties"][OVERRIDES] = {
         "type": "object",
-        "description": "Overrides by environment, merged before anything is checked.",
+        "description": "Overrides per environment, merged before validation.",
         "additionalProperties": partial,
     }
     return schema

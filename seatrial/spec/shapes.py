@@ -34,25 +34,25 @@ KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 
 HINTS = MappingProxyType(
     {
-        ENDPOINT_NAME: "letters and digits, with single hyphens or more between them: support-chat",
-        ENVIRONMENT_NAME: "lower-case letters and digits, no hyphen: `prod-eu` and `chat` would give the same stack as "
-        "`prod` and `eu-chat`",
+        ENDPOINT_NAME: "letters, digits and inner hyphens, as in support-chat",
+        ENVIRONMENT_NAME: "lower-case letters and digits, no hyphen: `prod-eu` with `chat` would share a stack name "
+        "with `prod` and `eu-chat`",
         INSTANCE_TYPE: "as in ml.g5.2xlarge",
         S3_PREFIX: "as in s3://bucket/model/, with the final slash",
         MODEL_URI: "as in s3://bucket/model/, with the final slash, or s3://bucket/model.tar.gz",
         IMAGE_URI: "write it as ACCOUNT.dkr.ecr.REGION.amazonaws.com/REPOSITORY:TAG",
-        SECRET_NAME: "a name as in my/token, or the whole ARN: arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+        SECRET_NAME: "a name as in my/token, or the full ARN: arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
         HUB_ID: "as in meta-llama/Llama-2-7b-chat-hf: letters, digits and _, with single - or . between them",
         REVISION: "a commit, a tag or a branch, as in 4f2b1e0 or refs/pr/2",
         JUMPSTART_ID: "as in meta-textgeneration-llama-2-7b",
         MODEL_PATH: "a hub id, a path in the container or an S3 URI: org/draft, /opt/ml/model/draft",
-        ENGINE_VERSION: "as `seatrial images list` writes it",
+        ENGINE_VERSION: "as in `seatrial images list`",
         OPTION_NAME: "letters, digits and underscores, without `option.`",
         TAG_TEXT: "letters, digits, spaces and _ . : / = + - @",
         ACCOUNT: "twelve digits in quotes",
         REGION: "as in us-east-1",
         SUBNET_ID: "as in subnet-0a1b2c3d",
         SECURITY_GROUP_ID: "as in sg-0a1b2c3d",
-        KMS_KEY_ARN: "the key's whole ARN, no alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
+        KMS_KEY_ARN: "the key's full ARN, not an alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
     }
 )

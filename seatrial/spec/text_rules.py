@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PROSE = "\n\t\u00a0\u2009\u202f\u3000\u200c\u200d\u2028\u2029"
 """What may stand in a text of several lines and of any language: breaks, spaces, joiners."""
-_HINT = "write the text anew: it was copied with it, or somebody hid it there"
+_HINT = "type the text again: it may have been copied with it"
 
 
 def character_problems(source: YamlSource) -> Iterator[Problem]:
@@ -34,9 +34,9 @@ def _is_prose(path: FieldPath, name: str) -> bool:
     return bool(name) and (path[-1] == "description" or path[-2:-1] == ("extra",))
 
 
-_MESSAGE = "this looks like a credential in plain text"
+_MESSAGE = "looks like a credential in plain text"
 _SHORTEST = 6  # a shorter value is hidden by no search: it stands in other words too
-_STORE_IT = "store it in Secrets Manager and give model.hub_token_secret; revoke this one"
+_STORE_IT = "revoke it, store a new one in Secrets Manager and name that in model.hub_token_secret"
 
 
 def secret_problems(source: YamlSource) -> Iterator[Problem]:

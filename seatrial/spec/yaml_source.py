@@ -45,8 +45,8 @@ for _name in ("set", "omap", "pairs"):
     _Loader.add_constructor(f"{_TAG}{_name}", yaml.SafeLoader.construct_undefined)
 
 
-MAX_DEPTH, MAX_VALUES = 40, 20_000  # a spec has a handful of levels and some dozens of values
-_TOO_LARGE = ("the text is nested too deeply, or its aliases unfold to too much", "a spec has a handful of levels")
+MAX_DEPTH, MAX_VALUES = 40, 20_000  # reduce the nesting and some dozens of values
+_TOO_LARGE = ("the text is nested too deeply, or its aliases expand to too much text", "reduce the nesting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def read_source(path: Path) -> YamlSource:
     except FileNotFoundError:
         return _broken(name, "SEA101", "the file does not exist", "check the path")
     except (OSError, UnicodeDecodeError) as error:
-        return _broken(name, "SEA101", f"the file can't be read: {error}", "it must be readable UTF-8 text")
+        return _broken(name, "SEA101", f"the file can't be read: {error}", "use UTF-8")
     return parse_source(text, name)
 
 
@@ -122,7 +122,7 @@ def _broken(name: str, rule: str, message: str, hint: str) -> YamlSource:
 
 def _broken_yaml(name: str, error: yaml.YAMLError) -> YamlSource:
     mark = getattr(error, "problem_mark", None)
-    where, hint = (f"{name}:{mark.line + 1}", "mend the YAML syntax at this line") if mark else (name, "")
+    where, hint = (f"{name}:{mark.line + 1}", "fix the YAML syntax on this line") if mark else (name, "")
     what = getattr(error, "problem", None) or "the text can't be parsed"
     return YamlSource(name, {}, {}, (Problem(where, "", "SEA102", str(what), hint),))
 
@@ -146,7 +146,7 @@ def _endless(node: yaml.Node, name: str, above: tuple[yaml.Node, ...] = ()) -> I
     """Yield each alias that refers to what contains it."""
     for line, child in _children(node):
         if any(child is outer for outer in (*above, node)):
-            message = "the alias refers to what contains it"
+            message = "the alias refers to its own parent"
             yield Problem(f"{name}:{line}", "", "SEA102", message, "write the value out instead of the alias")
         else:
             yield from _endless(child, name, (*above, node))
@@ -168,7 +168,7 @@ def _no_json(root: yaml.Node, name: str) -> Iterator[Problem]:
         if what:
             where = f"{name}:{node.start_mark.line + 1}"
             yield Problem(
-                where, dotted(path), "SEA105", f"{node.value} is no text: {what}", f'quote it: "{node.value}"'
+                where, dotted(path), "SEA105", f"{node.value} is not a string: {what}", f'quote it: "{node.value}"'
             )
 
 
@@ -282,7 +282,7 @@ def _explain(found: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> 
     if kind.endswith(_TYPE_ERRORS):
         return "SEA105", message, _type_hint(kind, value)
     if kind == "too_short":
-        return "SEA107", "the list is empty", "name at least one, or leave the field out"
+        return "SEA107", "the list is empty", "give at least one item, or leave the field out"
     return "SEA107", message, _bound_hint(found, path)
 
 
@@ -296,25 +296,25 @@ def _bound_hint(found: ErrorDetails, path: FieldPath) -> str:
     if path[:2] == ("model", "shape"):
         return SHAPE_HINTS.get(str(path[-1]), "")
     if context.get("le") == MOST_COPIES:
-        return f"more than {MOST_COPIES:,} copies are taken for a slip of the hand"
+        return f"the limit is {MOST_COPIES:,} copies"
     return HINTS.get(str(context.get("pattern", "")), "")
 
 
 def _type_hint(kind: str, value: object) -> str:
     if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
-        return "write it as text, in quotes"
+        return "write it in quotes"
     if isinstance(value, bool):
-        return "YAML reads yes, no, on and off as true and false: quote the text"
+        return "quote it: YAML reads yes, no, on and off as booleans"
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         return f"write it as a whole number: {int(value)}"
     if isinstance(value, str):
         return "write the number without quotes and units"
-    return "see the reference of the spec's fields"
+    return "`seatrial schema` prints the type of every field"
 
 
 def _nearest(name: str, known: tuple[str, ...]) -> str:
     match = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean `{match[0]}`?" if match else f"known here: {', '.join(known)}"
+    return f"did you mean `{match[0]}`?" if match else f"known fields: {', '.join(known)}"
 
 
 def _fields_at(model: type[BaseModel], path: FieldPath) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def s3_failures(uri: str) -> Iterator[None]:
         with aws_failures(uri):
             yield
     except ClientError as error:
-        hint = "name a bucket that is there and yours to write to; check the account and region of your credentials"
+        hint = "use an existing bucket with write access; check the account and region of your credentials"
         raise StageError.of("SEA361", reason(error), where=uri, hint=hint) from error
 
 

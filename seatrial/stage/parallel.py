@@ -24,7 +24,7 @@ WORKERS = 8
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_CHANGED = "the file changed while it was copied: stage it when nothing writes to it"
+_CHANGED = "the file changed during the copy: stage it again when nothing writes to it"
 
 
 def for_each(

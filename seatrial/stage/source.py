@@ -82,7 +82,7 @@ def select(source: ModelFiles, *, include: Sequence[str], exclude: Sequence[str]
         if (not include or _matches(file.name, include)) and not _matches(file.name, exclude)
     )
     if not kept:
-        message = f"none of the {len(source.files)} files is left to copy"
+        message = f"--include and --exclude leave none of the {len(source.files)} files"
         raise StageError.of("SEA360", message, where=source.model, hint="widen --include or narrow --exclude")
     return ModelFiles(source.model, source.revision, kept)
 
@@ -101,7 +101,7 @@ def held_twice(source: ModelFiles) -> tuple[str, ...]:
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _GATED = "accept its licence on the hub, and log in with `hf auth login` or set HF_TOKEN"
-_OFFLINE = "check the connection, the proxy and HF_ENDPOINT; without a way to the hub, stage a folder"
+_OFFLINE = "check connection, proxy and HF_ENDPOINT, or stage a folder"
 
 
 def is_commit(revision: str) -> bool:

@@ -72,7 +72,7 @@ def _copy(look: Look, destination: Destination, stop: threading.Event, on_bytes:
         Upload(destination, file, path, checksums, stop, on_bytes).run()
     head = destination.head(file.name)
     if head is None or head["ContentLength"] != file.size_bytes or head.get("ChecksumSHA256") != checksums.s3:
-        hint = "stage it again; should it stay so, the store keeps no SHA-256 checksums, which staging needs"
+        hint = "stage it again; if it fails again, the store does not keep SHA-256 checksums"
         raise StageError.of("SEA363", "the object differs from its source", where=file.name, hint=hint)
     return entry_of(file, checksums)
 
@@ -82,7 +82,7 @@ def _read(file: SourceFile, path: Path, stop: threading.Event) -> Checksums:
     checksums = checksums_of(path, file.size_bytes, stop)
     if found_bytes != file.size_bytes or not checksums.agrees(file.told):
         message = (
-            f"{found_bytes:,} bytes were read; they are not the {file.size_bytes:,} bytes that the source tells of"
+            f"{found_bytes:,} bytes were read, but the source lists {file.size_bytes:,} bytes with another checksum"
         )
         raise StageError.of("SEA363", message, where=file.name, hint="stage it again when nothing writes to it")
     return checksums
@@ -95,8 +95,8 @@ def _refuse_another(source: ModelFiles, found: Survey, old: Manifest, destinatio
         known = {file.name: file.sha256 for file in old.files}
         another = any(_sha256(look) != known.get(look.file.name) for look in found.missing)
     if another:
-        what = f"{old.model} at {old.revision}" if old.revision else f"another content of {old.model}"
-        hint = "endpoints may mount it: give each revision a prefix of its own, or overwrite it with --replace"
+        what = f"{old.model} at {old.revision}" if old.revision else f"other files of {old.model}"
+        hint = "endpoints may use it: choose another prefix, or overwrite it with --replace"
         raise StageError.of("SEA364", f"the prefix holds {what}", where=destination.uri, hint=hint)
 
 

@@ -35,7 +35,7 @@ def exact_text(count: TokenCount, tokens: int, seed: str) -> str:
         filled = _filled(count, " ".join(words(drawn, _most_words(count, tokens, drawn))), tokens)
         if filled is not None:
             return filled
-    message = f"no text of exactly {tokens} tokens was found: an empty text has {count('')} with this tokenizer"
+    message = f"no text of exactly {tokens} tokens exists: an empty text has {count('')} with this tokenizer"
     raise BenchError.of("SEA509", message, where="tokenizer")
 
 

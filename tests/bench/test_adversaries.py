@@ -128,7 +128,7 @@ def test_answers_of_no_token_have_a_throughput_of_zero_and_no_cost(tried: Callab
     assert (level.ttft_ms, level.tpot_ms, level.itl_ms, level.ms_per_token) == (None, None, None, None)
     assert level.goodput_requests_per_s == 0.0
     assert result.usd_per_million_output_tokens is None
-    assert result.verdict.because == "ttft_ms p95 was not measured at concurrency 2 per copy: no request gave one"
+    assert result.verdict.because == "ttft_ms p95 was not measured at concurrency 2 per copy: no request has a value"
     assert result.verdict.status == "inconclusive"
 
 

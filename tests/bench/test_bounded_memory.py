@@ -146,7 +146,7 @@ def test_answers_just_below_their_limit_that_do_not_fold_are_cut_when_all_take_t
     noise = random.Random(1).randbytes(1_000_000).replace(b"\n", b"-")  # noqa: S311 (noise, no secret)
     seen = flooded(lambda: [PLAIN, b": ", noise], requests=4, wave_bytes=100_000)
     assert {error for error, _ in seen.failures} == {"answer_too_large"}
-    assert seen.failures[0][1] == "more than 0.09537 MiB, all answers of the level together"
+    assert seen.failures[0][1] == "more than 0.09537 MiB for all answers of the level"
 
 
 @linux_only

@@ -137,9 +137,9 @@ def test_a_server_that_hangs_until_the_budget_ends_is_named(tried: Callable[...,
     assert [level.concurrency for level in result.levels] == [1]
     assert result.verdict.status == "fail"
     assert result.verdict.because.startswith(
-        "concurrency 2 per copy was not measured: the budget of 1 s ended; 0 of 2 requests were answered, 2 failed "
+        "concurrency 2 per copy was not measured: the budget of 1 s ended; 0 of 2 requests succeeded, 2 failed "
     )
-    assert result.verdict.because.endswith(": unanswered 2 (unanswered: no complete answer when the time was over)")
+    assert result.verdict.because.endswith(": unanswered 2 (unanswered: no complete answer at the end of the level)")
 
 
 def test_a_hang_from_the_first_request_on_is_named(tried: Callable[..., TrialResult]) -> None:
@@ -159,8 +159,10 @@ def test_a_hang_that_loaders_in_several_processes_see_is_told_once(tried: Callab
 def test_reports_show_what_was_seen_outside_of_the_measured_levels(tried: Callable[..., TrialResult]) -> None:
     result = tried(silent, well=5, load=replace(LOAD, request_timeout_s=30.0, budget_s=1.0))
     page, text = render_html(result, None), render_markdown(result, None)
-    assert all("no complete answer when the time was over" in rendered for rendered in (page, text))
+    assert all("no complete answer at the end of the level" in rendered for rendered in (page, text))
     assert "| concurrency 2 per copy | unanswered | 2 | 2 | " in text
     told = [line for line in evidence(result) if line.startswith("not measured: ")]
-    assert [line.partition(" requests were")[0] for line in told] == ["not measured: concurrency 2 per copy: 0 of 2"]
+    assert [line.partition(" requests succeeded")[0] for line in told] == [
+        "not measured: concurrency 2 per copy: 0 of 2"
+    ]
     assert told[0].replace("not measured", "- not measured", 1) in short_report(result, "s3://results/1.json")

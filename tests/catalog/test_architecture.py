@@ -264,7 +264,7 @@ def test_a_quantized_checkpoint_is_told(write: Write) -> None:
         (
             {"model_type": "deepseek_v3", "kv_lora_rank": 512},
             "SEA209: deepseek_v3 has multi-head latent attention, which can't be planned yet\n"
-            "  hint: choose a model without it",
+            "  hint: choose another model",
         ),
         ([], "SEA201: the file is not a JSON object\n  hint: it must be the model's config.json"),
     ],

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timing
 
 TOKENS = 5
-THE_CLIENT = "proves nothing: the client was the limit"
+THE_CLIENT = "is void: the client was the limit"
 """A machine with other things to do makes a level void, and the verdict inconclusive: no test may judge that."""
 
 
@@ -117,7 +117,7 @@ def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project
     assert lines[-2:] == ["stopped: every level was measured", "page/report.html"]
     verdict = told_of(done, "verdict")
     assert THE_CLIENT in verdict or verdict == (
-        "pass: no objective is set, 4 of 4 requests succeeded at concurrency 1 per copy"
+        "pass: no objective is set; 4 of 4 requests succeeded at concurrency 1 per copy"
     )
     result = TrialResult.from_json((project / "page" / "report.json").read_text())
     assert [(level.concurrency, level.requests, level.output_tokens_mean) for level in result.levels] == [
@@ -133,7 +133,7 @@ def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: st
     verdict = told_of(done, "verdict")
     assert "at concurrency 2 per copy" in verdict
     assert THE_CLIENT in verdict or verdict == (
-        "pass: no objective is set, 4 of 4 requests succeeded at concurrency 2 per copy"
+        "pass: no objective is set; 4 of 4 requests succeeded at concurrency 2 per copy"
     )
 
 
@@ -199,63 +199,57 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ("", ["SPEC: SEA501: give the spec of a deployed endpoint, or --url of any server"]),
+        ("", ["SPEC: SEA501: give the spec of a deployed endpoint, or --url"]),
         ("chat.yaml", ["--environment: SEA501: SPEC needs an environment: add `-e ENV`"]),
         (
             "chat.yaml -e dev --gate 3 --model m",
             [
-                "--model: SEA501: means nothing without --url",
-                "--gate: SEA501: means nothing without --url",
+                "--model: SEA501: needs --url",
+                "--gate: SEA501: needs --url",
             ],
         ),
         (
             "chat.yaml --url http://localhost",
-            ["--url: SEA501: can't be combined with SPEC and --environment: it is another server"],
+            ["--url: SEA501: can't be combined with SPEC or --environment"],
         ),
         (
             "--url http://localhost --rate 1 --search adaptive",
-            [
-                "--rate: SEA501: can't be combined with --search: an open loop's levels are its rates, "
-                "each of --level-seconds"
-            ],
+            ["--rate: SEA501: can't be combined with --search: the levels of an open loop are its rates"],
         ),
         (
             "--url http://localhost --trace t.csv --rate 1",
-            ["--trace: SEA501: can't be combined with --rate: a replay is one level, at the times that were recorded"],
+            ["--trace: SEA501: can't be combined with --rate: a replay is one level with the recorded times"],
         ),
         (
             "--url http://localhost --rate 1 --protocol jumpstart-2024",
-            [
-                "--rate: SEA501: can't be combined with --protocol: an open loop's levels are its rates, "
-                "each of --level-seconds"
-            ],
+            ["--rate: SEA501: can't be combined with --protocol: the levels of an open loop are its rates"],
         ),
         (
             "--url http://localhost --prompts p --tokenizer t",
-            ["--prompts: SEA501: can't be combined with --tokenizer: the file's prompts are sent as they are"],
+            ["--prompts: SEA501: can't be combined with --tokenizer: the prompts are sent unchanged"],
         ),
         (
             "--url http://localhost --protocol jumpstart-2024 --retries 1",
-            ["--protocol: SEA501: can't be combined with --retries: the article has its own"],
+            ["--protocol: SEA501: can't be combined with --retries: the article's protocol sets them"],
         ),
-        ("--url http://localhost --arrival ramp", ["--arrival: SEA501: means nothing without --rate"]),
+        ("--url http://localhost --arrival ramp", ["--arrival: SEA501: needs --rate"]),
         (
             "--url http://localhost --connections 9",
-            ["--connections: SEA501: means nothing without --rate or --trace"],
+            ["--connections: SEA501: needs --rate or --trace"],
         ),
         (
             "--url http://localhost --trace t.csv --speed 0",
             ["--speed: SEA501: 0 is not a finite number above 0"],
         ),
-        ("--url http://localhost --goal knee", ["--goal: SEA501: means nothing without --search adaptive"]),
-        ("--url http://localhost --levels 2,4 --gate 8", ["--gate: SEA501: 8 is none of the levels 2, 4"]),
+        ("--url http://localhost --goal knee", ["--goal: SEA501: needs --search adaptive"]),
+        ("--url http://localhost --levels 2,4 --gate 8", ["--gate: SEA501: 8 is not one of the levels 2, 4"]),
         (
             "--url http://localhost --levels 2,4 --search adaptive --gate 8",
-            ["--gate: SEA501: 8 is not between the bounds of the search, 2 and 4"],
+            ["--gate: SEA501: 8 is not between the lowest and the highest level, 2 and 4"],
         ),
         (
             "--url http://localhost --rate 1e6 --level-seconds 2",
-            ["--rate: SEA501: 2,000,000 requests of one level are more than 1,000,000"],
+            ["--rate: SEA501: 2,000,000 requests per level; the maximum is 1,000,000"],
         ),
         (
             "--url http://localhost --input-tokens 10000001",
@@ -293,14 +287,14 @@ def test_every_mistake_is_told_at_once_before_anything_is_sent(
         ),
         (
             "--url http://localhost --api-key-variable NO_SUCH_KEY",
-            "command line: --api-key-variable: SEA503: the environment variable NO_SUCH_KEY, which shall hold the "
-            "server's key, is not set\n  hint: export NO_SUCH_KEY=…\n",
+            "command line: --api-key-variable: SEA503: the environment variable NO_SUCH_KEY for the server's key is "
+            "not set\n  hint: export NO_SUCH_KEY=…\n",
         ),
         ("--url http://localhost --prompts none", "none: SEA509: can't be read: No such file or directory\n"),
         ("--url http://localhost --trace none", "none: SEA510: can't be read: No such file or directory\n"),
         ("--url http://localhost --trace blob", "blob: SEA510: not UTF-8: invalid start byte\n"),
         ("--url http://localhost --records none/x", "none/x: SEA506: can't be written: No such file or directory\n"),
-        ("--url http://localhost -o blob/page", "blob/page: SEA506: can't be written: blob is no folder\n"),
+        ("--url http://localhost -o blob/page", "blob/page: SEA506: can't be written: blob is not a folder\n"),
         (
             "--url http://localhost --against empty",
             "empty: SEA501: not JSON: Expecting value: line 1 column 1 (char 0)\n",

@@ -35,7 +35,7 @@ def test_measured_stands_beside_predicted_before_and_after(seatrial: Seatrial, l
     assert (done.returncode, done.stderr) == (0, "")
     words = " ".join(done.stdout.split())
     assert words.startswith("Calibration of meta-llama/Llama-2-7b-chat-hf on ml.g")
-    for part in ("What a step takes whatever its batch: x ", " 1 probe 20 ", " 32 probe 400 ", " 8 140 "):
+    for part in ("Fixed time per step: x ", " 1 probe 20 ", " 32 probe 400 ", " 8 140 "):
         assert part in words
     assert "Levels that were no probes are predicted within " in words
     assert files(locked) == before  # nothing is written without --write
@@ -46,7 +46,7 @@ def test_what_is_written_is_used_by_the_next_plan(seatrial: Seatrial, locked: Pa
     done = seatrial("calibrate", *ON_DEV, "--points", "points.csv", "--write")
     assert done.stderr.splitlines() == [
         f"calibration written to {CALIBRATION}",
-        f"the lock is stale now; plan again: seatrial plan {SPEC} --environment dev --write",
+        f"the lock is now stale; plan again: seatrial plan {SPEC} --environment dev --write",
     ]
     entry = json.loads((locked / CALIBRATION).read_text())["environments"]["dev"]
     assert [point["concurrency"] for point in entry["points"]] == [1, 8, 32]
@@ -82,10 +82,10 @@ def test_without_a_lock_there_is_nothing_that_was_measured(seatrial: Seatrial, p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "give --result or --points, one of them"),
-        (("--points", "points.csv", "--result", "points.csv"), "give --result or --points, one of them"),
+        ((), "give either --result or --points"),
+        (("--points", "points.csv", "--result", "points.csv"), "give either --result or --points"),
         (("--points", "points.csv", "--probes", "1,many"), "'1,many' is not a list of whole numbers as in 1,64"),
-        (("--points", "points.csv", "--probes", "2"), "SEA408: nothing was measured at concurrency 2"),
+        (("--points", "points.csv", "--probes", "2"), "SEA408: concurrency 2 was not measured"),
         (("--points", "absent.csv"), "absent.csv: SEA407: the measured points can't be read: "),
         (("--points", "wrong.csv"), "wrong.csv:2: output_tok_s: SEA407: '0' is not a number above 0"),
         (("--result", "points.csv"), "SEA501"),

@@ -170,7 +170,7 @@ class TestPathsThatCantBe:
         assert (done.returncode, done.stderr) == (
             2,
             "docs/schema: SEA101: the schemas can't be written: Not a directory\n"
-            "  hint: run it where the repository's docs/ lies\n",
+            "  hint: run it in the repository root\n",
         )
 
     @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ class TestPathsThatCantBe:
         done = seatrial("local", "env")
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(
-            f"{project}/.seatrial/local: SEA602: no embedded AWS runs with this state folder\n"
+            f"{project}/.seatrial/local: SEA602: no embedded AWS is running with this state folder\n"
         )
 
     def test_a_state_that_is_a_file(self, seatrial: Seatrial, project: Path) -> None:
@@ -209,6 +209,6 @@ class TestPathsThatCantBe:
         done = seatrial("local", "up", "--state", "state/here")
         assert (done.returncode, done.stderr) == (
             1,
-            f"{project}/state/here/logs: SEA601: the folder of its state can't be made: Not a directory\n"
-            "  hint: name another with --state\n",
+            f"{project}/state/here/logs: SEA601: the state folder can't be created: Not a directory\n"
+            "  hint: give another with --state\n",
         )

@@ -59,8 +59,8 @@ def test_what_is_lost_is_listed_with_its_line_and_why(seatrial: Seatrial, tgi: P
         "TGI 3.3.6, tgi -> vLLM 0.23.0: 6 kept, 3 lost",
         "lost: MAX_INPUT_TOKENS (line 7): It has no bound on the prompt alone: max_model_len bounds prompt and output "
         "together.",
-        "lost: WAITING_SERVED_RATIO (line 8): vLLM 0.23.0 has no option of this meaning",
-        "lost: HF_TOKEN (line 9): a secret is never copied; refer to Secrets Manager",
+        "lost: WAITING_SERVED_RATIO (line 8): vLLM 0.23.0 has no equivalent option",
+        "lost: HF_TOKEN (line 9): secrets are not copied; use Secrets Manager",
     ]
 
 
@@ -69,8 +69,8 @@ def test_arguments_of_vllm_pass_between_lmi_and_vllm(seatrial: Seatrial, project
     done = seatrial("convert", "--to", "vllm", "--to-version", "0.23.0", "serving.properties")
     assert done.stdout == "SM_VLLM_MODEL=a/b\nSM_VLLM_SEED=7\n"
     assert done.stderr.splitlines()[1:] == [
-        "lost: option.swap_space (line 3): swap_space is gone from vLLM (last seen in LMI 20); "
-        "LMI 27 drops it without a word"
+        "lost: option.swap_space (line 3): swap_space was removed from vLLM (last seen in LMI 20); LMI 27 ignores it "
+        "silently"
     ]
 
 
@@ -99,7 +99,7 @@ def test_every_gpu_is_one_gpu_elsewhere(seatrial: Seatrial, project: Path) -> No
     done = seatrial("convert", "--to", "vllm", "serving.properties")
     assert done.returncode == 1
     assert done.stderr.splitlines()[1:] == [
-        "lost: option.tensor_parallel_degree (line 2): vLLM 0.26.0 uses one GPU unless their number is written"
+        "lost: option.tensor_parallel_degree (line 2): vLLM 0.26.0 uses one GPU unless the number is set"
     ]
     assert seatrial("convert", "--to", "lmi", "serving.properties").returncode == 0
 
@@ -128,12 +128,13 @@ def test_a_token_in_a_key_is_not_repeated(seatrial: Seatrial, project: Path) -> 
     ("arguments", "message"),
     [
         (("none.env", "--to", "lmi"), "none.env: SEA101: no such file\n"),
-        (("README", "--to", "lmi"), "README: SEA101: it is no serving configuration\n"),
+        (("README", "--to", "lmi"), "README: SEA101: not a serving configuration\n"),
         (
             ("tgi.env", "--to", "ollama"),
-            "tgi.env: SEA107: ollama is no container: lmi, tgi, vllm, sglang, or lmi-async, lmi-vllm, lmi-dist, "
+            "tgi.env: SEA107: ollama is not a container; valid: lmi, tgi, vllm, sglang, or lmi-async, lmi-vllm, "
+            "lmi-dist, "
             "lmi-trtllm, lmi-neuronx, lmi-deepspeed, lmi-python, tgi, vllm, sglang\n"
-            "  hint: say --from and its version\n",
+            "  hint: give --from and its version\n",
         ),
         (("tgi.env", "--to", "vllm", "-o", "tgi.env"), "tgi.env: SEA101: can't be written: File exists\n"),
     ],

@@ -88,7 +88,7 @@ def test_an_argument_that_is_no_utf_8_is_told(tmp_path: Path) -> None:
         (PermissionError(13, "Permission denied", "a.yaml"), "a.yaml: SEA101: Permission denied\n", 1),
         (OSError(24, "Too many open files"), "SEA101: Too many open files\n", 1),
         (OSError(36, "File name too long", "a" * 300), f"{'a' * 300}: SEA101: File name too long\n", 1),
-        (MemoryError(), "SEA101: the machine has no memory left\n", 1),
+        (MemoryError(), "SEA101: out of memory\n", 1),
         (
             UnicodeEncodeError("utf-8", "a\udce9", 1, 2, "surrogates not allowed"),
             "SEA101: a text holds U+DCE9, which can't be written as utf-8\n",
@@ -167,7 +167,7 @@ def test_an_interrupted_trial_says_what_it_measured(number: signal.Signals, work
             told, error = trial.communicate(timeout=30)  # it ends by itself; the server would wait for a minute
     assert (trial.returncode, error) == (130, "interrupted\n")
     assert told.splitlines()[-1] == (
-        "the trial is incomplete and has no verdict; no level was measured before it was interrupted"
+        "the trial is incomplete and has no verdict; interrupted before a level was measured"
     )
 
 

@@ -89,7 +89,7 @@ def test_the_list_shows_the_newest_of_a_line_first(seatrial: Seatrial) -> None:
     ]
     assert lines[-2:] == [
         "LMI's TensorRT-LLM images are frozen: the newest is DJL 0.33 (LMI 15).",
-        "Listed, not pulled: sagemaker-core 2.27.0 wheel sagemaker/core/image_uri_config/*.json, 2026-11-20.",
+        "From AWS's lists, not pulled: sagemaker-core 2.27.0 wheel sagemaker/core/image_uri_config/*.json, 2026-11-20.",
     ]
 
 
@@ -105,7 +105,7 @@ def test_the_list_for_machines_holds_every_region(seatrial: Seatrial) -> None:
 
 
 def test_what_fits_nothing_is_told(seatrial: Seatrial) -> None:
-    assert seatrial("images", "list", "--flavour", "nothing").stdout == "nothing in the catalog fits\n"
+    assert seatrial("images", "list", "--flavour", "nothing").stdout == "no image matches\n"
 
 
 def test_an_unknown_region_is_one_message(seatrial: Seatrial) -> None:
@@ -146,13 +146,13 @@ def test_the_digest_is_pinned_and_a_tag_that_moved_is_told(seatrial: Seatrial, l
 
     assert first.returncode == 0, first.stderr
     assert first.stdout == f"djl-inference:{TAG} is pinned to {DIGEST}\n"
-    assert again.stdout == f"djl-inference:{TAG} is pinned to {DIGEST}, and the tag still says so\n"
+    assert again.stdout == f"djl-inference:{TAG} is pinned to {DIGEST}; the tag is unchanged\n"
     assert json.loads(pinned)["environments"]["dev"]["image"]["value"] == {
         "repository": "djl-inference",
         "tag": TAG,
         "uri": f"763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference@{DIGEST}",
     }
-    assert moved.stderr.startswith(f"the tag {TAG} has moved since it was pinned: it was {DIGEST}\n")
+    assert moved.stderr.startswith(f"the tag {TAG} has moved; it was pinned to {DIGEST}\n")
     assert locked_image(locked)["uri"].endswith("@sha256:" + "2" * 64)
 
 
@@ -179,7 +179,7 @@ def test_the_newest_documented_build_is_not_outdated(seatrial: Seatrial, locked:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "llama-2-7b-chat in dev: lmi 0.36.0-lmi27.0.0 is the newest documented build\n"
-        "  not read yet: 0.36.0-lmi28.0.0, 0.38.0-lmi29.0.0\n"
+        "  unverified: 0.36.0-lmi28.0.0, 0.38.0-lmi29.0.0\n"
     )
 
 
@@ -195,8 +195,8 @@ def test_what_a_newer_build_changes_is_told(seatrial: Seatrial, locked: Path) ->
         "  vLLM: 0.11.1 -> 0.23.1\n"
         "  CUDA: 12.8 -> 13.0\n"
         "  InferenceAmiVersion: the service's default -> al2023-ami-sagemaker-inference-gpu-4-1\n"
-        "  to take it: seatrial plan endpoints/llama-2-7b-chat.yaml -e dev --write\n"
-        "  not read yet: 0.36.0-lmi28.0.0, 0.38.0-lmi29.0.0\n"
+        "  to update: seatrial plan endpoints/llama-2-7b-chat.yaml -e dev --write\n"
+        "  unverified: 0.36.0-lmi28.0.0, 0.38.0-lmi29.0.0\n"
     )
     assert (row["newer"][-1], row["changes"][0]) == (
         "0.36.0-lmi27.0.0",
@@ -208,7 +208,7 @@ def test_a_build_that_was_not_read_has_no_newer_documented_one(seatrial: Seatria
     replace_in_lock(locked, TAG, "0.36.0-lmi28.0.0-cu130")
 
     assert seatrial("images", "outdated", SPEC, "-e", "dev").stdout == (
-        "llama-2-7b-chat in dev: lmi 0.36.0-lmi28.0.0 has no newer documented build\n  not read yet: 0.38.0-lmi29.0.0\n"
+        "llama-2-7b-chat in dev: lmi 0.36.0-lmi28.0.0 has no newer documented build\n  unverified: 0.38.0-lmi29.0.0\n"
     )
 
 
@@ -217,5 +217,5 @@ def test_an_image_of_the_users_is_not_judged(seatrial: Seatrial, locked: Path) -
 
     assert seatrial("images", "outdated", SPEC, "-e", "dev", "--check").stdout == (
         "llama-2-7b-chat in dev: 763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:our-own-1 is not in the "
-        "catalog, so nothing is known of newer builds\n"
+        "catalog; newer builds are unknown\n"
     )

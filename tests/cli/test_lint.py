@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 READ = (
     "serving.properties: serving.properties, read as LMI 27, lmi-async "
-    "(a serving.properties is read by LMI; version assumed, the newest; say --version)\n"
+    "(a serving.properties is read by LMI; version assumed, the newest; give --version)\n"
 )
 CLEAN = "option.model_id=org/model\noption.revision=abc\noption.max_rolling_batch_size=64\n"
 
@@ -29,7 +29,7 @@ def test_text_names_line_key_rule_severity_and_fix(seatrial: Seatrial, file: Pat
     assert done.stdout == (
         "1 warning in 1 file\n"
         "serving.properties:4: option.max_rolling_batch: SEA313: warning: max_rolling_batch is unknown to LMI 27, "
-        "which drops it without a word\n  fix: did you mean option.max_rolling_batch_size?\n"
+        "which ignores it silently\n  fix: did you mean option.max_rolling_batch_size?\n"
     )
 
 
@@ -58,7 +58,7 @@ def test_json_is_a_list_of_findings(seatrial: Seatrial, file: Path) -> None:
             "key": "option.dtype",
             "rule": "SEA317",
             "severity": "error",
-            "message": "LMI 27 does not start with bfloat16: it takes auto, fp32, fp16, bf16",
+            "message": "LMI 27 does not start with bfloat16; valid: auto, fp32, fp16, bf16",
             "fix": "write bf16",
         }
     ]
@@ -125,10 +125,10 @@ def test_a_folder_with_an_instance_type(seatrial: Seatrial, project: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--version", "27"), "--version: SEA108: a version belongs to an engine\n  hint: say --engine too\n"),
+        (("--version", "27"), "--version: SEA108: --version needs --engine\n  hint: add --engine\n"),
         (
             ("--engine", "lmi", "--version", "new"),
-            "--version: SEA107: 'new' is no version of lmi\n"
+            "--version: SEA107: 'new' is not a version of lmi\n"
             "  hint: write an LMI number (lmi27), a DJL version (0.36.0) or an engine version (3.3.6)\n",
         ),
         (

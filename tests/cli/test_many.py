@@ -83,7 +83,7 @@ class TestPlan:
         for option in (("--why", "ml.g5.2xlarge"), ("--adopt",)):
             done = seatrial("plan", "endpoints", "-e", "dev", *option)
             assert done.returncode == 2
-            assert f"Invalid value for '{option[0]}': takes one spec" in done.stderr
+            assert f"Invalid value for '{option[0]}': needs exactly one spec" in done.stderr
 
 
 class TestCheck:
@@ -118,7 +118,7 @@ class TestCheck:
     def test_it_is_not_combined_with_what_plans(self, seatrial: Seatrial) -> None:
         done = seatrial("plan", "endpoints", "-e", "dev", "--check", "--write")
         assert done.returncode == 2
-        assert "Invalid value for '--check': not together with --write" in done.stderr
+        assert "Invalid value for '--check': can't be combined with --write" in done.stderr
 
 
 def test_validate_takes_a_folder(seatrial: Seatrial) -> None:

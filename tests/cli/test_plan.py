@@ -84,7 +84,7 @@ class TestWhy:
         before = files(project)
         done = seatrial("plan", SPECS[1], "-e", "dev", "--why", "ml.g5.12xlarge", "--write")
         assert done.returncode == 2
-        assert "Invalid value for '--why': not together with --write" in done.stderr
+        assert "Invalid value for '--why': can't be combined with --write" in done.stderr
         assert files(project) == before
 
 
@@ -146,7 +146,7 @@ class TestAdopt:
         before = (project / self.LOCK).read_bytes()
         done = seatrial("plan", SPECS[1], "-e", "dev", "--adopt")
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == "nothing was set by hand in the lock\n"
+        assert done.stderr == "no value was set by hand in the lock\n"
         assert (project / self.LOCK).read_bytes() == before
 
     def test_a_hand_edit_is_refused_until_it_is_adopted(self, seatrial: Seatrial, project: Path) -> None:
@@ -154,12 +154,12 @@ class TestAdopt:
         self.edit(project, "copy_count", 2)
         refused = seatrial("render", SPECS[1], "-e", "dev")
         assert refused.returncode == 2
-        assert "dev.copy_count: SEA411: it was changed by hand and is now 2\n" in refused.stderr
+        assert "dev.copy_count: SEA411: changed by hand: now 2\n" in refused.stderr
         done = seatrial("plan", SPECS[1], "-e", "dev", "--adopt", "--section", "warnings")
         assert done.returncode == 0
         assert "  copy_count: planned 1, adopted 2\n" in done.stderr
         assert "  instance_count: 1 -> 2 (follows)\n" in done.stderr
-        assert "copy_count was set by hand: 2, and the planner decided 1." in " ".join(done.stdout.split())
+        assert "copy_count was set by hand to 2; the planner chose 1." in " ".join(done.stdout.split())
         assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
 
     def test_what_breaks_a_guard_rail_is_not_adopted(self, seatrial: Seatrial, project: Path) -> None:
@@ -174,4 +174,4 @@ class TestAdopt:
     def test_it_makes_no_other_plan(self, seatrial: Seatrial) -> None:
         done = seatrial("plan", SPECS[1], "-e", "dev", "--adopt", "--write")
         assert done.returncode == 2
-        assert "Invalid value for '--adopt': not together with --write" in done.stderr
+        assert "Invalid value for '--adopt': can't be combined with --write" in done.stderr

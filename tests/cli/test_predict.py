@@ -78,7 +78,7 @@ def test_a_mistake_writes_nothing_and_tells_everything(folder: Path) -> None:
 
     assert (done.returncode, done.stdout) == (2, b"")
     assert [line for line in done.stderr.decode().splitlines() if not line.startswith("  hint: ")] == [
-        "standard input:2: concurrency: SEA222: '0' is outside 1 to 4,096",
+        "standard input:2: concurrency: SEA222: '0' is not between 1 and 4,096",
         "standard input:3: instance_type: SEA223: 'ml.g9.12xlarge' is not in the catalog",
     ]
 

@@ -48,7 +48,7 @@ def test_two_results_are_compared(seatrial: Seatrial, project: Path, result: Tri
     assert written
     assert (written.status, written.baseline_uri) == ("worse", "before.json")
     assert any(change.metric == "output_tok_s" and change.worse for change in written.changes)
-    assert "Largest changes, the worse first" in (project / "report" / "report.html").read_text()
+    assert "Largest changes, worst first" in (project / "report" / "report.html").read_text()
 
 
 def test_a_missing_baseline_is_named(seatrial: Seatrial, project: Path, result: TrialResult) -> None:

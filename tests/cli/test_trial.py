@@ -37,7 +37,7 @@ def test_each_level_is_told_once_with_what_is_left(capsys: pytest.CaptureFixture
     told_of(*MOMENTS)
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == [
-        "no trial of dev-chat was ordered yet: waiting for its deployment",
+        "waiting for the deployment of dev-chat to start a trial",
         "the trial of dev-chat",
         "loading concurrency 8 per copy (9:50 min left)",
     ]
@@ -52,7 +52,7 @@ def test_each_level_is_told_once_with_what_is_left(capsys: pytest.CaptureFixture
 
 def test_a_passed_trial_ends_well_with_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     _Told.conclude(MOMENTS[-1], "dev-chat")
-    assert capsys.readouterr().out.splitlines()[-1] == "verdict: pass: the objective is met"
+    assert capsys.readouterr().out.splitlines()[-1] == "verdict: pass: objective met"
 
 
 @pytest.mark.parametrize("status", ["fail", "inconclusive"])
@@ -71,7 +71,7 @@ def test_a_trial_that_could_not_be_made_says_why() -> None:
 
 
 def test_a_deployment_that_changed_nothing_has_no_trial_to_watch() -> None:
-    with pytest.raises(BenchError, match="SEA521: the last deployment changed nothing that is tried"):
+    with pytest.raises(BenchError, match="SEA521: the last deployment changed nothing that needs a trial"):
         _Told.conclude(LiveTrial(request_id="1"), "dev-chat")
 
 

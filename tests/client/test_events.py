@@ -113,7 +113,7 @@ def test_an_endless_stream_is_given_up() -> None:
     endless = parts(*itertools.repeat(b": still here\n" * 80_000, 40))
     with pytest.raises(InvocationError) as refused:
         list(stream_lines(endless))
-    assert str(refused.value) == "stream: SEA372: answer_too_large: the answer has more than 32 MiB"
+    assert str(refused.value) == "stream: SEA372: answer_too_large: the answer is larger than 32 MiB"
     assert sum(1 for _ in endless) == 7
 
 
@@ -125,7 +125,7 @@ def test_an_endless_line_is_given_up() -> None:
 def test_an_endless_answer_is_given_up(endless_runtime: tuple[SageMakerRuntimeClient, EndlessBody]) -> None:
     client, body = endless_runtime
     (outcome,) = invoke_many(client, Target("chat", Schema.TGI), [b"{}"], concurrency=1)
-    assert outcome.failure == Failure("answer_too_large", "the answer has more than 32 MiB")
+    assert outcome.failure == Failure("answer_too_large", "the answer is larger than 32 MiB")
     assert (body.given, body.closed) == (33, True)
 
 

@@ -134,13 +134,13 @@ def test_the_configuration_has_20_attempts_in_the_standard_mode(server: Server) 
         (
             failure(400, "ValidationError", message="There is no capacity for the component"),
             "chat: SEA372: not_ready: HTTP 400 ValidationError: There is no capacity for the component\n"
-            "  hint: wait until a copy is up; an endpoint that scales from zero takes minutes",
+            "  hint: wait until a copy is in service; scaling from zero takes minutes",
         ),
         (
             (200, {}, '{"error":"Request failed","error_type":"generation"}'),
             "chat: SEA372: model_error: generation: Request failed",
         ),
-        ((200, {}, '{"token":{"text":"a"}}'), "chat: SEA372: protocol: the answer broke off after 1 characters"),
+        ((200, {}, '{"token":{"text":"a"}}'), "chat: SEA372: protocol: the answer ended early, after 1 characters"),
     ],
 )  # fmt: skip
 def test_failures_in_words(server: Server, answer: tuple[int, dict[str, str], str], message: str) -> None:
@@ -161,11 +161,11 @@ def test_an_answer_that_makes_no_sense(server: Server) -> None:
 def test_a_continuation_needs_to_know_what_a_cut_answer_is(server: Server) -> None:
     with pytest.raises(RequestError) as refused:
         continue_until_stop(server.client(), TGI, "hello")
-    assert str(refused.value) == "request: max_tokens: SEA370: needed to know a cut answer"
+    assert str(refused.value) == "request: max_tokens: SEA370: needed to detect a truncated answer"
     server.answers = [(200, {}, '{"generated_text":"ahoy"}')]
     with pytest.raises(AnswerError) as unknown:
         continue_until_stop(server.client(), TGI, "hello", Options(max_tokens=4))
-    assert str(unknown.value) == "chat: SEA373: neither a finish reason nor a count of tokens is told"
+    assert str(unknown.value) == "chat: SEA373: the answer has no finish reason and no token count"
 
 
 def test_chat_goes_on_in_its_last_message(server: Server) -> None:
@@ -209,8 +209,8 @@ def test_the_client_needs_as_many_connections(server: Server) -> None:
     assert len(invoke_many(server.client(concurrency=2), TGI, [b"{}"], concurrency=2)) == 1
     for concurrency, message in {
         0: "invoke_many: concurrency: SEA370: 0 is below 1",
-        3: "invoke_many: concurrency: SEA370: 3 exceeds the 2 connections that the client keeps\n"
-        "  hint: make the client with client_config(concurrency=3)",
+        3: "invoke_many: concurrency: SEA370: 3 exceeds the client's 2 connections\n"
+        "  hint: create the client with client_config(concurrency=3)",
     }.items():
         with pytest.raises(RequestError) as refused:
             invoke_many(server.client(concurrency=2), TGI, [b"{}"], concurrency=concurrency)

@@ -147,7 +147,7 @@ def test_a_stream_opens_no_session(runtime: SageMakerRuntimeClient) -> None:
     target = Target("chat", Schema.LMI_ASYNC, inference_component="chat-copy", session_id="NEW_SESSION")
     with pytest.raises(RequestError) as refused:
         generate_stream(runtime, target, "hello")
-    message = "chat/chat-copy: session_id: SEA370: a stream can't open a session: open it with a whole answer"
+    message = "chat/chat-copy: session_id: SEA370: a stream can't open a session: open it without streaming"
     assert str(refused.value) == message
 
 

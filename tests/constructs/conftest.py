@@ -126,7 +126,7 @@ def passing_result() -> TrialResult:
             Knee(detector="slo", concurrency=16, because="every level meets the SLO"),
             Knee(detector="kneedle", concurrency=8, because="the curve bends there"),
         ),
-        verdict=Verdict(status="pass", because="the objective is met", checks=(check,)),
+        verdict=Verdict(status="pass", because="objective met", checks=(check,)),
         target_concurrency_per_copy=12.8,
         target_detector="slo",
         target_because="slo knee 16 per copy x target utilization 0.8",

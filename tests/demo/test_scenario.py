@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seatrial.bench.model.result import TrialResult
     from seatrial.plan.document import Plan
 
-HINT = "\n  hint: run it again with --verbose; the logs are in .seatrial/demo"
+HINT = "\n  hint: run again with --verbose; logs: .seatrial/demo"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def test_a_failed_deployment_is_headed_by_its_failure(tmp_path: Path) -> None:
         tools.must("deploy", ToolOutcome(1, "CREATE_FAILED\n\nno room\n"))
     assert str(error.value) == (
         "SEA606: cdk deploy failed: exit code 1; its last lines:\nCREATE_FAILED\nno room\n"
-        f"  hint: the whole output is in {tmp_path / 'tools.log'}; --verbose shows it as it comes"
+        f"  hint: full output: {tmp_path / 'tools.log'}; --verbose shows it live"
     )
 
 
@@ -85,7 +85,7 @@ class TestAnUpdate:
     def test_that_replaced_the_component_is_told(self, told: Told) -> None:
         first = told.with_knee(4)
         second = replace(first, live=replace(first.live, created="2026-01-02", model_name="model-2"))
-        with pytest.raises(LocalError, match="the update replaced the component; when it was created: expected"):
+        with pytest.raises(LocalError, match="the update replaced the component; creation time: expected"):
             check_update(first, second)
 
     def test_that_changed_nothing_is_told(self, told: Told) -> None:
@@ -95,7 +95,7 @@ class TestAnUpdate:
     def test_that_was_not_tried_is_told(self, told: Told) -> None:
         first = told.with_knee(4)
         second = replace(first, live=replace(first.live, model_name="model-2"))
-        with pytest.raises(LocalError, match=r"the update was not tried: the result is still s3://results/x\.json"):
+        with pytest.raises(LocalError, match=r"the update had no trial: the result is still s3://results/x\.json"):
             check_update(first, second)
 
 

@@ -54,7 +54,7 @@ class TestASecondDemo:
             first.communicate("")
         assert str(refused.value) == (
             f"{workspace.folder}: SEA611: another demo runs in this checkout (process {first.pid})\n"
-            "  hint: wait until it has ended, or run this one in another checkout"
+            "  hint: wait until it ends, or use another checkout"
         )
         assert report.exists()
 
@@ -103,7 +103,7 @@ def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
         workspace_of(tmp_path)
     assert str(refused.value) == (
         f"{tmp_path}: SEA606: app.py, cdk.json, endpoints/llama-2-7b-chat.yaml not found\n"
-        "  hint: run it in a checkout of the repository"
+        "  hint: run the demo in a checkout of the repository"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -114,7 +114,7 @@ def test_a_checkout_that_cannot_be_written_is_refused(workspace: Workspace) -> N
         pass
     assert str(refused.value) == (
         f"{workspace.root / '.seatrial'}: SEA612: File exists\n"
-        "  hint: the demo writes to .seatrial in the checkout: it needs room there, and leave to write"
+        "  hint: the demo needs write access and free space in .seatrial of the checkout"
     )
 
 
@@ -122,18 +122,18 @@ def test_every_folder_that_cannot_be_written_is_told(workspace: Workspace, monke
     home = workspace.root / "app.py"
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    hint = "set HOME, and XDG_CACHE_HOME where it is set, to folders that can be written"
+    hint = "set HOME and XDG_CACHE_HOME to writable folders"
     with pytest.raises(LocalError) as refused:
         check_machine(workspace)
     assert str(refused.value) == (
-        f"{home}: SEA612: it can't be written: File exists\n  hint: {hint}\n"
-        f"{home}/.cache/seatrial: SEA612: it can't be written: Not a directory\n  hint: {hint}"
+        f"{home}: SEA612: can't be written: File exists\n  hint: {hint}\n"
+        f"{home}/.cache/seatrial: SEA612: can't be written: Not a directory\n  hint: {hint}"
     )
 
 
 def test_a_disk_without_room_is_told(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "NEEDED_BYTES", 2**80)
-    with pytest.raises(LocalError, match=r"SEA612: \d+ MiB are free, and the demo needs 1152921504606846976 MiB"):
+    with pytest.raises(LocalError, match=r"SEA612: \d+ MiB free; the demo needs 1152921504606846976 MiB"):
         check_machine(workspace)
 
 
@@ -149,5 +149,5 @@ def test_a_disk_that_gets_full_is_told_with_the_file(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device", "cdk.out/manifest.json")
     assert str(told.value) == (
         "cdk.out/manifest.json: SEA612: No space left on device\n"
-        "  hint: the demo writes to .seatrial in the checkout: it needs room there, and leave to write"
+        "  hint: the demo needs write access and free space in .seatrial of the checkout"
     )

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 LOG_IN = "log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 RENEW = (
-    "renew them: `aws sso login`, or new AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; "
-    "`aws sts get-caller-identity` shows whether they are right"
+    "renew them (`aws sso login`, or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN); check with `aws "
+    "sts get-caller-identity`"
 )
-CONFIGURE = "mend the profile in ~/.aws/config (AWS_CONFIG_FILE), or choose another one with AWS_PROFILE"
+CONFIGURE = "fix the profile in ~/.aws/config (AWS_CONFIG_FILE), or choose another with AWS_PROFILE"
 CONNECTION = "check the connection, the region and AWS_ENDPOINT_URL"
 URL = "https://cloudformation.us-east-1.amazonaws.com/"
 ROLE = "arn:aws:sts::111122223333:assumed-role/ci/me"
@@ -81,7 +81,7 @@ def refused(code: str, message: str, operation: str = "DescribeStacks") -> excep
         ),
         (
             json.JSONDecodeError("Expecting value", "hello", 0),
-            "SEA503: the credential_process answered with no JSON: Expecting value: line 1 column 1 (char 0)\n"
+            "SEA503: the output of credential_process is not JSON: Expecting value: line 1 column 1 (char 0)\n"
             f"  hint: {CONFIGURE}",
         ),
         (
@@ -96,7 +96,7 @@ def refused(code: str, message: str, operation: str = "DescribeStacks") -> excep
         (
             refused("RequestExpired", "Request has expired."),
             "SEA503: the AWS credentials have expired (RequestExpired: Request has expired.)\n"
-            f"  hint: {RENEW}; if they are new, this machine's clock is wrong",
+            f"  hint: {RENEW}; if they are new, check this machine's clock",
         ),
         (
             refused("InvalidClientTokenId", "The security token included in the request is invalid"),
@@ -113,7 +113,8 @@ def refused(code: str, message: str, operation: str = "DescribeStacks") -> excep
         ),
         (
             refused("RequestTimeTooSkewed", "too far"),
-            "SEA503: the request's time is refused (RequestTimeTooSkewed: too far)\n  hint: set this machine's clock",
+            "SEA503: the request's timestamp is refused (RequestTimeTooSkewed: too far)\n  hint: set this machine's "
+            "clock",
         ),
         (
             refused(
@@ -138,7 +139,7 @@ def refused(code: str, message: str, operation: str = "DescribeStacks") -> excep
         (
             refused("ThrottlingException", "Rate exceeded"),
             "SEA504: AWS could not answer DescribeStacks (ThrottlingException: Rate exceeded)\n"
-            "  hint: try again in a minute; quotas of the account are in the Service Quotas console",
+            "  hint: try again in a minute; the Service Quotas console shows the account's quotas",
         ),
         (
             exceptions.EndpointConnectionError(endpoint_url=URL),
@@ -203,7 +204,7 @@ def test_a_mistake_of_ours_is_not_covered_up() -> None:
         (
             {"AWS_ENDPOINT_URL": "nonsense", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"},
             "",
-            "SEA512: boto3 can't use a value of the AWS configuration: Invalid endpoint: nonsense",
+            "SEA512: the AWS configuration has an invalid value: Invalid endpoint: nonsense",
         ),
     ],
 )

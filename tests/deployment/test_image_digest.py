@@ -54,13 +54,13 @@ def test_the_registry_is_asked_for_the_tag(uri: str, stub: Stubber) -> None:
         (
             {"failures": [{"failureCode": "ImageNotFound", "failureReason": "Requested image not found"}]},
             f"{URI}: SEA351: the registry has no such image\n"
-            "  hint: `seatrial images list --region REGION` shows what is listed; plan with another engine_version",
+            "  hint: plan with another engine_version; `seatrial images list --region REGION` lists them",
         ),
         (
             {"failures": [{"failureCode": "KmsError", "failureReason": "the key is disabled"}]},
             f"{URI}: SEA350: the digest can't be read: the key is disabled",
         ),
-        ({}, f"{URI}: SEA350: the digest can't be read: the registry answered without one"),
+        ({}, f"{URI}: SEA350: the digest can't be read: the registry returned no digest"),
     ],
 )
 def test_an_answer_without_a_digest_is_a_problem(answer: Mapping[str, object], message: str, stub: Stubber) -> None:
@@ -78,7 +78,7 @@ def test_an_answer_without_a_digest_is_a_problem(answer: Mapping[str, object], m
         (
             "RepositoryNotFoundException",
             f"{URI}: SEA351: the registry has no such repository\n"
-            "  hint: `seatrial images list --region REGION` shows what is listed; plan with another engine_version",
+            "  hint: plan with another engine_version; `seatrial images list --region REGION` lists them",
         ),
         (
             "AccessDeniedException",
@@ -88,8 +88,8 @@ def test_an_answer_without_a_digest_is_a_problem(answer: Mapping[str, object], m
         (
             "ExpiredTokenException",
             f"{URI}: SEA503: the AWS credentials have expired (ExpiredTokenException: no)\n"
-            "  hint: renew them: `aws sso login`, or new AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
-            "AWS_SESSION_TOKEN; `aws sts get-caller-identity` shows whether they are right",
+            "  hint: renew them (`aws sso login`, or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN); "
+            "check with `aws sts get-caller-identity`",
         ),
         ("ServerException", f"{URI}: SEA350: the digest can't be read: ServerException: no"),
     ],
@@ -132,7 +132,5 @@ def test_an_address_says_where_the_image_lies(uri: str, address: ImageAddress) -
 
 
 def test_another_registry_is_not_asked() -> None:
-    with pytest.raises(
-        SeatrialError, match=r"docker\.io/vllm: SEA350: this is no address of Amazon ECR, which alone is asked"
-    ):
+    with pytest.raises(SeatrialError, match=r"docker\.io/vllm: SEA350: not an Amazon ECR address"):
         read_address("docker.io/vllm")

@@ -63,7 +63,7 @@ def test_no_endpoint_has_the_name_of_its_environments_trial_service(folders: tup
     with pytest.raises(SpecError) as caught:
         load_deployments(*folders, "dev")
     assert str(caught.value) == (
-        "endpoints/a.yaml: name: SEA522: seatrial-dev-trials is the stack of the environment's trial service\n"
+        "endpoints/a.yaml: name: SEA522: seatrial-dev-trials is the name of the environment's trial service\n"
         "  hint: give the endpoint another name"
     )
 
@@ -75,8 +75,8 @@ def test_one_name_in_two_specs_names_both_files(second: str, folders: tuple[Path
     with pytest.raises(SpecError) as caught:
         load_deployments(*folders, "dev")
     assert str(caught.value) == (
-        f"endpoints/b.yaml: name: SEA108: endpoints/a.yaml names its endpoint chat, and this one is {second}\n"
-        "  hint: an endpoint's name is its identity, in upper or lower case; rename one"
+        f"endpoints/b.yaml: name: SEA108: endpoints/a.yaml has the name chat, this one {second}\n"
+        "  hint: rename one: names must differ in more than upper and lower case"
     )
 
 
@@ -90,7 +90,7 @@ def test_what_is_wrong_with_the_environment_is_told_once(folders: tuple[Path, Pa
     ]
 
 
-EMBEDDED = "local is the embedded AWS, and is left out unless it is named: -c environment=local"
+EMBEDDED = "local (embedded AWS) is skipped; select it with -c environment=local"
 
 
 class TestEveryEnvironment:
@@ -105,11 +105,10 @@ class TestEveryEnvironment:
             "seatrial-prod-chat",
         ]
         assert found.left_out == (
-            "dev: no plan is locked for b: left out (`seatrial plan endpoints/b.yaml --environment dev --write` locks "
-            "one)",
+            "dev: skipped without a lock: b (lock with `seatrial plan endpoints/b.yaml --environment dev --write`)",
             EMBEDDED,
-            "prod: no plan is locked for b, c: left out (`seatrial plan endpoints/b.yaml --environment prod --write` "
-            "locks one)",
+            "prod: skipped without a lock: b, c (lock with `seatrial plan endpoints/b.yaml --environment prod "
+            "--write`)",
         )
 
     def test_one_endpoint_alone(self, three: tuple[Path, Path]) -> None:
@@ -139,7 +138,7 @@ class TestEveryEnvironment:
         with pytest.raises(SpecError) as caught:
             find_deployments(*three)
         (problem,) = caught.value.problems
-        assert (problem.rule, problem.message) == ("SEA404", "no endpoint is locked in any environment")
+        assert (problem.rule, problem.message) == ("SEA404", "no endpoint has a lock in any environment")
         assert EMBEDDED in problem.hint
 
     def test_a_named_environment_must_have_every_endpoint(self, three: tuple[Path, Path]) -> None:

@@ -52,9 +52,7 @@ def test_what_the_deployed_trial_would_refuse_is_refused_before() -> None:
     unpriced = plan.model_copy(update={"cost": plan.cost.model_copy(update={"usd_per_hour_per_copy": None})})
     with pytest.raises(BenchError) as caught:
         request_template(asked, unpriced, render(loaded, plan))
-    assert str(caught.value) == (
-        "trial request: load.budget_usd: SEA501: 5 USD bound nothing where no price per hour is known"
-    )
+    assert str(caught.value) == ("trial request: load.budget_usd: SEA501: a budget of 5 USD needs a price per hour")
 
 
 def test_a_request_with_a_prior_is_read_as_it_was_written(planned: tuple[Plan, TrialRequest]) -> None:

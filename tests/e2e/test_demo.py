@@ -17,11 +17,11 @@ pytestmark = pytest.mark.e2e
 
 SEATRIAL = Path(sys.executable).with_name("seatrial")
 CHAPTERS = [
-    "1. The plan, and what the container will read",
-    "2. The first deployment, and its sea trial",
-    "3. A change: max_num_seqs: 8 becomes max_num_seqs: 2",
-    "4. An SLO that can't be met: ttft_ms: {p95: 0.5}",
-    "5. The end",
+    "1. Plan and serving configuration",
+    "2. First deployment with sea trial",
+    "3. Update: max_num_seqs: 8 becomes max_num_seqs: 2",
+    "4. Rollback: impossible SLO ttft_ms: {p95: 0.5}",
+    "5. Destroy",
 ]
 
 

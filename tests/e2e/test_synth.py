@@ -110,13 +110,13 @@ def test_an_unknown_environment_is_told_with_the_known_ones(refused: dict[str, O
 def test_without_an_environment_what_must_be_named_is_told(refused: dict[str, Outcome], mistakes: Workspace) -> None:
     assert refused["unnamed"].exit_code == 1
     assert refused["unnamed"].output == (
-        f"{mistakes.endpoints}: SEA404: no endpoint is locked in any environment\n"
-        f"  hint: local is the embedded AWS, and is left out unless it is named: -c environment=local\n{LAST_LINE}"
+        f"{mistakes.endpoints}: SEA404: no endpoint has a lock in any environment\n"
+        f"  hint: local (embedded AWS) is skipped; select it with -c environment=local\n{LAST_LINE}"
     )
 
 
 STACKS = {f"seatrial-{environment}-{name}" for environment in ENDPOINTS for name in (*ENDPOINTS["dev"], "trials")}
-LEFT_OUT = "note: local is the embedded AWS, and is left out unless it is named: -c environment=local\n"
+LEFT_OUT = "note: local (embedded AWS) is skipped; select it with -c environment=local\n"
 
 
 @pytest.fixture(scope="module")

@@ -63,9 +63,11 @@ def test_the_proof_after_tells_that_nothing_serves(trials: Trials, doomed: Doome
     request = trials.request(target=trials.target(component), workload=LONG, load=load, expected=EXPECTED)
     result = trials.run(in_the_middle(pid), request=request)
     assert (result.live.proven, result.live.copy_count, len(result.levels)) == (False, 0, 2)
-    assert f"component {component} runs 0 copies, at least 1 is needed" in result.live.because
+    assert f"component {component} runs 0 copies; at least 1 is needed" in result.live.because
     assert result.verdict.status == "fail"
-    assert result.verdict.because.startswith(f"the deployment broke: component {component} is Failed, ")
+    assert result.verdict.because.startswith(
+        f"the deployment changed during the trial: component {component} is Failed, "
+    )
     assert miss_of(result).startswith("error_rate ")
     assert (result.target_concurrency_per_copy, result.usd_per_million_output_tokens) == (2.0, None)
 
@@ -81,7 +83,7 @@ def test_of_two_copies_one_dies(trials: Trials, doomed: Doomed) -> None:
     assert set(level.errors) <= {"model_error"}
     assert (result.live.proven, result.live.copy_count) == (False, 1)
     assert result.verdict.status == "fail"
-    assert result.target_because.startswith("fallback 2 per copy: the deployment broke: component ")
+    assert result.target_because.startswith("fallback 2 per copy: the deployment changed during the trial: component ")
 
 
 def in_the_middle(pid: int) -> Order:

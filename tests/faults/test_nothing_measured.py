@@ -95,8 +95,8 @@ def test_a_name_that_does_not_resolve_is_told_before_anything_is_sent(trials: Tr
     with pytest.raises(BenchError) as refused:
         trials.run_as_it_is(request=trials.request(target=target))
     assert str(refused.value) == (
-        "target.endpoint_url: SEA504: the endpoint nothing.invalid:8080 can't be used: the name nothing.invalid "
-        f"doesn't resolve: {unresolved.value.strerror}\n"
+        "target.endpoint_url: SEA504: the endpoint nothing.invalid:8080 can't be used: the host name nothing.invalid "
+        f"does not resolve: {unresolved.value.strerror}\n"
         "  hint: check the region and the host's spelling; inside a VPC without a route to the internet, the runtime "
         "API needs an interface endpoint (com.amazonaws.REGION.sagemaker.runtime) with private DNS"
     )

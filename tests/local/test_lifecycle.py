@@ -115,7 +115,7 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
         with pytest.raises(LocalError) as refused:
             lifecycle.up(state_dir=tmp_path, port=port)
     assert str(refused.value) == (
-        f"SEA604: port {port} of 127.0.0.1 is in use\n  hint: choose another port, or none: any free one is taken"
+        f"SEA604: port {port} of 127.0.0.1 is in use\n  hint: choose another port, or leave it out for a free one"
     )
 
 
@@ -123,8 +123,8 @@ def test_what_does_not_run_is_told(tmp_path: Path) -> None:
     with pytest.raises(LocalError) as refused:
         lifecycle.running(tmp_path)
     assert str(refused.value) == (
-        f"{tmp_path}: SEA602: no embedded AWS runs with this state folder\n"
-        "  hint: start it with: seatrial local up; or name the folder of another with --state"
+        f"{tmp_path}: SEA602: no embedded AWS is running with this state folder\n"
+        "  hint: start it (seatrial local up), or give another folder with --state"
     )
 
 
@@ -133,8 +133,7 @@ def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(LocalError) as refused:
         lifecycle.up(state_dir=tmp_path)
     assert str(refused.value) == (
-        "SEA603: the local mode needs optional packages that are not installed: a_package_that_is_not_there\n"
-        "  hint: pip install 'seatrial[local]'"
+        "SEA603: missing packages: a_package_that_is_not_there\n  hint: pip install 'seatrial[local]'"
     )
 
 
@@ -286,9 +285,8 @@ def test_a_state_that_is_not_what_was_written_is_told(tmp_path: Path, text: str)
             with pytest.raises(LocalError) as refused:
                 ask(tmp_path)
             assert str(refused.value) == (
-                f"{tmp_path}: SEA607: an embedded AWS runs, but aws.json is not what it wrote\n"
-                "  hint: it stops itself within seconds when that file is changed; "
-                "else stop it with: seatrial local down"
+                f"{tmp_path}: SEA607: an embedded AWS is running, but aws.json was changed\n"
+                "  hint: it stops within seconds; otherwise run: seatrial local down"
             )
 
 

@@ -16,7 +16,7 @@ from seatrial.payload.schema import Schema
         (Schema.TGI, Options(top_k=0), "request: top_k: SEA370: 0 is not above 0"),
         (Schema.TGI, Options(top_p=0.0), "request: top_p: SEA370: 0 is not above 0"),
         (Schema.LMI_ASYNC, Options(top_p=1.1), "request: top_p: SEA370: 1.1 exceeds 1"),
-        (Schema.TGI, Options(top_p=1.0), "request: top_p: SEA370: TGI takes top_p below 1 only; leave it out for 1"),
+        (Schema.TGI, Options(top_p=1.0), "request: top_p: SEA370: TGI needs top_p below 1; leave it out for 1"),
         (
             Schema.OPENAI_CHAT,
             Options(temperature=-0.1),
@@ -35,15 +35,15 @@ from seatrial.payload.schema import Schema
         (
             Schema.OPENAI_CHAT,
             Options(stop=("",)),
-            "request: stop: SEA370: an empty text would stop every generation at once",
+            "request: stop: SEA370: an empty string would stop every generation",
         ),
         (
             Schema.LMI_ROLLING,
             Options(temperature=0, top_p=0.9, top_k=5),
-            "request: top_p: SEA370: has no meaning when temperature is 0: that is greedy\n"
-            "request: top_k: SEA370: has no meaning when temperature is 0: that is greedy",
+            "request: top_p: SEA370: has no effect with temperature 0 (greedy)\n"
+            "request: top_k: SEA370: has no effect with temperature 0 (greedy)",
         ),
-        (Schema.TGI, Options(ignore_eos=True), "request: ignore_eos: SEA370: tgi has no key for it"),
+        (Schema.TGI, Options(ignore_eos=True), "request: ignore_eos: SEA370: tgi does not support it"),
     ],
 )
 def test_what_can_not_be_asked_for_is_told_all_at_once(schema: Schema, options: Options, message: str) -> None:

@@ -100,7 +100,7 @@ def test_chat_takes_messages_and_the_other_schemas_do_not() -> None:
     for schema in set(Schema) - {Schema.OPENAI_CHAT}:
         with pytest.raises(RequestError) as refused:
             request_body(schema, messages)
-        assert str(refused.value) == f"request: prompt: SEA370: {schema} takes a text, not messages"
+        assert str(refused.value) == f"request: prompt: SEA370: {schema} needs a string, not messages"
 
 
 @given(st.sampled_from(list(Schema)), st.text(), st.booleans())

@@ -55,7 +55,7 @@ def test_a_chosen_deployment_that_was_not_measured_says_so() -> None:
     assert calibration_warnings(ON_G5, "ml.g5.2xlarge", 1) == ()
     assert calibration_warnings(None, "ml.g5.2xlarge", 1) == ()
     assert calibration_warnings(ON_G5, "ml.g5.12xlarge", 4) == (
-        "The calibration holds for ml.g5.2xlarge with degree 1 alone; ml.g5.12xlarge with degree 4 is not calibrated.",
+        "The calibration applies to ml.g5.2xlarge with degree 1 only; ml.g5.12xlarge with degree 4 is not calibrated.",
     )
 
 
@@ -96,7 +96,7 @@ def test_the_plan_uses_the_file_beside_the_spec(ask: Ask) -> None:
         throughput=0.06,
         latency=0.09,
         measured=True,
-        because="Calibrated by 2 points measured on ml.g5.2xlarge with degree 1, lmi 0.36.0-lmi27.0.0 and 256 + 256 "
+        because="Calibrated with 2 points measured on ml.g5.2xlarge with degree 1, lmi 0.36.0-lmi27.0.0 and 256 + 256 "
         "tokens.",
         points=2,
     )
@@ -112,7 +112,7 @@ def test_numbers_of_a_local_engine_are_left_out_and_said(ask: Ask) -> None:
     plan = make_plan(ask())
 
     assert (plan.curve, plan.band.measured) == (before.curve, False)
-    assert plan.warnings[0] == f"The calibration is left out: it was measured with a local engine ({note})."
+    assert plan.warnings[0] == f"Calibration ignored: it was measured with a local engine ({note})."
 
 
 def test_what_was_measured_otherwise_is_left_out_and_said(ask: Ask) -> None:
@@ -120,7 +120,7 @@ def test_what_was_measured_otherwise_is_left_out_and_said(ask: Ask) -> None:
     plan = make_plan(ask())
 
     assert not plan.band.measured
-    assert plan.warnings[0] == ("The calibration is left out: it was measured with tgi, awq weights, other/model.")
+    assert plan.warnings[0] == ("Calibration ignored: it was measured with tgi, awq weights, other/model.")
 
 
 def test_a_malformed_entry_is_refused(ask: Ask) -> None:

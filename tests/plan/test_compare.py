@@ -46,7 +46,7 @@ def test_what_holds_no_model_comes_last_with_its_reason(ask: Ask) -> None:
     row = compare(ask(serving=serving, model={"hub_id": "meta-llama/Llama-2-70b-hf"}))[-1]
 
     assert (row.instance_type, row.fits, row.highest_tok_s, row.ms_per_token_alone) == ("ml.g5.2xlarge", False, 0, None)
-    assert "of weights" in row.because
+    assert " GiB weights, " in row.because
 
 
 def test_an_unknown_price_comes_after_the_known_ones(ask: Ask) -> None:

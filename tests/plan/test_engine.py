@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 OWN_IMAGE = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/my-tgi:2025-cu124"
 
 VLLM = (
-    "vLLM needs no compilation, serves the most architectures, bears prompts and answers of varying length, and is "
-    "what new LMI images bring."
+    "vLLM needs no compilation, serves the most architectures, suits prompts and answers of varying length, and is "
+    "the default of new LMI images."
 )
-TGI_STATUS = "TGI has been in maintenance mode since 2025-12-11: it gets small fixes alone."
+TGI_STATUS = "TGI has been in maintenance mode since 2025-12-11: it gets small fixes only."
 
 
 def test_lmi_is_the_engine_unless_the_spec_says_otherwise(ask: Ask) -> None:
@@ -26,10 +26,10 @@ def test_lmi_is_the_engine_unless_the_spec_says_otherwise(ask: Ask) -> None:
     assert choice.engine.because == f"{VLLM} {TGI_STATUS}"
     assert choice.warnings == ()
     assert choice.version.because == (
-        "The newest verified build. Newer builds exist but are unverified: 0.36.0-lmi28.0.0, 0.38.0-lmi29.0.0."
+        "The newest verified build. Newer, unverified: 0.36.0-lmi28.0.0, 0.38.0-lmi29.0.0."
     )
     assert choice.ami_version.value == "al2023-ami-sagemaker-inference-gpu-4-1"
-    assert choice.ami_version.because == "Its driver is native to the image's CUDA (cu130)."
+    assert choice.ami_version.because == "Its driver supports the image's CUDA (cu130) natively."
 
 
 def test_the_user_may_overrule_to_tgi(ask: Ask) -> None:
@@ -43,11 +43,11 @@ def test_the_user_may_overrule_to_tgi(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("backend", "version", "because"),
     [
-        ("vllm-rolling", "0.36.0-lmi27.0.0", "The newest verified build. Newer builds exist "),
+        ("vllm-rolling", "0.36.0-lmi27.0.0", "The newest verified build. Newer, unverified: "),
         ("trtllm", "0.33.0-tensorrtllm0.21.0", "The newest build in the catalog."),
         ("neuronx", "0.29.0-neuronx-sdk2.19.1", "The newest build in the catalog."),
         ("deepspeed", "0.27.0-deepspeed0.12.6", "The newest build in the catalog."),
-        ("lmi-dist", "0.32.0-lmi14.0.0", "The last build that has lmi-dist."),
+        ("lmi-dist", "0.32.0-lmi14.0.0", "The last build with lmi-dist."),
     ],
 )
 def test_a_backend_has_the_images_that_run_it(backend: str, version: str, because: str, ask: Ask) -> None:
@@ -64,8 +64,8 @@ def test_a_backend_that_is_frozen_is_taken_with_a_warning(ask: Ask) -> None:
     assert choice.engine.because == "The spec fixes it."
     assert choice.warnings == (
         "SEA353: serving.backend fixes LMI with TensorRT-LLM; Seatrial would take LMI with vLLM. LMI's TensorRT-LLM "
-        "images are frozen: the newest is DJL 0.33 (LMI 15). In its favour: The backend guide recommends TensorRT-LLM "
-        "where all prompts and answers have much the same length.",
+        "images are frozen: the newest is DJL 0.33 (LMI 15). Advantage: The backend guide recommends TensorRT-LLM "
+        "for prompts and answers of similar length.",
     )
 
 
@@ -74,7 +74,7 @@ def test_a_backend_of_lmi_is_refused_for_tgi(ask: Ask) -> None:
         choose_engine(ask(serving={"engine": "tgi", "backend": "trtllm"}))
 
     assert str(caught.value) == (
-        "chat.yaml:10: serving.backend: SEA108: serving.backend trtllm is one of LMI's, and serving.engine is tgi\n"
+        "chat.yaml:10: serving.backend: SEA108: serving.backend trtllm belongs to LMI, but serving.engine is tgi\n"
         "  hint: remove the backend, or serve with lmi"
     )
 
@@ -126,7 +126,7 @@ def test_on_neuron_alone_the_image_is_for_neuron(asked: dict[str, object], ask: 
     assert choice.image.value.tag == "0.29.0-neuronx-sdk2.19.1"
     assert (choice.ami_version.value, choice.ami_version.because) == (
         None,
-        "The image needs no CUDA; for AWS Neuron the service's default is used.",
+        "SageMaker's default: the image is for AWS Neuron and needs no CUDA.",
     )
     assert choice.warnings == ("LMI's Neuron images are frozen: the newest is DJL 0.29 (LMI 11).",)
 
@@ -145,7 +145,7 @@ def test_a_given_image_is_used_as_it_is(ask: Ask) -> None:
     assert (image.uri, image.repository, image.tag) == (OWN_IMAGE, "my-tgi", "2025-cu124")
     assert (choice.engine.value, choice.version.value) == ("tgi", "2025-cu124")
     assert choice.ami_version.value == "al2-ami-sagemaker-inference-gpu-3-1"
-    assert choice.engine.because == "The name of the image in the spec says so."
+    assert choice.engine.because == "From the name of the image in the spec."
     assert choice.warnings == (
         f"SEA353: serving.image fixes TGI; Seatrial would take LMI with vLLM. {TGI_STATUS}",
         f"The image {OWN_IMAGE} is used as given, without checks.",
@@ -163,7 +163,7 @@ def test_a_given_digest_is_no_tag(image: str, tag: str, version: str, because: s
     choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/{image}"}))
 
     assert (choice.image.value.repository, choice.image.value.tag, choice.version.value) == ("djl", tag, version)
-    assert choice.version.because == f"The {because} of the image in the spec stands for it."
+    assert choice.version.because == f"The {because} of the image in the spec."
 
 
 @pytest.mark.parametrize("serving", [{}, {"image": OWN_IMAGE}])
@@ -171,8 +171,7 @@ def test_a_hub_token_is_warned_of_because_it_can_be_read(serving: dict[str, obje
     model = {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "hub_token_secret": "hub-token"}
 
     assert choose_engine(ask(model=model, serving=serving)).warnings[-1] == (
-        "Everyone with sagemaker:DescribeModel can read the hub token in the model's environment. Weights staged to S3 "
-        "(model.s3_uri) need no token."
+        "The hub token is readable with sagemaker:DescribeModel. Weights staged to S3 (model.s3_uri) need no token."
     )
 
 
@@ -180,6 +179,4 @@ def test_without_a_native_driver_the_service_chooses_the_ami(ask: Ask) -> None:
     choice = choose_engine(ask(serving={"engine_version": "lmi15"}))
 
     assert choice.ami_version.value is None
-    assert choice.ami_version.because == (
-        "No AMI with a driver native to CUDA cu128 is known, so the service's default is used."
-    )
+    assert choice.ami_version.because == ("SageMaker's default: no AMI is known to support CUDA cu128.")

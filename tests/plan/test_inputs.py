@@ -116,8 +116,8 @@ def test_latent_attention_is_refused(ask: Ask) -> None:
         read_architecture(ask(model={"hub_id": "me/mine", "architecture": "deepseek-ai/DeepSeek-V3"}))
 
     assert str(caught.value) == (
-        "chat.yaml:4: model.architecture: SEA209: deepseek-ai/DeepSeek-V3 has multi-head latent attention, for which "
-        "the KV formulas do not hold\n  hint: choose a model without it"
+        "chat.yaml:4: model.architecture: SEA209: deepseek-ai/DeepSeek-V3 has multi-head latent attention, which is "
+        "not supported\n  hint: choose another model"
     )
 
 

@@ -26,7 +26,7 @@ LLAMA_2, QWEN = "meta-llama/Llama-2-7b-chat-hf", "Qwen/Qwen2.5-1.5B"
 CHAT_WORKLOAD = {"input_tokens": 256, "output_tokens": 256, "concurrency": 16}
 TGI_IS_NOT_THE_CHOICE = (
     "SEA353: serving.engine fixes TGI; Seatrial would take LMI with vLLM. TGI has been in maintenance mode since "
-    "2025-12-11: it gets small fixes alone."
+    "2025-12-11: it gets small fixes only."
 )
 TGI_1 = {"engine": "tgi", "engine_version": "1.1.0"}
 RATE = {"input_tokens": 256, "output_tokens": 256, "requests_per_second": 900.0}
@@ -104,7 +104,8 @@ def test_the_objectives_are_said_with_the_percentiles_that_they_bound(ask: Ask) 
 
     assert reads(
         plan.instance_type.because.partition("per copy: ")[2],
-        "slo.ttft_ms.p95 # ms of 3,000, slo.tpot_ms.p50 # ms of 90, slo.tpot_ms.p99 # ms of 100, slowest request # s.",
+        "slo.ttft_ms.p95 # ms (bound 3,000 ms), slo.tpot_ms.p50 # ms (bound 90 ms), slo.tpot_ms.p99 # ms (bound "
+        "100 ms), longest request # s.",
     )
 
 
@@ -112,7 +113,7 @@ def test_latency_takes_the_fastest_for_a_single_request(ask: Ask) -> None:
     plan = make_plan(ask(serving={"instance_types": PUBLISHED_TYPES}, objective="latency"))
 
     assert plan.instance_type.value == "ml.p4d.24xlarge"
-    assert reads(plan.rejected[0].because, "A single request takes # ms per token; the chosen one #.")
+    assert reads(plan.rejected[0].because, "# ms per token for a single request, against # ms for the chosen one.")
 
 
 def test_cost_per_token_fills_the_instances(ask: Ask) -> None:
@@ -169,7 +170,7 @@ def test_losers_are_named_with_a_full_sentence(ask: Ask) -> None:
 
     assert [(rejected.instance_type, rejected.because) for rejected in plan.rejected[:2]] == [
         ("ml.g5.12xlarge", "Meets the SLO at $7.09/h, $5.575/h above the chosen one."),
-        ("ml.g7.2xlarge", "FLOPS and memory bandwidth of its NVIDIA RTX PRO 4500 Blackwell Server are unknown."),
+        ("ml.g7.2xlarge", "FLOPS and memory bandwidth of the NVIDIA RTX PRO 4500 Blackwell Server are unknown."),
     ]
 
 
@@ -218,7 +219,7 @@ def test_room_that_an_instance_has_left_is_no_surge(ask: Ask) -> None:
     )
 
     assert (plan.copies_per_instance.value, plan.max_instances, plan.surge_instances.value) == (4, 1, 0)
-    assert plan.surge_instances.because.endswith("up to 1 new copy beside 3 old ones: they fit on the same instance.")
+    assert plan.surge_instances.because.endswith("up to 1 new copy and 3 old copies run: no further instances.")
 
 
 def test_a_request_rate_becomes_a_concurrency_by_littles_law(ask: Ask) -> None:
@@ -268,24 +269,24 @@ def test_a_fitted_engine_states_its_measured_error(ask: Ask) -> None:
     plan = make_plan(ask(serving={"instance_types": ["ml.g5.2xlarge"], **TGI_1}))
 
     assert plan.band.measured
-    assert plan.band.because == "80 % of the rows left out of the fit of tgi-1.x were predicted within it."
+    assert plan.band.because == "80 % of the rows held out of the fit of tgi-1.x were predicted within this band."
     assert plan.warnings == (TGI_IS_NOT_THE_CHOICE,)
 
 
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"serving": {**TGI_1, "instance_types": ["ml.g6.2xlarge"]}}, "none are fitted on NVIDIA L4"),
+        ({"serving": {**TGI_1, "instance_types": ["ml.g6.2xlarge"]}}, "NVIDIA L4"),
         (
             {"serving": {**TGI_1, "instance_types": ["ml.g5.2xlarge"], "overrides": {"quantization": "awq"}}},
-            "none are fitted for awq weights",
+            "awq weights",
         ),
         (
             {
                 "serving": {**TGI_1, "instance_types": ["ml.p4d.24xlarge"]},
                 "model": {"hub_id": "mistralai/Mixtral-8x7B-v0.1"},
             },
-            "none are fitted for a mixture of experts",
+            "mixture of experts",
         ),
     ],
 )
@@ -298,14 +299,14 @@ def test_outside_the_fit_the_error_is_an_assumption_and_said_to_be_one(
     assert plan.warnings[0] == TGI_IS_NOT_THE_CHOICE
     assert plan.band.because == plan.warnings[1]
     assert plan.warnings[1] == (
-        f"Predictions use the constants of tgi-1.x, because {reason}; ±50% is an assumption until a trial runs."
+        f"Constants of tgi-1.x, not fitted for: {reason}; ±50% is an assumption until a trial runs."
     )
 
 
 def test_an_engine_without_constants_of_its_own_borrows_them_and_says_so(ask: Ask) -> None:
     assert make_plan(ask()).warnings == (
-        "Predictions use the constants of vllm-v1, because no performance constants are fitted for lmi "
-        "0.36.0-lmi27.0.0; none are fitted on NVIDIA A10G; ±50% is an assumption until a trial runs.",
+        "Constants of vllm-v1, not fitted for: lmi 0.36.0-lmi27.0.0; NVIDIA A10G; ±50% "
+        "is an assumption until a trial runs.",
     )
 
 
@@ -317,10 +318,10 @@ def test_speculative_decoding_is_faster_for_a_single_request_and_its_assumptions
     )
 
     assert faster.curve[0].ms_per_token < plain.curve[0].ms_per_token
-    assert "the acceptance rate of drafted tokens is assumed" in faster.warnings[1]
+    assert "speculative decoding" in faster.warnings[1]
     assert faster.warnings[2] == (
-        "Speculative decoding is planned with 3 drafted tokens a step, of which each is accepted with a chance of 70% "
-        "that you assume, at 5% of a step for each; memory of a draft model is not counted."
+        "Speculative decoding is assumed: 3 drafted tokens per step, acceptance 70%, draft cost 5% of a step per "
+        "token. The memory of a draft model is not counted."
     )
 
 
@@ -328,8 +329,7 @@ def test_quantization_says_what_it_is_taken_to_do(ask: Ask) -> None:
     plan = make_plan(ask(serving={"instance_types": ["ml.g5.2xlarge"], "overrides": {"quantization": "awq"}}))
 
     assert (
-        "awq is assumed to read the weights in proportion to their bytes, at the efficiency fitted for 16 bits, and to "
-        "compute at 16 bits."
+        "awq is not fitted: the plan assumes the memory efficiency of 16-bit weights and arithmetic at 16 bits."
     ) in plan.warnings
 
 
@@ -338,7 +338,7 @@ def test_the_batch_limit_is_the_kv_room(ask: Ask) -> None:
 
     held = plan.memory.kv_limited_batch
     assert plan.max_num_seqs.value == held
-    assert plan.max_num_seqs.because == f"The KV room holds {held} sequences of the workload's length."
+    assert plan.max_num_seqs.because == f"The KV cache holds {held} sequences of the workload's length."
     assert plan.concurrency_levels.value == (1, 2, 4, 8, 16, 32)
     assert plan.max_queued_requests.value >= plan.max_num_seqs.value
 
@@ -375,18 +375,17 @@ def test_a_batch_limit_that_the_memory_cant_hold_is_taken_and_warned_of(ask: Ask
     assert plan.max_num_seqs.value == 64
     held = plan.memory.kv_limited_batch
     assert (
-        f"max_num_seqs is fixed at 64, but the KV room holds {held} sequences of the workload's length."
-        in plan.warnings
+        f"max_num_seqs is set to 64, but the KV cache holds {held} sequences of the workload's length." in plan.warnings
     )
 
 
 @pytest.mark.parametrize(
     ("model", "tokens", "max_model_len", "because"),
     [
-        (LLAMA_2, (256, 256), 4_096, "Twice the typical request of 512 tokens, and at least 4,096. "),
-        (LLAMA_2, (3_900, 100), 4_096, "Twice the typical request of 4,000 tokens, and at least 4,096, bounded by "),
-        (QWEN, (250, 7), 4_096, "Twice the typical request of 257 tokens, and at least 4,096. "),
-        (QWEN, (3_000, 1_000), 8_192, "Twice the typical request of 4,000 tokens, and at least 4,096. "),
+        (LLAMA_2, (256, 256), 4_096, "Twice the typical request of 512 tokens, at least 4,096. "),
+        (LLAMA_2, (3_900, 100), 4_096, "Twice the typical request of 4,000 tokens, at least 4,096, bounded by "),
+        (QWEN, (250, 7), 4_096, "Twice the typical request of 257 tokens, at least 4,096. "),
+        (QWEN, (3_000, 1_000), 8_192, "Twice the typical request of 4,000 tokens, at least 4,096. "),
     ],
 )
 def test_the_longest_request_is_above_the_typical_one(
@@ -398,7 +397,7 @@ def test_the_longest_request_is_above_the_typical_one(
 
     assert plan.max_model_len.value == max_model_len
     assert plan.max_model_len.because.startswith(because)
-    assert "the limit takes no memory by itself" in plan.max_model_len.because
+    assert plan.max_model_len.because.endswith(" GiB each per accelerator).")
     assert plan.max_num_batched_tokens.value == 2_048
 
 
@@ -407,7 +406,7 @@ def test_the_longest_request_costs_no_capacity_for_the_typical_one(ask: Ask) -> 
 
     assert (usual.max_model_len.value, tight.max_model_len.value) == (4_096, 512)
     assert (usual.memory, usual.curve, usual.max_num_seqs) == (tight.memory, tight.curve, tight.max_num_seqs)
-    assert tight.max_model_len.because.startswith("The spec fixes it. The KV room holds ")
+    assert tight.max_model_len.because.startswith("The spec fixes it. The KV cache holds ")
 
 
 def test_the_longest_request_stays_within_the_kv_room(ask: Ask) -> None:
@@ -418,7 +417,7 @@ def test_the_longest_request_stays_within_the_kv_room(ask: Ask) -> None:
     )
     settled = settle_max_model_len(reading.max_model_len, reading.demand, memory, 2_048)
     assert settled.value == 1_792
-    assert "bounded by the KV room. The KV room holds 1 typical request, or 1 of 1,792 tokens" in settled.because
+    assert "bounded by the KV cache. The KV cache holds 1 typical request, or 1 of 1,792 tokens" in settled.because
 
 
 def test_tgi_computes_the_longest_prompt_in_one_iteration(ask: Ask) -> None:
@@ -428,7 +427,7 @@ def test_tgi_computes_the_longest_prompt_in_one_iteration(ask: Ask) -> None:
     fixed = make_plan(ask(model={"hub_id": QWEN}, workload={**traffic, "max_model_len": 9_000}, serving=serving))
 
     assert usual.max_model_len.value - 1_000 == usual.max_num_batched_tokens.value == 4_096
-    assert "bounded by a prompt in one iteration" in usual.max_model_len.because
+    assert "bounded by one prompt per iteration" in usual.max_model_len.because
     assert (fixed.max_model_len.value, fixed.max_num_batched_tokens.value) == (9_000, 8_192)
 
 
@@ -444,7 +443,7 @@ def test_the_target_is_a_share_of_the_knee(ask: Ask) -> None:
     knee = plan.max_num_seqs.value
     assert (plan.knee.concurrency, plan.knee.detector) == (knee, "batch_limit")
     assert plan.target_concurrency_per_copy.value == knee / 2
-    assert plan.target_concurrency_per_copy.because.startswith(f"50% of {knee} concurrent requests")
+    assert plan.target_concurrency_per_copy.because.startswith(f"50% of the predicted knee, {knee} concurrent requests")
 
 
 def test_overrides_are_taken_as_given(ask: Ask) -> None:
@@ -460,17 +459,14 @@ def test_an_accelerator_without_bf16_computes_in_fp16(ask: Ask) -> None:
     plan = make_plan(ask(model={"hub_id": "Qwen/Qwen2.5-1.5B"}, serving={"instance_types": ["ml.g4dn.xlarge"]}))
 
     assert plan.dtype.value == "fp16"
-    assert plan.dtype.because == "The weights are published in bf16, which NVIDIA T4 lacks."
+    assert plan.dtype.because == "The NVIDIA T4 has no bf16, the published type."
 
 
 def test_an_unknown_price_and_an_unknown_instance_type_are_said(ask: Ask) -> None:
     plan = make_plan(ask(serving={"instance_types": ["ml.g4dn.12xlarge", "ml.g99.xlarge"]}))
 
     assert plan.cost.usd_per_hour is None
-    assert plan.warnings[0] == (
-        "SEA110: ml.g99.xlarge is not in the catalog: it can't be planned without its accelerator's numbers, so it is "
-        "left out."
-    )
+    assert plan.warnings[0] == ("SEA110: ml.g99.xlarge is not in the catalog and was ignored.")
     assert plan.warnings[-1] == (
         "SEA207: the price of ml.g4dn.12xlarge in us-east-1 is not in the catalog, so the cost is unknown."
     )
@@ -480,7 +476,7 @@ def test_a_known_price_is_preferred(ask: Ask) -> None:
     plan = make_plan(ask(serving={"instance_types": ["ml.g4dn.12xlarge", "ml.g5.12xlarge"]}))
 
     assert plan.instance_type.value == "ml.g5.12xlarge"
-    assert "Meets the SLO, but its price is unknown; a known price is preferred." in {
+    assert "Meets the SLO, but its price is unknown; a known price ranks first." in {
         rejected.because for rejected in plan.rejected
     }
 
@@ -489,14 +485,14 @@ def test_a_price_of_another_region_is_said(ask: Ask) -> None:
     plan = make_plan(ask(region="eu-west-1"))
 
     assert plan.warnings[-1] == (
-        "The price of ml.g5.2xlarge is that of us-east-1 on 2026-04-21; eu-west-1's is not in the catalog."
+        "The price of ml.g5.2xlarge is from us-east-1, 2026-04-21; the catalog has none for eu-west-1."
     )
 
 
 def test_a_checkpoint_smaller_than_16_bits_is_said(ask: Ask) -> None:
     plan = make_plan(ask(model={"hub_id": "openai/gpt-oss-20b"}, serving={"instance_types": ["ml.g6e.12xlarge"]}))
 
-    assert "openai/gpt-oss-20b is published in mxfp4; its weights are counted at 16 bits, an over-estimate." in (
+    assert "openai/gpt-oss-20b is published in mxfp4; the plan counts 16-bit weights, an overestimate." in (
         plan.warnings
     )
 

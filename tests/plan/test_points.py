@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.plan.conftest import Ask
 
 HEAD = "concurrency,output_tok_s,ms_per_token\n"
-AGAIN = "\n  hint: measure again with nothing else on the endpoint, or leave the point out"
+AGAIN = "\n  hint: measure again without other traffic, or leave the point out"
 
 
 def point(concurrency: int, output_tok_s: float, ms_per_token_p90: float | None = None) -> MeasuredPoint:
@@ -43,12 +43,12 @@ def test_a_byte_order_mark_is_passed_over() -> None:
         (
             "",
             "points.csv: SEA407: the column concurrency and output_tok_s is missing"
-            "\n  hint: the head names concurrency, output_tok_s, ms_per_token",
+            "\n  hint: the header must have concurrency, output_tok_s, ms_per_token",
         ),
         (
             "concurrency,tokens\n1,30\n",
             "points.csv: SEA407: the column output_tok_s is missing"
-            "\n  hint: the head names concurrency, output_tok_s, ms_per_token",
+            "\n  hint: the header must have concurrency, output_tok_s, ms_per_token",
         ),
         (f"{HEAD}1,0,33\n", "points.csv:2: output_tok_s: SEA407: '0' is not a number above 0"),
         (f"{HEAD}1,-3,33\n", "points.csv:2: output_tok_s: SEA407: '-3' is not a number above 0"),
@@ -62,16 +62,15 @@ def test_a_byte_order_mark_is_passed_over() -> None:
         ("x" * 200_000, "points.csv: SEA407: the table can't be read: field larger than field limit (131072)"),
         (
             HEAD,
-            "points.csv: SEA408: there is no point to calibrate with"
-            "\n  hint: measure at concurrency 1 and at the batch limit",
+            "points.csv: SEA408: no points to calibrate with\n  hint: measure at concurrency 1 and at the batch limit",
         ),
         (
             f"{HEAD}1,30,33\n1,90,11\n",
-            f"points.csv: SEA408: at concurrency 1 both 30 and 90 tok/s were measured{AGAIN}",
+            f"points.csv: SEA408: two throughputs at concurrency 1: 30 and 90 tok/s{AGAIN}",
         ),
         (
             f"{HEAD}1,90,11\n8,40,200\n",
-            f"points.csv: SEA408: 40 tok/s at concurrency 8 are less than half of the 90 at 1{AGAIN}",
+            f"points.csv: SEA408: 40 tok/s at concurrency 8 is less than half of 90 tok/s at 1{AGAIN}",
         ),
     ],
 )
@@ -121,7 +120,7 @@ class TestChosen:
         with pytest.raises(SpecError) as refused:
             chosen(self.POINTS, {1, 8, 64}, "report.json")
         assert str(refused.value) == (
-            "report.json: SEA408: nothing was measured at concurrency 8, 64\n  hint: measured are 1, 4, 16"
+            "report.json: SEA408: concurrency 8, 64 was not measured\n  hint: measured: 1, 4, 16"
         )
 
 
@@ -132,9 +131,9 @@ def test_a_trial_of_this_endpoint_is_taken(ask: Ask) -> None:
 def test_a_trial_of_something_else_is_refused_with_everything_in_which_it_differs(ask: Ask) -> None:
     with pytest.raises(SpecError) as refused:
         check_trial(("other", "prod", 256, 64), ask(), "report.json")
-    hint = "\n  hint: give the result of a trial of this endpoint as it is specified now"
+    hint = "\n  hint: use the result of a trial of the current spec"
     assert str(refused.value) == (
-        f"report.json: endpoint: SEA408: the trial measured other, and the spec says chat{hint}\n"
-        f"report.json: environment: SEA408: the trial measured prod, and the spec says dev{hint}\n"
-        f"report.json: output_tokens: SEA408: the trial measured 64, and the spec says 256{hint}"
+        f"report.json: endpoint: SEA408: the trial measured other, but the spec has chat{hint}\n"
+        f"report.json: environment: SEA408: the trial measured prod, but the spec has dev{hint}\n"
+        f"report.json: output_tokens: SEA408: the trial measured 64, but the spec has 256{hint}"
     )

@@ -37,22 +37,22 @@ def test_on_what_was_fitted_it_is_the_error_of_left_out_rows() -> None:
 
     assert (found.throughput, found.latency) == (constants.throughput_error, constants.latency_error)
     assert found.measured
-    assert found.because == f"80 % of the rows left out of the fit of {constants.id} were predicted within it."
+    assert found.because == f"80 % of the rows held out of the fit of {constants.id} were predicted within this band."
 
 
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (band(LMI), "no performance constants are fitted for lmi 9.9; none are fitted on NVIDIA A10G"),
-        (band(instance_type="ml.g6.2xlarge"), "none are fitted on NVIDIA L4"),
-        (band(hub_id="mistralai/Mixtral-8x7B-v0.1"), "none are fitted for a mixture of experts"),
-        (band(quantization="fp8"), "none are fitted for fp8 weights"),
-        (band(speculation=Speculation(3, 0.7, 0.05)), "the acceptance rate of drafted tokens is assumed"),
+        (band(LMI), "lmi 9.9; NVIDIA A10G"),
+        (band(instance_type="ml.g6.2xlarge"), "NVIDIA L4"),
+        (band(hub_id="mistralai/Mixtral-8x7B-v0.1"), "mixture of experts"),
+        (band(quantization="fp8"), "fp8 weights"),
+        (band(speculation=Speculation(3, 0.7, 0.05)), "speculative decoding"),
     ],
 )
 def test_elsewhere_it_is_an_assumption_with_its_reasons(found: Band, reason: str) -> None:
     assert (found.throughput, found.latency, found.measured) == (ASSUMED, ASSUMED, False)
-    assert f"because {reason}; ±50% is an assumption until a trial runs." in found.because
+    assert f"not fitted for: {reason}; ±50% is an assumption until a trial runs." in found.because
 
 
 def test_points_measured_on_the_deployment_itself_win() -> None:

@@ -119,7 +119,7 @@ class TestSentences:
         assert found.sentence == (
             f"At 1 request in flight a step of {step.total * 1e3:.1f} ms is bound by memory: reading weights and KV "
             f"cache takes {step.memory / step.total:.0%} of it. "
-            f"The KV room holds {copy.kv_limited_batch} sequences; more requests wait."
+            f"The KV cache holds {copy.kv_limited_batch} sequences; further requests wait."
         )
 
     def test_the_host_and_its_work_on_every_request(self) -> None:
@@ -136,9 +136,7 @@ class TestSentences:
     def test_the_server_once_its_work_is_longer_than_the_launches(self) -> None:
         copy = copy_on("ml.p4d.24xlarge", 8)
 
-        assert "bound by the host: the server's work on every sequence and prompt takes " in (
-            regime_of(copy, 220, []).sentence
-        )
+        assert "bound by the host: server work on sequences and prompts takes " in (regime_of(copy, 220, []).sentence)
 
     def test_long_prompts_wait_for_their_admission(self) -> None:
         copy = copy_on("ml.p4d.24xlarge", 8, input_tokens=3_840)
@@ -147,7 +145,7 @@ class TestSentences:
         assert found.bound_by == found.growth_limit == "admission"
         assert found.sentence.startswith("At 64 requests in flight, of which 14 run at once, a step of ")
         assert found.sentence.endswith(
-            " The engine admits 1 prompt every 20 decode steps, which keeps 14 sequences running; more requests wait."
+            " The engine admits 1 prompt every 20 decode steps, so 14 sequences run; further requests wait."
         )
 
     def test_a_batch_limit_is_told_beside_what_keeps_throughput_from_growing(self) -> None:
@@ -156,20 +154,20 @@ class TestSentences:
 
         assert (found.bound_by, found.growth_limit) == ("batch limit", "link")
         assert found.sentence.endswith(
-            " The engine batches at most 32 sequences; more requests wait. Past 16 requests in flight, most of what a "
-            "further request adds to a step is carried by the all-reduces."
+            " The engine batches at most 32 sequences; further requests wait. Beyond 16 requests in flight, a further "
+            "request mostly adds all-reduce traffic."
         )
 
     def test_a_batch_of_one(self) -> None:
         found = regime_of(replace(copy_on("ml.g5.2xlarge", 1), max_num_seqs=1), 1, [])
 
-        assert found.sentence.endswith(" The engine batches at most 1 sequence; more requests wait.")
+        assert found.sentence.endswith(" The engine batches at most 1 sequence; further requests wait.")
 
     def test_an_engine_that_mixes_prompts_into_its_steps(self) -> None:
         plain = copy_on("ml.p4d.24xlarge", 8, input_tokens=3_840)
         copy = replace(plain, engine=engines.find("lmi", "15"), batched_tokens=256)
 
         assert (
-            " The engine takes 256 tokens an iteration, which keeps 16 sequences running; more requests wait."
+            " The engine takes 256 tokens an iteration, so 16 sequences run; further requests wait."
             in regime_of(copy, 64, []).sentence
         )

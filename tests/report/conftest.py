@@ -106,7 +106,7 @@ def plan() -> Plan:
         copy_count=Decision(value=2, because="16 per copy serve 32 requests in flight."),
         surge_instances=Decision(value=2, because="An update doubles the copies."),
         max_model_len=Decision(value=512, because="The workload's 256 + 256 tokens."),
-        max_num_seqs=Decision(value=28, because="The KV room holds 28 sequences of 512 tokens."),
+        max_num_seqs=Decision(value=28, because="The KV cache holds 28 sequences of 512 tokens."),
         max_num_batched_tokens=Decision(value=2048, because="The engine's default."),
         max_queued_requests=Decision(value=12, because="What can be answered within the timeout."),
         dtype=Decision(value="fp16", because="The accelerator has no faster type that needs no calibration."),

@@ -44,7 +44,7 @@ def rich_trial(plan: Plan) -> TrialResult:
             *result.knees,
             Knee(detector="half_latency", concurrency=16, because="throughput at half the latency bound: 16 per copy"),
             Knee(detector="two_segment", concurrency=24, because="two straight lines meet at 24 per copy"),
-            Knee(detector="theory", concurrency=28, because="the KV room holds 28 sequences"),
+            Knee(detector="theory", concurrency=28, because="the KV cache holds 28 sequences"),
         ),
         search=tuple(SearchStep(concurrency=at, because=_step(at)) for at in ORDER),
         client=ClientCalibration(

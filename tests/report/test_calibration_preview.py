@@ -75,20 +75,18 @@ def test_a_calibration_brings_the_predictions_to_the_measurement(
 def test_levels_that_contradict_each_other_give_none(faster: TrialResult, locked: Plan, loaded: LoadedSpec) -> None:
     outlook = outlook_of(replace(faster, levels=faster.levels[:1]), locked, loaded)
     assert outlook.entry is None
-    assert outlook_sentence(outlook) == (
-        "These levels give no calibration: points of 2 concurrencies are needed, and there is one."
-    )
+    assert outlook_sentence(outlook) == ("No calibration from these levels: 1 concurrency is not enough: 2 are needed.")
 
 
 def test_the_outlook_stands_below_predicted_and_measured(faster: TrialResult, locked: Plan, loaded: LoadedSpec) -> None:
     section = prediction_beside(faster, locked, outlook_of(faster, locked, loaded))
-    assert section.tables[-1].caption == "What a calibration by this trial would change"
+    assert section.tables[-1].caption == "Effect of a calibration with this trial"
     assert section.paragraphs[-1].startswith("“seatrial calibrate” would multiply what a step takes whatever its batch")
 
 
 def test_without_the_spec_the_ratio_is_told(real: TrialResult, plan: Plan) -> None:
     assert prediction_beside(real, plan).paragraphs[-1] == (
         "Measured throughput is 0.93 × the predicted, geometric mean of 6 levels without a failure. “seatrial "
-        "calibrate SPEC --environment dev --result report.json” lets them correct the predictions."
+        "calibrate SPEC --environment dev --result report.json” corrects the predictions."
     )
     assert ratio_sentence(replace(real, levels=()), plan) == ""

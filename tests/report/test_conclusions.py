@@ -169,7 +169,7 @@ def test_the_articles_table_has_its_units(jumpstart: TrialResult, plan: Plan) ->
 def test_the_articles_table_ends_before_a_request_was_not_answered(jumpstart: TrialResult) -> None:
     assert last_before_timeout(jumpstart) == 32
     assert jumpstart_section(jumpstart, None).remarks == (
-        "The article's table ends at 32: above it, a request was not answered.",
+        "The article's table ends at 32: above it, a request failed.",
     )
     whole = replace(jumpstart, levels=jumpstart.levels[:3])
     assert jumpstart_section(whole, None).remarks == (

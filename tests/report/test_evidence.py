@@ -66,7 +66,7 @@ def test_what_only_an_open_loop_has_gets_its_column_there(rich: TrialResult) -> 
 def test_the_self_calibration_is_told(rich: TrialResult) -> None:
     facts = {fact.name: (fact.value.text, fact.aside) for fact in validity_section(rich).facts}
     assert facts == {
-        "Token events taken in": ("61,204 per s", "of 64,000 offered"),
+        "Token events decoded": ("61,204 per s", "of 64,000 offered"),
         "CPU for 1,000 token events": ("0.015 s", ""),
         "Lag p99": ("3.20 ms", ""),
         "Streams": ("128", ""),

@@ -254,7 +254,7 @@ def test_a_local_engine_is_named_before_any_number(local_page: str) -> None:
 def test_a_local_engine_is_not_compared_with_the_prediction(local_page: str) -> None:
     assert "Predicted beside measured" not in local_page
     assert "difference" not in local_page
-    assert "What the plan predicts for the GPU" in local_page
+    assert "Prediction for the GPU" in local_page
     data = [json.loads(one) for one in re.findall(r'<script type="application/json">(.*?)</script>', local_page)]
     names = {series["name"] for chart in data if chart["anchor"].startswith("predicted") for series in chart["series"]}
     assert names == {"predicted"}
@@ -293,7 +293,7 @@ def test_every_decision_is_shown_with_its_reason(plan: Plan, real_page: str) -> 
         name[0]: (value[0], because[0])
         for name, value, because in Tables(real_page).by_caption["Decisions of the plan"]
     }
-    assert rows["max num seqs"] == ("28", "The KV room holds 28 sequences of 512 tokens.")
+    assert rows["max num seqs"] == ("28", "The KV cache holds 28 sequences of 512 tokens.")
     assert rows["image"] == (plan.image.value.uri, plan.image.because)
     assert rows["concurrency levels"] == ("1, 2, 4, 8, 16, 32, 64", "Powers of two up to four times the gate.")
     assert rows["inference ami version"][0] == "–"

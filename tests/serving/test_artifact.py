@@ -60,9 +60,9 @@ def test_everything_that_can_not_be_packaged_is_listed(loaded: Loaded, code: Pat
     with pytest.raises(RenderError) as error:
         code_files(loaded(CODE))
     assert [(problem.field, problem.rule, problem.message) for problem in error.value.problems] == [
-        ("serving.code", "SEA368", "away.py leads out of the folder"),
+        ("serving.code", "SEA368", "away.py points outside of the folder"),
         ("serving.code", "SEA368", "serving.properties is written from the plan"),
-        ("serving.code", "SEA368", "weights.bin is no UTF-8 text"),
+        ("serving.code", "SEA368", "weights.bin is not UTF-8 text"),
     ]
 
 
@@ -71,11 +71,11 @@ def test_a_large_folder_is_pointed_to_staging(loaded: Loaded, code: Path) -> Non
     with pytest.raises(RenderError) as error:
         code_files(loaded(CODE))
     assert [problem.message for problem in error.value.problems] == ["the folder's 10,485,791 bytes exceed 10,485,760"]
-    assert error.value.problems[0].hint == "weights don't belong there: stage them (seatrial stage)"
+    assert error.value.problems[0].hint == "stage weights instead (seatrial stage)"
 
 
 def test_a_missing_folder(loaded: Loaded) -> None:
-    with pytest.raises(RenderError, match=r"SEA368: code is no folder"):
+    with pytest.raises(RenderError, match=r"SEA368: code is not a folder"):
         code_files(loaded(CODE))
 
 
@@ -83,7 +83,7 @@ def test_mounted_weights_leave_no_place_for_code(loaded: Loaded, code: Path) -> 
     with pytest.raises(RenderError) as error:
         code_files(loaded(CODE, model="s3_uri: s3://bucket/model/"))
     assert [str(problem).partition(": serving")[2] for problem in error.value.problems] == [
-        ".code: SEA368: the code and the mounted weights both claim /opt/ml/model\n"
+        ".code: SEA368: the code and the mounted weights both use /opt/ml/model\n"
         "  hint: put the code beside the weights, and stage both"
     ]
 
@@ -120,12 +120,12 @@ def test_code_that_reads_its_token_from_the_environment_is_packaged(loaded: Load
 @pytest.mark.parametrize("name", ["id_rsa", "server.pem", "lib/tls.key", "credentials", "store.P12"])
 def test_a_file_of_keys_is_refused_by_its_name(name: str, loaded: Loaded, code: Path) -> None:
     (code / name).write_text("nothing\n")
-    assert refused(loaded) == [f"SEA369: {name} is named as files of credentials are"]
+    assert refused(loaded) == [f"SEA369: {name} has the name of a credentials file"]
 
 
 def test_a_credential_in_a_file_name_is_refused_and_not_repeated(loaded: Loaded, code: Path) -> None:
     (code / f"{HUB}.txt").write_text("nothing\n")
-    assert refused(loaded) == ["SEA369: hf_….txt is named as files of credentials are"]
+    assert refused(loaded) == ["SEA369: hf_….txt has the name of a credentials file"]
 
 
 @pytest.mark.parametrize("name", [".env", ".netrc", ".npmrc", ".git/config", ".aws/credentials", "__pycache__/x.pem"])
@@ -137,7 +137,7 @@ def test_hidden_files_and_caches_are_never_packaged(name: str, loaded: Loaded, c
 
 def test_a_text_in_an_encoding_that_no_search_reads_is_refused(loaded: Loaded, code: Path) -> None:
     (code / "notes.txt").write_bytes(HUB.encode("utf-16-le"))
-    assert refused(loaded) == ["SEA368: notes.txt is no UTF-8 text"]
+    assert refused(loaded) == ["SEA368: notes.txt is not UTF-8 text"]
 
 
 def test_links_to_folders_are_refused_wherever_they_lead(loaded: Loaded, code: Path, tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_links_to_folders_are_refused_wherever_they_lead(loaded: Loaded, code: P
     (code / "here").symlink_to(code / "lib", target_is_directory=True)
     (code / "loop").symlink_to(code / "loop")
     assert refused(loaded) == [
-        "SEA368: away leads out of the folder",
+        "SEA368: away points outside of the folder",
         "SEA368: here is a link to a folder",
-        "SEA368: loop leads out of the folder",
+        "SEA368: loop points outside of the folder",
     ]
 
 
@@ -171,7 +171,7 @@ def test_a_folder_outside_the_repository_is_refused_and_not_read(
         name = "linked"
         (tmp_path / "endpoints").mkdir()
         (tmp_path / "endpoints" / name).symlink_to(outside, target_is_directory=True)
-    assert refused(loaded, f"serving: {{code: {name}}}") == [f"SEA368: {name} leads out of the repository {tmp_path}"]
+    assert refused(loaded, f"serving: {{code: {name}}}") == [f"SEA368: {name} is outside of the repository {tmp_path}"]
 
 
 @pytest.mark.parametrize("mark", [".git", "cdk.json"])

@@ -22,13 +22,10 @@ ASYNC = {
     "option.max_rolling_batch_prefill_tokens": "1024",
 }
 DYNAMIC = {"engine": "Python", "batch_size": "4", "max_batch_delay": "100"}
-GONE = "paged_attention: Continuous batching without it is gone since DJL 0.26: this is the paged mode."
+GONE = "paged_attention: DJL 0.26 removed continuous batching without paged attention: this is the paged mode."
 ALWAYS = "paged_attention: Always on since DJL 0.26, so nothing is written."
-NO_DIST = (
-    "continuous_batching: lmi-dist is gone since LMI 15: "
-    "vLLM batches, in a process of its own (engine=Python, not MPI)."
-)
-TOKENS = "max_num_batched_tokens: vLLM counts decode steps among these tokens and computes long prompts in pieces."
+NO_DIST = "continuous_batching: LMI 15 removed lmi-dist: vLLM batches in a separate process (engine=Python, not MPI)."
+TOKENS = "max_num_batched_tokens: vLLM counts decode tokens in this limit and splits long prompts."
 
 
 @pytest.mark.parametrize("version", ["0.23.0", "0.24.0", "0.25.0"])
@@ -59,10 +56,7 @@ def test_containers_of_their_day_are_told_what_the_articles_measured(
             "dynamic",
             "lmi27",
             DYNAMIC | {"option.rolling_batch": "disable", "option.entryPoint": "djl_python.huggingface"},
-            [
-                "dynamic_batching: Written out as rolling_batch=disable: containers batch continuously by default "
-                "since LMI 8."
-            ],
+            ["dynamic_batching: Written as rolling_batch=disable: the default since LMI 8 is continuous batching."],
         ),
     ],
 )
@@ -80,5 +74,5 @@ def test_any_model_can_be_batched_so() -> None:
 
 
 def test_a_version_that_is_none() -> None:
-    with pytest.raises(RenderError, match="SEA307: 'old' is no version of lmi"):
+    with pytest.raises(RenderError, match="SEA307: 'old' is not a version of lmi"):
         batching_mode("dynamic", "old")

@@ -28,14 +28,14 @@ def test_a_pinned_hub_model_is_loaded_by_its_id(loaded: Loaded) -> None:
     [
         (
             "hub_id: org/model",
-            "chat.yaml:3: model.hub_id: SEA365: warning: there is no revision: org/model may change between two starts "
-            "of a container\n  hint: give model.revision, the commit that the model's page on the hub shows",
+            "chat.yaml:3: model.hub_id: SEA365: warning: no revision: org/model may change between container starts\n "
+            " hint: set model.revision to the commit on the model's hub page",
         ),
         (
             "hub_id: org/model\n  revision: main",
             "chat.yaml:4: model.revision: SEA365: warning: the revision main is a branch or a tag: org/model may "
-            "change between two starts of a container\n"
-            "  hint: give model.revision, the commit that the model's page on the hub shows",
+            "change between container starts\n"
+            "  hint: set model.revision to the commit on the model's hub page",
         ),
     ],
 )
@@ -69,8 +69,8 @@ def test_a_jumpstart_id_is_looked_up_for_the_region_and_told_to_be_pinned(loaded
     assert (source.model_id, source.weights_s3_uri) == (MOUNT, uri)
     (note,) = source.notes
     assert str(note).endswith(
-        f"chat.yaml:3: model.jumpstart_id: SEA365: warning: the artifact of {MISTRAL} {known.version} is looked up: "
-        f"newer metadata may name another\n  hint: pin it: model.s3_uri: {uri}"
+        f"chat.yaml:3: model.jumpstart_id: SEA365: warning: the artifact of {MISTRAL} {known.version} comes from the "
+        f"catalog and may change\n  hint: pin it: model.s3_uri: {uri}"
     )
 
 

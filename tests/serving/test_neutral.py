@@ -94,7 +94,7 @@ class TestForms:
         with pytest.raises(RenderError) as caught:
             render(PLAIN.model_copy(update={"max_model_len": None}), "lmi-dist", "0.26.0", "env")
         assert str(caught.value) == (
-            "form: SEA310: lmi-dist on LMI 8 can't be told its engine through the environment\n"
+            "form: SEA310: lmi-dist on LMI 8 can't set its engine through the environment\n"
             "  hint: render serving.properties (form properties), or use LMI 9 or newer"
         )
 
@@ -113,7 +113,7 @@ class TestVersions:
         with pytest.raises(RenderError) as caught:
             render(PLAIN, "tgi", "newest")
         assert str(caught.value) == (
-            "SEA307: 'newest' is no version of tgi\n"
+            "SEA307: 'newest' is not a version of tgi\n"
             "  hint: write an LMI number (lmi27), a DJL version (0.25.0) or an engine version (3.3.6)"
         )
 
@@ -231,7 +231,7 @@ class TestConflicts:
                 "2.3.1",
                 "max_num_batched_tokens and max_input_len: SEA309: "
                 "511 prefill tokens are below the longest prompt, 512\n"
-                "  hint: TGI wants at least 512",
+                "  hint: set it to at least 512",
             ),
             (
                 ServingConfig(max_model_len=513, max_batch_total_tokens=512),
@@ -251,8 +251,8 @@ class TestConflicts:
                 ServingConfig(max_queued_requests=8),
                 "tgi",
                 "3.3.6",
-                "max_queued_requests and max_num_seqs: SEA309: TGI 3.3.6 bounds running and waiting requests together, "
-                "and max_num_seqs is not given\n  hint: give max_num_seqs too",
+                "max_queued_requests and max_num_seqs: SEA309: TGI 3.3.6 limits running and waiting requests "
+                "together, but max_num_seqs is missing\n  hint: set max_num_seqs as well",
             ),
             (
                 ServingConfig(lora=Lora(), speculative_decoding=SpeculativeDecoding(model="org/draft")),
@@ -265,8 +265,8 @@ class TestConflicts:
                 ServingConfig(speculative_decoding=SpeculativeDecoding(draft_tokens=3)),
                 "lmi-async",
                 "lmi27",
-                "speculative_decoding.method and speculative_decoding.model: SEA309: draft_model drafts with a model, "
-                "and none is named\n  hint: name the draft model, or use the method ngram",
+                "speculative_decoding.method and speculative_decoding.model: SEA309: draft_model needs a draft model, "
+                "but none is set\n  hint: name the draft model, or use the method ngram",
             ),
             (
                 ServingConfig(quantization="smoothquant", dtype="bf16"),

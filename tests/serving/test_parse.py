@@ -197,7 +197,7 @@ def unknown(dialect: DialectName, version: str, text: str) -> list[str]:
             "lmi-async",
             "lmi27",
             "option.dtype=half\n",
-            ["1: 'half' is no value of option.dtype that lmi-async on LMI 27 takes"],
+            ["1: 'half' is not valid for option.dtype in lmi-async on LMI 27"],
         ),
         (
             "lmi-async",
@@ -209,7 +209,7 @@ def unknown(dialect: DialectName, version: str, text: str) -> list[str]:
             "lmi-async",
             "lmi27",
             "option.max_rolling_batch_prefill_tokens=1\noption.max_num_batched_tokens=2\n",
-            ["2: option.max_num_batched_tokens says max_num_batched_tokens once more, and differently"],
+            ["2: option.max_num_batched_tokens sets max_num_batched_tokens again to another value"],
         ),
         (
             "lmi-async",
@@ -221,7 +221,7 @@ def unknown(dialect: DialectName, version: str, text: str) -> list[str]:
             "tgi",
             "3.3.6",
             "MAX_CONCURRENT_REQUESTS=128\n",
-            ["1: it bounds running and waiting requests together, and how many run is not said"],
+            ["1: it limits running and waiting requests together; the limit of running requests is missing"],
         ),
         ("tgi", "3.3.6", "HF_TOKEN=x\n", ["1: TGI 3.3.6 does not know HF_TOKEN"]),
         ("vllm", "0.26.0", "MAX_MODEL_LEN=4\n", ["1: vLLM 0.26.0 does not know MAX_MODEL_LEN"]),
@@ -230,7 +230,7 @@ def unknown(dialect: DialectName, version: str, text: str) -> list[str]:
             "lmi-async",
             "lmi27",
             "option.hf_overrides=[1]\n",
-            ["1: '[1]' is no value of option.hf_overrides that lmi-async on LMI 27 takes"],
+            ["1: '[1]' is not valid for option.hf_overrides in lmi-async on LMI 27"],
         ),
     ],
 )
@@ -257,7 +257,7 @@ def test_a_value_that_is_no_number_is_listed_and_the_rest_is_kept() -> None:
 def test_the_file_wins_over_the_environment() -> None:
     parsed = parse("lmi-async", "lmi27", properties="option.dtype=bf16\n", env={"OPTION_DTYPE": "fp16"})
     assert parsed.config.dtype == "bf16"
-    assert [entry.because for entry in parsed.unknown] == ["OPTION_DTYPE says dtype once more, and differently"]
+    assert [entry.because for entry in parsed.unknown] == ["OPTION_DTYPE sets dtype again to another value"]
 
 
 @pytest.mark.parametrize(

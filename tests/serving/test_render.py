@@ -167,7 +167,7 @@ class TestTgi:
 class TestEnvironmentLimits:
     def test_1024_characters_pass_and_1025_do_not(self, loaded: Loaded, make_plan: MakePlan) -> None:
         render(loaded(f"serving: {{overrides: {{extra: {{x: {'a' * 1024}}}}}}}\n"), make_plan("tgi"))
-        with pytest.raises(RenderError, match="X: SEA302: the value has 1025 characters, which exceeds 1024"):
+        with pytest.raises(RenderError, match="X: SEA302: the value has 1025 characters; the limit is 1024"):
             render(loaded(f"serving: {{overrides: {{extra: {{x: {'a' * 1025}}}}}}}\n"), make_plan("tgi"))
 
     def test_100_variables_pass_and_101_do_not(self, loaded: Loaded, make_plan: MakePlan) -> None:

@@ -52,14 +52,14 @@ def test_without_a_file_there_is_none(write: Write, environments: Path, endpoint
     [
         pytest.param("{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)", id="no-json"),
         pytest.param("", "Expecting value: line 1 column 1 (char 0)", id="empty"),
-        pytest.param('{"a": NaN}', "NaN is no number of JSON", id="nan"),
-        pytest.param("[]", "it is not a JSON object", id="a-list"),
-        pytest.param("{}", "its schema_version is None, not '1'", id="no-version"),
-        pytest.param('{"schema_version": "2"}', "its schema_version is '2', not '1'", id="a-later-version"),
-        pytest.param('{"schema_version": 1}', "its schema_version is 1, not '1'", id="a-number"),
-        pytest.param('{"schema_version": "1"}', "its environments are not a mapping", id="no-environments"),
+        pytest.param('{"a": NaN}', "NaN is not a JSON number", id="nan"),
+        pytest.param("[]", "not a JSON object", id="a-list"),
+        pytest.param("{}", "schema_version is None, not '1'", id="no-version"),
+        pytest.param('{"schema_version": "2"}', "schema_version is '2', not '1'", id="a-later-version"),
+        pytest.param('{"schema_version": 1}', "schema_version is 1, not '1'", id="a-number"),
+        pytest.param('{"schema_version": "1"}', "environments is not a mapping", id="no-environments"),
         pytest.param(
-            '{"schema_version": "1", "environments": {"dev": []}}', "its entry of dev is not a mapping", id="no-entry"
+            '{"schema_version": "1", "environments": {"dev": []}}', "the entry dev is not a mapping", id="no-entry"
         ),
     ],
 )

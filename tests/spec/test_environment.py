@@ -30,13 +30,13 @@ def problem(folder: Path, text: str, name: str = "qa") -> str:
     [
         (
             "network: {subnet_ids: [subnet-0a1b2c3d]}",
-            "qa.yaml:3: network.subnet_ids: SEA108: subnet_ids are given, and security_group_ids are not\n"
-            "  hint: give both, or none for no VPC of your own",
+            "qa.yaml:3: network.subnet_ids: SEA108: subnet_ids without security_group_ids\n"
+            "  hint: give both, or leave both out",
         ),
         (
             "network: {security_group_ids: [sg-0a1b2c3d]}",
-            "qa.yaml:3: network.security_group_ids: SEA108: security_group_ids are given, and subnet_ids are not\n"
-            "  hint: give both, or none for no VPC of your own",
+            "qa.yaml:3: network.security_group_ids: SEA108: security_group_ids without subnet_ids\n"
+            "  hint: give both, or leave both out",
         ),
         (
             "network: {subnet_ids: [vpc-1], security_group_ids: [sg-0a1b2c3d]}",
@@ -51,12 +51,12 @@ def problem(folder: Path, text: str, name: str = "qa") -> str:
         (
             "kms_key_arn: alias/mine",
             f"qa.yaml:3: kms_key_arn: SEA107: should match pattern '{shapes.KMS_KEY_ARN}', not 'alias/mine'\n"
-            "  hint: the key's whole ARN, no alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
+            "  hint: the key's full ARN, not an alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
         ),
         (
             "guard_rails: {instance_types: []}",
             "qa.yaml:3: guard_rails.instance_types: SEA107: the list is empty\n"
-            "  hint: name at least one, or leave the field out",
+            "  hint: give at least one item, or leave the field out",
         ),
     ],
 )
@@ -73,7 +73,7 @@ def test_a_right_field_is_accepted(field: str, environments: Path) -> None:
 def test_a_hyphen_in_the_name_would_mix_up_stacks(environments: Path) -> None:
     assert problem(environments, "name: prod-eu\nregion: eu-west-1\n", "prod-eu") == (
         f"prod-eu.yaml:1: name: SEA107: should match pattern '{shapes.ENVIRONMENT_NAME}', not 'prod-eu'\n"
-        "  hint: lower-case letters and digits, no hyphen: `prod-eu` and `chat` would give the same stack as `prod` "
+        "  hint: lower-case letters and digits, no hyphen: `prod-eu` with `chat` would share a stack name with `prod` "
         "and `eu-chat`"
     )
 

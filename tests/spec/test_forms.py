@@ -146,8 +146,8 @@ def test_any_text_of_a_model_is_shown_as_itself_or_refused(text: str, field: str
 @pytest.mark.parametrize(
     ("metric", "bound", "told"),
     [
-        ("error_rate", -1.0, "-1 is not a share of requests, from 0 and below 1"),
-        ("error_rate", 5.0, "5 is not a share of requests, from 0 and below 1"),
+        ("error_rate", -1.0, "-1 is not at least 0 and below 1"),
+        ("error_rate", 5.0, "5 is not at least 0 and below 1"),
         ("error_rate", 0.0, ""),
         ("ttft_ms", -3.0, "-3 is not above 0 and at most 86,400,000 ms"),
         ("ttft_ms", 0.0, "0 is not above 0 and at most 86,400,000 ms"),

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 TOO_LARGE = (
-    "endpoints/chat.yaml: SEA102: the text is nested too deeply, or its aliases unfold to too much\n"
-    "  hint: a spec has a handful of levels"
+    "endpoints/chat.yaml: SEA102: the text is nested too deeply, or its aliases expand to too much text\n"
+    "  hint: reduce the nesting"
 )
 
 
@@ -57,8 +57,7 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
           concurency: 8
         """
     assert problems_of(text, write, environments) == [
-        "endpoints/chat.yaml:4: model.s3_uri: SEA108: hub_id and s3_uri exclude each other\n"
-        "  hint: keep the source that is meant",
+        "endpoints/chat.yaml:4: model.s3_uri: SEA108: hub_id and s3_uri exclude each other\n  hint: keep one of them",
         "endpoints/chat.yaml:5: model.config_file: SEA101: the file config.json does not exist\n"
         "  hint: the path is relative to the spec",
         "endpoints/chat.yaml:6: workload: SEA106: the workload has no traffic\n"
@@ -75,7 +74,7 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         pytest.param(
             ("name: chat", "name: -chat"),
             "endpoints/chat.yaml:1: name: SEA107: should match pattern '^[a-zA-Z0-9](-*[a-zA-Z0-9])*$', not '-chat'\n"
-            "  hint: letters and digits, with single hyphens or more between them: support-chat",
+            "  hint: letters, digits and inner hyphens, as in support-chat",
             id="bad-name",
         ),
         pytest.param(
@@ -86,20 +85,20 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         pytest.param(
             ("concurrency: 8", "concurrency: yes"),
             "endpoints/chat.yaml:7: workload.concurrency: SEA105: should be a valid integer, not True\n"
-            "  hint: YAML reads yes, no, on and off as true and false: quote the text",
+            "  hint: quote it: YAML reads yes, no, on and off as booleans",
             id="yaml-yes",
         ),
         pytest.param(
             ("concurrency: 8", "concurrency: 8\n  requests_per_second: 2"),
             "endpoints/chat.yaml:8: workload.requests_per_second: SEA108: "
             "concurrency and requests_per_second exclude each other\n"
-            "  hint: keep one; the other follows by Little's law",
+            "  hint: keep one; the plan computes the other by Little's law",
             id="two-kinds-of-traffic",
         ),
         pytest.param(
             ("hub_id: org/model", "revision: abc\n  s3_uri: s3://bucket/model/"),
-            "endpoints/chat.yaml:3: model.revision: SEA108: a revision belongs to a hub_id, and there is none\n"
-            "  hint: remove it, or give the hub_id",
+            "endpoints/chat.yaml:3: model.revision: SEA108: revision needs a hub_id\n"
+            "  hint: remove revision, or give hub_id",
             id="revision-without-hub",
         ),
         pytest.param(
@@ -119,8 +118,8 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         ),
         pytest.param(
             ("name: chat", "name: chat\ndescription: hf_abcdefghijklmnopqrstuvwx"),
-            "endpoints/chat.yaml:2: description: SEA113: this looks like a credential in plain text\n"
-            "  hint: store it in Secrets Manager and give model.hub_token_secret; revoke this one",
+            "endpoints/chat.yaml:2: description: SEA113: looks like a credential in plain text\n"
+            "  hint: revoke it, store a new one in Secrets Manager and name that in model.hub_token_secret",
             id="token",
         ),
         pytest.param(
@@ -148,8 +147,8 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         ),
         pytest.param(
             ("  concurrency: 8", "  concurrency: 8\n  max_model_len: 512\nserving: {overrides: {max_model_len: 384}}"),
-            "endpoints/chat.yaml:9: serving.overrides.max_model_len: SEA120: workload.max_model_len is 512, and "
-            "serving.overrides.max_model_len 384\n  hint: keep workload.max_model_len alone",
+            "endpoints/chat.yaml:9: serving.overrides.max_model_len: SEA120: workload.max_model_len is 512, but "
+            "serving.overrides.max_model_len is 384\n  hint: keep workload.max_model_len only",
             id="longest-request-twice",
         ),
         pytest.param(
@@ -161,30 +160,30 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         pytest.param(
             ("hub_id: org/model", "hub_id: org/model\n  revision: 1234567"),
             "endpoints/chat.yaml:4: model.revision: SEA105: should be a valid string, not 1234567\n"
-            "  hint: write it as text, in quotes",
+            "  hint: write it in quotes",
             id="number-for-text",
         ),
         pytest.param(
             ("name: chat", "name: chat\nscaling: {max_copies: 1001}"),
             "endpoints/chat.yaml:2: scaling.max_copies: SEA107: should be less than or equal to 1000, not 1001\n"
-            "  hint: more than 1,000 copies are taken for a slip of the hand",
+            "  hint: the limit is 1,000 copies",
             id="copies-without-bound",
         ),
         pytest.param(
             ("name: chat", "name: chat\nserving: {instance_types: []}"),
             "endpoints/chat.yaml:2: serving.instance_types: SEA107: the list is empty\n"
-            "  hint: name at least one, or leave the field out",
+            "  hint: give at least one item, or leave the field out",
             id="no-instance-type",
         ),
         pytest.param(
             ("name: chat", "name: chat\ndescription: 2024-01-01"),
-            "endpoints/chat.yaml:2: description: SEA105: 2024-01-01 is no text: YAML reads it as a date\n"
+            "endpoints/chat.yaml:2: description: SEA105: 2024-01-01 is not a string: YAML reads it as a date\n"
             '  hint: quote it: "2024-01-01"',
             id="date",
         ),
         pytest.param(
             ("name: chat", "name: chat\ndescription: !!binary aGVsbG8="),
-            "endpoints/chat.yaml:2: description: SEA105: aGVsbG8= is no text: it is written as binary data\n"
+            "endpoints/chat.yaml:2: description: SEA105: aGVsbG8= is not a string: it is written as binary data\n"
             '  hint: quote it: "aGVsbG8="',
             id="binary",
         ),
@@ -199,8 +198,7 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
             ("hub_id: org/model", "hub_id: org/model\n  hub_token_secret: a:b"),
             "endpoints/chat.yaml:4: model.hub_token_secret: SEA107: should match pattern "
             f"'{shapes.SECRET_NAME}', not 'a:b'\n"
-            "  hint: a name as in my/token, or the whole ARN: "
-            "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+            "  hint: a name as in my/token, or the full ARN: arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
             id="secret",
         ),
         pytest.param(
@@ -222,7 +220,7 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         pytest.param(
             ("name: chat", "name: chat\nenvironments: {stage: {}}"),
             "endpoints/chat.yaml:2: environments.stage: SEA109: there is no environment stage\n"
-            "  hint: known in environments: dev, prod",
+            "  hint: known environments: dev, prod (in environments)",
             id="override-of-unknown-environment",
         ),
     ],
@@ -289,12 +287,14 @@ class TestEnvironments:
 
     def test_an_unknown_environment_names_the_known(self, write: Write, environments: Path, endpoint_text: str) -> None:
         (problem,) = problems_of(endpoint_text, write, environments, "stage")
-        assert problem.startswith("environments/stage.yaml: SEA109: there is no environment stage\n  hint: known in ")
+        assert problem.startswith(
+            "environments/stage.yaml: SEA109: there is no environment stage\n  hint: known environments: "
+        )
         assert problem.endswith(": dev, prod")
 
     def test_the_name_must_be_the_file_s(self, environments: Path) -> None:
         (environments / "qa.yaml").write_text("name: dev\nregion: eu-west-1\n")
-        with pytest.raises(SpecError, match="the name dev differs from the file's, qa"):
+        with pytest.raises(SpecError, match="the name dev differs from the file name qa"):
             load_environment(environments, "qa")
 
     def test_names_are_sorted(self, environments: Path) -> None:
@@ -315,7 +315,7 @@ class TestEnvironments:
     ) -> None:
         (environments / "dev.yaml").write_text("name: dev\nregion: us-east-1\nnetwork: {isolated: true}\n")
         (problem,) = problems_of(endpoint_text, write, environments)
-        assert "SEA111: dev is isolated, so the weights can't come from a hub" in problem
+        assert "SEA111: dev has network isolation, so the weights can't come from a hub" in problem
 
 
 class TestUnreadableFiles:
@@ -334,7 +334,7 @@ class TestUnreadableFiles:
             load_spec(spec, "dev", environments=environments)
 
     def test_a_recursive_alias_is_refused(self, write: Write, environments: Path) -> None:
-        where, what = "endpoints/chat.yaml:2: ", "SEA102: the alias refers to what contains it"
+        where, what = "endpoints/chat.yaml:2: ", "SEA102: the alias refers to its own parent"
         hint = "\n  hint: write the value out instead of the alias"
         assert f"{where}{what}{hint}" in problems_of("name: &a\n  b: *a\n", write, environments)
 

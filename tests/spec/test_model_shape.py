@@ -33,8 +33,8 @@ MIXTRAL_8X7B = {**LLAMA_2_7B, "kv_heads": 8, "params_total": 46_702_792_704, "ex
 AT = "endpoints/chat.yaml:4: model.shape"
 HEAD_DIM = "head_dim: even, at most 1,024\n  hint: give head_dim, as the model's config.json does"
 FAR = (
-    "is far from 32 layers of width 4,096: 2 to 27 billion\n"
-    "  hint: compare params_total, layers and hidden_size with the model's card"
+    "does not match 32 layers of width 4,096, which have 2 to 27 billion\n"
+    "  hint: check params_total, layers and hidden_size against the model card"
 )
 
 
@@ -122,7 +122,7 @@ def test_what_is_left_out_has_its_documented_default(write: Write, environments:
         pytest.param(
             {"params_total": 7},
             f"{AT}.params_total: SEA107: should be greater than or equal to 1000000, not 7\n"
-            "  hint: parameters, neither billions nor bytes: 6738415616",
+            "  hint: the number of parameters, as in 6738415616, not billions or bytes",
             id="billions",
         ),
         pytest.param(
@@ -159,8 +159,7 @@ def test_what_is_left_out_has_its_documented_default(write: Write, environments:
         ),
         pytest.param(
             {"experts": 8},
-            f"{AT}.experts: SEA114: experts is given, and experts_per_token is not\n"
-            "  hint: give both, or none for a dense model",
+            f"{AT}.experts: SEA114: experts without experts_per_token\n  hint: give both, or neither for a dense model",
             id="experts-alone",
         ),
         pytest.param(
@@ -176,13 +175,13 @@ def test_what_is_left_out_has_its_documented_default(write: Write, environments:
         ),
         pytest.param(
             {"params_active": 6_738_415_615},
-            f"{AT}.params_active: SEA114: params_active 6,738,415,615 is below params_total 6,738,415,616, and there "
-            "are no experts\n  hint: give experts and experts_per_token, or leave params_active out",
+            f"{AT}.params_active: SEA114: params_active 6,738,415,615 is below params_total 6,738,415,616, but the "
+            f"model has no experts\n  hint: give experts and experts_per_token, or leave params_active out",
             id="fewer-active-of-a-dense-model",
         ),
         pytest.param(
             {"sliding_layers": 16},
-            f"{AT}.sliding_layers: SEA114: sliding_layers is given, and sliding_window is not\n"
+            f"{AT}.sliding_layers: SEA114: sliding_layers without sliding_window\n"
             "  hint: give the window in tokens, or leave sliding_layers out",
             id="sliding-layers-without-a-window",
         ),
@@ -219,8 +218,8 @@ def test_every_mistake_is_told_at_once(write: Write, environments: Path, endpoin
         "params_total: SEA106: the field is required",
         "layers: SEA107: should be greater than or equal to 1, not 0",
         "kv_heads: SEA114: kv_heads 5 do not divide attention_heads 33",
-        "attention_heads: SEA114: hidden_size 4,096 / attention_heads 33 is no head_dim: even, at most 1,024",
-        "experts: SEA114: experts is given, and experts_per_token is not",
+        "attention_heads: SEA114: hidden_size 4,096 / attention_heads 33 is not a valid head_dim: even, at most 1,024",
+        "experts: SEA114: experts without experts_per_token",
     ]
 
 

@@ -110,8 +110,8 @@ def test_a_draft_is_shorter_than_the_output(output_tokens: int, is_refused: bool
     told = [str(problem) for problem in speculation_problems(Document("chat.yaml", data, {}, {}))]
 
     expected = (
-        "chat.yaml: serving.overrides.speculative_decoding.draft_tokens: SEA108: draft_tokens 4 are not below the "
-        "workload's output_tokens 4\n  hint: draft fewer tokens, or leave speculative_decoding out"
+        "chat.yaml: serving.overrides.speculative_decoding.draft_tokens: SEA108: draft_tokens 4 is not below "
+        "workload.output_tokens 4\n  hint: draft fewer tokens, or leave speculative_decoding out"
     )
     assert told == ([expected] if is_refused else [])
 

@@ -65,6 +65,6 @@ def test_each_model_has_a_role_that_reads_its_own_things_only(dev_deployment: De
 def test_a_component_planned_for_other_instances_is_refused(dev_deployment: Deployment) -> None:
     stack = EndpointStack(App(), "Two", deployment=dev_deployment)
     with pytest.raises(
-        SpecError, match=r"SEA404: second was planned for ml\.p5\.48xlarge, and the endpoint has ml\.g5"
+        SpecError, match=r"SEA404: second was planned for ml\.p5\.48xlarge, but the endpoint has ml\.g5"
     ):
         add(stack, dev_deployment, instance_type="ml.p5.48xlarge")

@@ -48,9 +48,9 @@ def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(
     ]
     assert {each["displayName"] for each in stacks.values()} == set(stacks)
     assert capsys.readouterr().err == (
-        "note: local is the embedded AWS, and is left out unless it is named: -c environment=local\n"
-        f"note: prod: no plan is locked for falcon-40b: left out (`seatrial plan {tmp_path}/endpoints/falcon-40b.yaml "
-        "--environment prod --write` locks one)\n"
+        "note: local (embedded AWS) is skipped; select it with -c environment=local\n"
+        f"note: prod: skipped without a lock: falcon-40b (lock with `seatrial plan "
+        f"{tmp_path}/endpoints/falcon-40b.yaml --environment prod --write`)\n"
     )
 
 
@@ -79,7 +79,7 @@ def test_a_context_value_that_is_no_text_is_refused(
         run_app(monkeypatch, tmp_path, {"environment": "dev", name: value})
     assert ended.value.code == 2
     assert capsys.readouterr().err == (
-        f"SEA404: the context value `{name}` is {shown}, not a text\n  hint: give it as `-c {name}=TEXT`\n"
+        f"SEA404: the context value `{name}` is {shown}, not a string\n  hint: give it as `-c {name}=TEXT`\n"
     )
 
 

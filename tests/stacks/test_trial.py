@@ -243,7 +243,7 @@ def test_a_budget_beyond_cloudformations_hour_is_refused(dev_deployment: Deploym
         EndpointStack(App(), "long", deployment=with_budget(dev_deployment, 50.5))
     assert str(refused.value) == (
         "trial.budget_minutes: SEA505: budget 50.5 minutes exceeds 50 minutes\n"
-        "  hint: measure fewer concurrency levels, or fewer requests per level"
+        "  hint: reduce concurrency levels, or requests per level"
     )
 
 
@@ -258,6 +258,6 @@ def test_files_and_mounted_weights_exclude_each_other(dev_deployment: Deployment
     with pytest.raises(RenderError) as refused:
         EndpointStack(App(), "both", deployment=replace(dev_deployment, serving=serving))
     assert str(refused.value) == (
-        "SEA305: packaged files and mounted weights both claim /opt/ml/model\n"
-        "  hint: with mounted weights, configure the container through its environment only"
+        "SEA305: packaged files and mounted weights both use /opt/ml/model\n"
+        "  hint: mounted weights: configure the container through its environment"
     )

@@ -44,7 +44,7 @@ def test_it_copies_and_tells_what_to_write_in_the_spec(aws: dict[str, str], buck
         0,
         "3 files, 0.0 GiB: 3 copied, 0 there already, all checked\n"
         f"manifest: {uri}{MANIFEST}\n"
-        f"write in the spec:\n  model:\n    s3_uri: {uri}\n"
+        f"in the spec:\n  model:\n    s3_uri: {uri}\n"
         f"    config_file: {model.as_posix()}/config.json  # relative to the spec\n",
         "",
     )
@@ -64,7 +64,7 @@ def test_a_dry_run_writes_nothing(aws: dict[str, str], bucket: Bucket, model: Pa
 
 def test_mistakes_are_one_message_without_a_traceback(aws: dict[str, str], bucket: Bucket, model: Path) -> None:
     uri = bucket.fresh().uri
-    assert run(aws, "./nowhere", "--to", uri) == (2, "", "./nowhere: SEA360: there is no such folder\n")
+    assert run(aws, "./nowhere", "--to", uri) == (2, "", "./nowhere: SEA360: no such folder\n")
     assert run(aws, model, "--to", uri, "--revision", "main") == (
         2,
         "",

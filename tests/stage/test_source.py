@@ -35,7 +35,8 @@ def test_patterns_that_leave_nothing_are_refused() -> None:
     with pytest.raises(StageError) as error:
         select(source(*NAMES), include=["*.gguf"], exclude=[])
     assert str(error.value) == (
-        "org/model: SEA360: none of the 5 files is left to copy\n  hint: widen --include or narrow --exclude"
+        "org/model: SEA360: --include and --exclude leave none of the 5 files\n  hint: widen --include or narrow "
+        "--exclude"
     )
 
 
@@ -75,7 +76,7 @@ def test_a_destination_is_a_prefix_with_its_final_slash(uri: str) -> None:
     with pytest.raises(SpecError) as error:
         split_uri(uri)
     assert str(error.value) == (
-        f"--to: SEA361: {uri!r} is no prefix of a bucket\n  hint: as in s3://bucket/model/, with the final slash"
+        f"--to: SEA361: {uri!r} is not an S3 prefix\n  hint: as in s3://bucket/model/, with the final slash"
     )
 
 

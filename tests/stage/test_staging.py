@@ -170,8 +170,8 @@ class TestWhatIsThere:
         with pytest.raises(StageError) as error:
             stage(model, destination)
         assert str(error.value) == (
-            f"{destination.uri}: SEA364: the prefix holds another content of tiny-chat\n"
-            "  hint: endpoints may mount it: give each revision a prefix of its own, or overwrite it with --replace"
+            f"{destination.uri}: SEA364: the prefix holds other files of tiny-chat\n"
+            "  hint: endpoints may use it: choose another prefix, or overwrite it with --replace"
         )
         assert content(destination, "config.json") == old
         assert MANIFEST in bucket.keys(destination)
@@ -192,8 +192,7 @@ class TestFailures:
             stage(model, Destination(bucket.s3, "no-such-bucket-here", "a/"))
         assert str(error.value) == (
             "s3://no-such-bucket-here/a/: SEA361: there is no such bucket\n"
-            "  hint: name a bucket that is there and yours to write to; "
-            "check the account and region of your credentials"
+            "  hint: use an existing bucket with write access; check the account and region of your credentials"
         )
 
     def test_every_file_that_fails_is_listed_and_the_rest_arrives(
@@ -216,7 +215,7 @@ class TestFailures:
         with pytest.raises(StageError) as error:
             stage(source, bucket.fresh())
         assert str(error.value) == (
-            "config.json: SEA363: 39 bytes were read; they are not the 23 bytes that the source tells of\n"
+            "config.json: SEA363: 39 bytes were read, but the source lists 23 bytes with another checksum\n"
             "  hint: stage it again when nothing writes to it"
         )
 

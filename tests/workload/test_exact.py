@@ -45,7 +45,7 @@ def test_a_length_that_special_tokens_alone_exceed() -> None:
     with pytest.raises(BenchError) as caught:
         exact_text(lambda text: 5 + len(text.split()), 3, "seed")
     assert str(caught.value) == (
-        "tokenizer: SEA509: no text of exactly 3 tokens was found: an empty text has 5 with this tokenizer"
+        "tokenizer: SEA509: no text of exactly 3 tokens exists: an empty text has 5 with this tokenizer"
     )
 
 

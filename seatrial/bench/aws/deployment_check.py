@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SERVING = ("InService", "Updating")
 IDENTITY = ("EndpointConfigName", "EndpointName", "Specification.ModelName", "Image")
 """The differences that tell another deployment from one that broke."""
-ROLLED_BACK_HINT = "the update was rolled back, or another deployment came between: read the endpoint's events"
+ROLLED_BACK_HINT = "the update was rolled back or another deployment replaced it: check the endpoint's events"
 
 
 def prove_live(target: TrialTarget, expected: Expected, *, sagemaker: SageMakerClient | None = None) -> LiveProof:
@@ -88,7 +88,7 @@ def _refusal(where: str, differences: Iterable[tuple[str, str]]) -> BenchError:
 
 def not_proven() -> LiveProof:
     """Say that nothing was proven, since no deployment was named."""
-    because = "not proven: the request names no deployment that the endpoint should belong to"
+    because = "not checked: the request names no deployment"
     return LiveProof(proven=False, endpoint_config_name=None, model_name=None, copy_count=None, because=because)
 
 
@@ -132,7 +132,7 @@ def asking(where: str) -> Iterator[None]:
             raise BenchError([problem]) from failed
         if not isinstance(failed, ClientError):
             raise
-        raise BenchError.of("SEA502", f"the control plane refused to describe it: {failed}", where=where) from failed
+        raise BenchError.of("SEA502", f"it can't be described: {failed}", where=where) from failed
 
 
 def _described(client: SageMakerClient, target: TrialTarget, expected: Expected) -> _Live:
@@ -177,17 +177,17 @@ def _proof(live: _Live, expected: Expected) -> LiveProof:
         endpoint_config_name=config_name,
         model_name=None if copies is None else expected.model_name,
         copy_count=copies,
-        because=f"the endpoint is {endpoint['EndpointStatus']} on config {config_name}{runs}{image}",
+        because=f"the endpoint is {endpoint['EndpointStatus']} with config {config_name}{runs}{image}",
     )
 
 
 def _endpoint_differences(endpoint: DescribeEndpointOutputTypeDef, expected: Expected) -> Iterator[tuple[str, str]]:
     live_config = endpoint.get("EndpointConfigName", "none")
     if endpoint["EndpointStatus"] not in SERVING:
-        yield "EndpointStatus", f"the endpoint is {endpoint['EndpointStatus']}, neither InService nor Updating"
+        yield "EndpointStatus", f"the endpoint is {endpoint['EndpointStatus']}, not InService or Updating"
     if live_config != expected.endpoint_config_name:
         wanted = expected.endpoint_config_name
-        yield "EndpointConfigName", f"the live endpoint config is {live_config}, this deployment's is {wanted}"
+        yield "EndpointConfigName", f"the live endpoint config is {live_config}, not {wanted} of this deployment"
     if endpoint.get("FailureReason"):
         yield "FailureReason", f"the endpoint's last update failed: {endpoint['FailureReason']}"
 
@@ -202,17 +202,17 @@ def _component_differences(
     if component["EndpointName"] != target.endpoint_name:
         yield "EndpointName", f"component {name} is on endpoint {component['EndpointName']}"
     if status not in SERVING:
-        yield "InferenceComponentStatus", f"component {name} is {status}, neither InService nor Updating"
+        yield "InferenceComponentStatus", f"component {name} is {status}, not InService or Updating"
     if live_model != expected.model_name:
         wanted = expected.model_name
         yield (
             "Specification.ModelName",
-            f"the live model of component {name} is {live_model}, this deployment's is {wanted}",
+            f"the live model of component {name} is {live_model}, not {wanted} of this deployment",
         )
     if component.get("FailureReason"):
         yield "FailureReason", f"component {name}: {component['FailureReason']}"
     if copies is None or copies < 1:
-        yield "RuntimeConfig.CurrentCopyCount", f"component {name} runs {copies} copies, at least 1 is needed"
+        yield "RuntimeConfig.CurrentCopyCount", f"component {name} runs {copies} copies; at least 1 is needed"
 
 
 def _image_differences(live: _Live, expected: Expected) -> Iterator[tuple[str, str]]:
@@ -220,7 +220,7 @@ def _image_differences(live: _Live, expected: Expected) -> Iterator[tuple[str, s
     wanted = expected.image
     if wanted is None or not live.images or any(_same_image(name, wanted) for name in live.images):
         return
-    yield "Image", f"the live image is {' resolved to '.join(live.images)}, this deployment's is {wanted}"
+    yield "Image", f"the live image is {' resolved to '.join(live.images)}, not {wanted} of this deployment"
 
 
 def _same_image(name: str, wanted: str) -> bool:

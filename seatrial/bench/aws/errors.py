@@ -56,14 +56,14 @@ BUSY = (
     "TooManyRequestsException",
 )
 RENEW = (
-    "renew them: `aws sso login`, or new AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; "
-    "`aws sts get-caller-identity` shows whether they are right"
+    "renew them (`aws sso login`, or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN); check with `aws "
+    "sts get-caller-identity`"
 )
 LOG_IN = "log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 PROFILES = "set AWS_PROFILE to one of `aws configure list-profiles`"
-CONFIGURE = "mend the profile in ~/.aws/config (AWS_CONFIG_FILE), or choose another one with AWS_PROFILE"
+CONFIGURE = "fix the profile in ~/.aws/config (AWS_CONFIG_FILE), or choose another with AWS_PROFILE"
 CONNECTION = "check the connection, the region and AWS_ENDPOINT_URL"
-AGAIN = "try again in a minute; quotas of the account are in the Service Quotas console"
+AGAIN = "try again in a minute; the Service Quotas console shows the account's quotas"
 WRONG_VALUE = "check AWS_ENDPOINT_URL and the other AWS_ variables, and the profile in ~/.aws/config"
 _NOT_AUTHORIZED = re.compile(
     r"(?:User: (?P<who>\S+) is )?not authorized to perform: (?P<action>[\w-]+:\w+)(?: on resource: (?P<what>\S+))?"
@@ -91,12 +91,12 @@ def aws_problem(error: BaseException, *, where: str) -> Problem | None:
     if isinstance(error, exceptions.BotoCoreError):
         return _of_botocore(error, where)
     if isinstance(error, json.JSONDecodeError):
-        message = f"the credential_process answered with no JSON: {error}"
+        message = f"the output of credential_process is not JSON: {error}"
         return Problem(where, "", "SEA503", message, CONFIGURE)
     if isinstance(error, OSError) and error.filename:
         return _unread(error, where)
     if isinstance(error, ValueError):
-        return Problem(where, "", "SEA512", f"boto3 can't use a value of the AWS configuration: {error}", WRONG_VALUE)
+        return Problem(where, "", "SEA512", f"the AWS configuration has an invalid value: {error}", WRONG_VALUE)
     return None
 
 
@@ -105,11 +105,11 @@ def _of_answer(error: ClientError, where: str) -> Problem | None:
     code, message = told.get("Code", ""), told.get("Message", "")
     said = f"{code}: {message}" if message else code
     if code in EXPIRED:
-        clock = "; if they are new, this machine's clock is wrong" if code == "RequestExpired" else ""
+        clock = "; if they are new, check this machine's clock" if code == "RequestExpired" else ""
         return Problem(where, "", "SEA503", f"the AWS credentials have expired ({said})", f"{RENEW}{clock}")
     if code == "RequestTimeTooSkewed":
         hint = "set this machine's clock"
-        return Problem(where, "", "SEA503", f"the request's time is refused ({said})", hint)
+        return Problem(where, "", "SEA503", f"the request's timestamp is refused ({said})", hint)
     if code in REFUSED:
         return Problem(where, "", "SEA503", f"the AWS credentials are refused ({said})", RENEW)
     if code in DENIED:

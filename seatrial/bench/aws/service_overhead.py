@@ -96,15 +96,15 @@ def service_overhead(
     """
     dimensions = _dimensions(target, variant_name)
     if target.kind != "sagemaker":
-        return _missing(measured, "this kind of server writes nothing to CloudWatch")
+        return _missing(measured, "this server does not report to CloudWatch")
     if dimensions is None:
-        return _missing(measured, "the endpoint has no inference component, and its variant's name is not known")
+        return _missing(measured, "the endpoint has no inference component, and the name of its variant is unknown")
     late_s = (measured.end + timedelta(seconds=LATE_S) - now()).total_seconds()
     sleep(max(0.0, min(late_s, patience_s)))
     try:
         results = _asked(_client(target.region) if cloudwatch is None else cloudwatch, dimensions, measured)
     except _cloudwatch_errors() as refused:
-        return _missing(measured, f"CloudWatch didn't answer: {refused}")
+        return _missing(measured, f"CloudWatch did not answer: {refused}")
     return overhead_of(measured, results)
 
 
@@ -120,13 +120,13 @@ def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> S
     count = sum(results.get("model_count", ()))
     model_ms = _mean_ms(results, "model")
     if model_ms is None:
-        return _missing(measured, "CloudWatch has no datapoint of ModelLatency in that time yet")
-    notes = [f"CloudWatch's means over the minutes of the measurement, {count:.0f} invocations"]
+        return _missing(measured, "CloudWatch has no ModelLatency datapoint for that time yet")
+    notes = [f"CloudWatch means over the minutes of the measurement, {count:.0f} invocations"]
     if count != measured.requests:
-        notes.append(f"the trial's were {measured.requests}: warm-up, others' or failed requests are among them, or "
-                     "the last minute is missing")  # fmt: skip
+        others = "they include warm-up, failed or other clients' requests, or the last minute is missing"
+        notes.append(f"the trial sent {measured.requests}: {others}")
     if measured.streamed:
-        notes.append("AWS doesn't say whether ModelLatency of a stream ends with its first or its last part")
+        notes.append("AWS does not document whether ModelLatency of a stream ends with its first or last part")
     return ServiceOverhead(
         client_mean_ms=measured.mean_ms,
         model_latency_mean_ms=model_ms,

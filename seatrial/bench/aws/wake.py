@@ -97,8 +97,8 @@ class _Waking:
             return self._unknown(unknown, slept=False)
         copies = _copies(described)
         if copies and not self._refused():
-            return Woken(slept=False, waited_s=0.0, because=f"{copies} copies serve")
-        how = self._scale() if may_scale else "its requests raise the scaling alarm"
+            return Woken(slept=False, waited_s=0.0, because=f"{copies} copies are in service")
+        how = self._scale() if may_scale else "its requests trigger the scaling alarm"
         return self._wait(how, timeout_s)
 
     def _wait(self, how: str, timeout_s: float) -> Woken:
@@ -112,11 +112,11 @@ class _Waking:
                 because = f"the component failed: {described.get('FailureReason', 'without a reason')}"
                 return self._not_awake(StopReason.COMPONENT_FAILED, because)
             if not self._refused() and _copies(described):
-                because = f"it was at zero and woke in {self._waited_s():.0f} s: {how}"
+                because = f"it scaled from zero in {self._waited_s():.0f} s: {how}"
                 return Woken(slept=True, waited_s=self._waited_s(), because=because)
             if self._waited_s() + POLL_S > timeout_s:
                 last = f"; last: {self.refusal}" if self.refusal else ""
-                return self._gave_up(f"no copy served within {timeout_s:g} s: {how}{last}")
+                return self._gave_up(f"no copy was in service within {timeout_s:g} s: {how}{last}")
             self.sleep(POLL_S)
 
     def _refused(self) -> bool:
@@ -135,7 +135,7 @@ class _Waking:
                 DesiredRuntimeConfig=wanted,  # type: ignore[arg-type]  # boto3-stubs wants its own TypedDict
             )
         except (exceptions.BotoCoreError, exceptions.ClientError) as refused:
-            return f"it could not be scaled to one copy ({refused}), its requests raise the scaling alarm"
+            return f"it could not be scaled to one copy ({refused}); its requests trigger the scaling alarm"
         return "it was scaled to one copy"
 
     def _described(self) -> tuple[DescribeInferenceComponentOutputTypeDef | None, str]:
@@ -144,7 +144,7 @@ class _Waking:
         try:
             return self.sagemaker.describe_inference_component(InferenceComponentName=self.component), ""
         except (exceptions.BotoCoreError, exceptions.ClientError) as refused:
-            return None, f"the control plane can't describe {self.component}: {refused}"
+            return None, f"{self.component} can't be described: {refused}"
 
     def _gave_up(self, why: str) -> Woken:
         return self._not_awake(StopReason.AT_ZERO, f"not verified: at zero: {why}")

@@ -87,7 +87,7 @@ def _count(due: float) -> int:
 def _check(**numbers: float) -> None:
     for name, number in numbers.items():
         if not (number > 0 and math.isfinite(number)):
-            raise ValueError(f"{name} is {number:g}, not a number above 0")
+            raise ValueError(f"{name} is {number:g}, but must be above 0")
 
 
 def schedule(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[float, ...]:
@@ -110,7 +110,7 @@ def schedule(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tu
         case _:
             due_s = _recorded(request, progress, tools)
     if not due_s:
-        message = f"not one request is due in {load.level_s:g} s"
+        message = f"no request is due within {load.level_s:g} s"
         raise BenchError.of("SEA501", message, where="trial request", field="load.level_s")
     return due_s
 
@@ -139,6 +139,6 @@ def ordered_per_s(load: Load, number: int) -> float | None:
 def _recorded(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[float, ...]:
     prompts = tools.writer(request, started_at=progress.started_at).prompts
     if not isinstance(prompts, TracePrompts):
-        message = f"a replay needs a trace, the workload's prompts are {request.workload.source}"
+        message = f"a replay needs a trace; the workload's prompts are {request.workload.source}"
         raise BenchError.of("SEA501", message, where="trial request", field="workload.source")
     return replay(prompts.trace.due_s, tools.replay_speed)

@@ -145,7 +145,7 @@ def _trust(bundle: str | None, address: Address) -> ssl.SSLContext:
         message = (
             f"the endpoint {address.authority} can't be used: AWS_CA_BUNDLE, {bundle}: {unread.strerror or unread}"
         )
-        hint = "name a file of certificates in PEM, or unset AWS_CA_BUNDLE"
+        hint = "set AWS_CA_BUNDLE to a PEM file of certificates, or unset it"
         raise BenchError.of("SEA504", message, hint=hint, field="target.endpoint_url") from unread
 
 
@@ -228,7 +228,7 @@ def socket_addresses(address: Address) -> tuple[SocketAddress, ...]:
         if address in _LAST_KNOWN:
             return _LAST_KNOWN[address]
         told = unresolved.strerror if isinstance(unresolved, OSError) else None
-        why = f"the name {address.host} doesn't resolve: {told or unresolved}"
+        why = f"the host name {address.host} does not resolve: {told or unresolved}"
         raise _unusable(address.authority, why, _NAME_HINT) from unresolved
     found: tuple[SocketAddress, ...] = tuple((family, sockaddr) for family, _, _, _, sockaddr in infos)
     answering = next((entry for entry in found if _answers(entry)), found[0])

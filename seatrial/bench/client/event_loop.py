@@ -199,7 +199,7 @@ class Inbox:
             if self._open_bytes > FOLD_BYTES:
                 self._fold()
             if holding.held_bytes > holding.limits.wave_bytes:
-                self._refuse(f"more than {mib(holding.limits.wave_bytes)}, all answers of the level together")
+                self._refuse(f"more than {mib(holding.limits.wave_bytes)} for all answers of the level")
         return self.parser.complete
 
     def close(self) -> None:
@@ -391,7 +391,7 @@ class Stream:
     def give_up(self, timeout_s: float) -> None:
         """Stop waiting for the connection or the answer, which had so many seconds."""
         if self.opening:
-            self.fail(Failure("connection", "no connection was made in time"))
+            self.fail(Failure("connection", "connection timed out"))
         else:
             self.fail(Failure("timeout", f"no complete answer within {timeout_s:g} s"))
 
@@ -605,10 +605,10 @@ class Loop:
 
     def _cut_short(self, stream: Stream, errand: Errand) -> Exchange:
         """End a stream's request as unanswered; one that paused before a repetition as it was refused last."""
-        stream.fail(Failure("unanswered", "no complete answer when the time was over"))
+        stream.fail(Failure("unanswered", "no complete answer at the end of the level"))
         if stream.exchange is not None:
             return stream.exchange
-        refused = Failure(errand.retried[-1], f"refused {len(errand.retried)} times until the time was over")
+        refused = Failure(errand.retried[-1], f"refused {len(errand.retried)} times until the end of the level")
         return Exchange(errand.sent_s, self.now_s, Inbox(), refused, errand.index, retried=errand.retried)
 
     def close(self) -> None:
@@ -729,7 +729,7 @@ class Loop:
             if stream.give_up_s <= now_s:
                 stream.give_up(self._wave.timeout_s)
             elif stall_s is not None and now_s - stream.silent_since_s() >= stall_s:
-                stream.fail(Failure("stalled", f"the answer stopped for {stall_s:g} s"))
+                stream.fail(Failure("stalled", f"no data for {stall_s:g} s"))
             if stream.exchange is not None:
                 self._settle(stream, stream.exchange)
         self._ask_enough()

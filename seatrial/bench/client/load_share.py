@@ -171,8 +171,8 @@ def load_share(
 
 def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:
     if late_s > at_most_s:
-        message = f"worker {order.worker} of {order.workers} was ready {late_s:.1f} s after the common start"
-        raise LateStartError.of("SEA507", message, hint="give the workers longer to start")
+        message = f"worker {order.worker} of {order.workers} started {late_s:.1f} s late"
+        raise LateStartError.of("SEA507", message, hint="allow the workers more time to start")
 
 
 def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: ShouldStop) -> Wave:

@@ -204,8 +204,8 @@ def _key(target: TrialTarget, environ: Mapping[str, str]) -> str:
         return ""
     key = environ.get(variable, "")
     if not key or not _is_header_text(key):
-        what = "holds no text that fits a header" if key else "is not set"
-        message = f"the environment variable {variable}, which shall hold the server's key, {what}"
+        what = "is not a valid header value" if key else "is not set"
+        message = f"the environment variable {variable} for the server's key {what}"
         raise BenchError.of("SEA503", message, hint=f"export {variable}=…", field="target.api_key_variable")
     return key
 
@@ -217,17 +217,17 @@ def _impossible(target: TrialTarget, workload: Workload) -> Iterator[tuple[str, 
         ("target.target_variant", target.target_variant),
     ):
         if value and not _is_header_text(value):
-            yield name, f"{value!r} doesn't fit a header: printable ASCII, no space at its ends"
+            yield name, f"{value!r} is not a valid header value: printable ASCII without leading or trailing spaces"
         if value and target.kind == "openai":
-            yield name, "only SageMaker has it"
+            yield name, "only SageMaker supports it"
     if target.session_id == "NEW_SESSION" and workload.stream:
-        yield "target.session_id", "a stream can't open a new session: it takes the ID of one that exists"
+        yield "target.session_id", "a stream can't open a new session; give the ID of an existing one"
     if target.kind == "openai" and not workload.schema.startswith("openai_"):
-        message = f"an OpenAI-compatible server takes openai_chat or openai_completions, not {workload.schema}"
+        message = f"an OpenAI-compatible server needs openai_chat or openai_completions, not {workload.schema}"
         yield "workload.schema", message
     if target.kind == "sagemaker":
         yield from (
-            (f"target.{name}", "only an OpenAI-compatible server takes it")
+            (f"target.{name}", "only OpenAI-compatible servers support it")
             for name, value in (("model", target.model), ("api_key_variable", target.api_key_variable))
             if value
         )

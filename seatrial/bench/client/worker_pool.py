@@ -76,9 +76,9 @@ def require_descriptors(streams: int, workers: int, limits: tuple[int, int] | No
         raise BenchError.of(
             "SEA508",
             f"{streams} streams in {workers} {'process' if workers == 1 else 'processes'} need {needed} open files"
-            f" each, and this machine allows {hard}",
-            hint=f"load with at most {(hard - SPARE_DESCRIPTORS) * workers} streams, with more workers,"
-            " from more machines, or raise the hard limit (ulimit -Hn)",
+            f" each; this machine allows {hard}",
+            hint=f"use at most {(hard - SPARE_DESCRIPTORS) * workers} streams, more workers"
+            " or more machines, or raise the hard limit (ulimit -Hn)",
             field="load.concurrency_levels",
         )
     if needed > soft != resource.RLIM_INFINITY:
@@ -244,10 +244,10 @@ class Worker:
         if self.broken_because is not None:
             how = f"failed: {self.broken_because}"
         elif self._status is not None and self._status < 0:
-            how = f"was ended by signal {-self._status}"
+            how = f"was killed by signal {-self._status}"
         else:
-            how = f"ended without a report (exit status {self._status})"
-        return f"{how}; its {self.requests} requests are missing"
+            how = f"exited without a report (status {self._status})"
+        return f"{how}; its {self.requests} requests are lost"
 
     def end(self) -> None:
         """End the process if it still runs, and forget it; may be called again."""
@@ -502,7 +502,7 @@ class _Foreman:
             watch.close()
         if self._given_up is not None:
             return self._stopped_result(self._given_up)
-        self._lost.update({worker.name: f"{worker.name} never reported" for worker in self._at_work.values()})
+        self._lost.update({worker.name: f"{worker.name} did not report" for worker in self._at_work.values()})
         return self._merged()
 
     def _is_stopped(self) -> bool:
@@ -580,7 +580,7 @@ class _Foreman:
         reports = self._reports
         lost = [self._lost[worker.name] for worker in self._crew if worker.name in self._lost]
         if not reports:
-            raise BenchError.of("SEA507", f"no process of the load came home: {'; '.join(lost)}")
+            raise BenchError.of("SEA507", f"all load workers failed: {'; '.join(lost)}")
         records = sorted((record for report in reports for record in report.records), key=lambda record: record.ended_s)
         return CrewResult(
             records=tuple(records),

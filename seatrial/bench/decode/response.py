@@ -200,9 +200,7 @@ def _redirected(head: ResponseHead) -> Failure:
     except ValueError:
         host = None
     where = host or ("another path of the same host" if location else "nowhere")
-    return Failure(
-        "protocol", shorten(f"HTTP {head.status}: redirected to {where}: refused, a trial loads one endpoint")
-    )
+    return Failure("protocol", shorten(f"HTTP {head.status}: redirect to {where} refused; a trial loads one endpoint"))
 
 
 def _read_stream(inbox: Inbox, *, framed: bool) -> _Said:
@@ -249,5 +247,5 @@ def _failure_in(said: TimedAnswer) -> Failure | None:
     if said.failure is None and not said.finished:
         return Failure("protocol", "the answer ended before its closing line")
     if said.failure is None and said.finished_at_s is None:
-        return Failure("protocol", "the answer has a closing line and nothing before it")
+        return Failure("protocol", "the answer has only its closing line")
     return said.failure

@@ -205,7 +205,7 @@ MAX_FULL_SHARE = 0.01
 """Of an open loop's requests, those that found every connection taken: beyond it, latencies leave out a queue."""
 MAX_SEND_LAG_SHARE = 0.10
 """Send lag p99 of an open loop over the median end-to-end latency: beyond it, the arrivals aren't those ordered."""
-REMEDY = "load with more workers, or from a machine that has nothing else to do"
+REMEDY = "use more workers or an idle machine"
 
 
 def void_of(
@@ -273,7 +273,7 @@ def _late(
     yield (
         VoidReason.READ_LATE,
         (
-            f"it read bytes up to {tenths(lag_ms)} ms late (p99), more than {MAX_LAG_SHARE:.0%} of the median {what}"
+            f"reads {tenths(lag_ms)} ms late (p99), above {MAX_LAG_SHARE:.0%} of the median {what}"
             f" ({tenths(measure_ms)} ms)"
         ),
     )
@@ -287,8 +287,8 @@ def _thin(evidence: ClientEvidence, requested_streams: int | None, floor_ms: flo
         yield (
             VoidReason.TOO_FEW_IN_FLIGHT,
             (
-                f"{tenths(delivered)} of {requested_streams} requests were in flight on average, less than"
-                f" {MIN_DELIVERED:.0%}, since streams waited {tenths(idle_ms)} ms for it between two requests"
+                f"{tenths(delivered)} of {requested_streams} requests in flight on average, below"
+                f" {MIN_DELIVERED:.0%}: streams waited {tenths(idle_ms)} ms between two requests"
             ),
         )
 
@@ -298,16 +298,13 @@ def _busy(evidence: ClientEvidence, calibration: ClientCalibration | None) -> It
     if reads_per_s is None or reads_per_s < MIN_CPU_READS_PER_S:
         return
     if evidence.cpu_share is not None and evidence.cpu_share > MAX_CPU_SHARE:
-        words = f"its busiest process used {evidence.cpu_share:.0%} of a core, more than {MAX_CPU_SHARE:.0%}"
+        words = f"busiest process at {evidence.cpu_share:.0%} of a core, above {MAX_CPU_SHARE:.0%}"
         yield VoidReason.CPU, words
     most = None if calibration is None else reads_per_s_possible(calibration)
     if most is not None and reads_per_s > MAX_CPU_SHARE * most:
         yield (
             VoidReason.CPU,
-            (
-                f"its busiest process read {reads_per_s:,.0f} times a second, more than {MAX_CPU_SHARE:.0%} of the"
-                f" {most:,.0f} that it can here"
-            ),
+            (f"busiest process at {reads_per_s:,.0f} reads/s, above {MAX_CPU_SHARE:.0%} of its maximum of {most:,.0f}"),
         )
 
 
@@ -318,8 +315,8 @@ def _late_sending(
         yield (
             VoidReason.CONNECTIONS,
             (
-                f"{evidence.full_share:.0%} of the requests found all {evidence.streams} connections taken and left"
-                " late (load.max_connections)"
+                f"{evidence.full_share:.0%} of the requests waited for one of {evidence.streams} connections"
+                " (load.max_connections)"
             ),
         )
     lag_ms = evidence.send_lag_p99_ms
@@ -328,7 +325,7 @@ def _late_sending(
     yield (
         VoidReason.SENT_LATE,
         (
-            f"it sent requests up to {tenths(lag_ms)} ms late (p99), more than {MAX_SEND_LAG_SHARE:.0%} of the median"
+            f"requests sent {tenths(lag_ms)} ms late (p99), above {MAX_SEND_LAG_SHARE:.0%} of the median"
             f" end-to-end latency ({tenths(e2e_p50_ms)} ms)"
         ),
     )

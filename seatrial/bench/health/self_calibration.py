@@ -162,7 +162,7 @@ def calibrate_client(
             address = Address(tls=False, host=HOST, port=port, path="/")
             result = run_wave(wave, lambda _index: REQUEST, dialer(address, socket_addresses(address)))
     except OSError as impossible:
-        return _nothing(streams, offered_per_s, f"the client's own speed couldn't be measured: {impossible}")
+        return _nothing(streams, offered_per_s, f"the client's speed could not be measured: {impossible}")
     return _calibration(wave, result, tokens, offered_per_s)
 
 
@@ -170,8 +170,8 @@ def _calibration(wave: Wave, result: WaveResult, tokens: int, offered_per_s: flo
     records = [record_of(exchange, stream=True) for exchange in result.exchanges]
     failed = [record for record in records if not record.succeeded]
     if result.cut or failed or any(len(record.token_times_s) != tokens for record in records):
-        why = failed[0].detail if failed else "not every answer came in time"
-        return _nothing(wave.streams, offered_per_s, f"the client's own speed couldn't be measured: {why}")
+        why = failed[0].detail if failed else "some answers timed out"
+        return _nothing(wave.streams, offered_per_s, f"the client's speed could not be measured: {why}")
     times_s = sorted(at_s for record in records for at_s in record.token_times_s)
     cpu_s_per_1k = result.usage.cpu_s / len(times_s) * 1_000
     return ClientCalibration(
@@ -181,8 +181,9 @@ def _calibration(wave: Wave, result: WaveResult, tokens: int, offered_per_s: flo
         cpu_s_per_1k_parts=cpu_s_per_1k,
         receive_lag_p99_ms=evidence_of(wave, result).receive_lag_p99_ms,
         because=(
-            f"one process took {len(times_s):,} token events from a null server of ours over {wave.streams} connections"
-            f" (plain HTTP on the loopback) at {cpu_s_per_1k:.3f} CPU seconds for a thousand"
+            f"one process decoded {len(times_s):,} token events from a local test server over {wave.streams} "
+            f"connections"
+            f" (plain HTTP), {cpu_s_per_1k:.3f} CPU seconds per 1,000"
         ),
     )
 

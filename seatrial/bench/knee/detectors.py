@@ -49,16 +49,16 @@ def half_latency_knee(levels: Sequence[LevelResult]) -> Knee:
     """Find the highest level whose mean latency is at most twice the lowest level's, with every level below it."""
     known = [(level.concurrency, level.e2e_latency_ms.mean) for level in ascending(levels) if level.e2e_latency_ms]
     if len(known) < MIN_LEVELS:
-        because = f"{len(known)} levels with a latency are too few, {MIN_LEVELS} are needed"
+        because = f"{len(known)} levels with a latency; {MIN_LEVELS} are needed"
         return Knee(detector="half_latency", concurrency=None, because=because)
     (lowest, unloaded_ms), (highest, _) = known[0], known[-1]
     within = [concurrency for concurrency, _ in takewhile(lambda one: one[1] <= LATENCY_RATIO * unloaded_ms, known)]
     twice = f"twice the {tenths(unloaded_ms)} ms at {lowest} per copy"
     if len(within) == len(known):
-        because = f"the mean latency stays within {twice} up to {highest} per copy, the highest measured"
+        because = f"mean latency is at most {twice} up to {highest} per copy, the highest level"
         return Knee(detector="half_latency", concurrency=None, because=because)
     above, above_ms = known[len(within)]
-    because = f"the mean latency at {above} per copy, {tenths(above_ms)} ms, is above {twice}"
+    because = f"mean latency at {above} per copy is {tenths(above_ms)} ms, above {twice}"
     return Knee(detector="half_latency", concurrency=within[-1], because=because)
 
 
@@ -70,13 +70,13 @@ def kneedle_knee(levels: Sequence[LevelResult]) -> Knee:
     """Find the level at which throughput bends."""
     points = throughputs(levels)
     if len(points) < KNEEDLE_MIN_LEVELS:
-        because = f"{len(points)} levels with a throughput are too few, {KNEEDLE_MIN_LEVELS} are needed"
+        because = f"{len(points)} levels with a throughput; {KNEEDLE_MIN_LEVELS} are needed"
         return Knee(detector="kneedle", concurrency=None, because=because)
     knee = bend(points)
     if knee is None:
         because = f"throughput does not bend between {points[0].load:g} and {points[-1].load:g} per copy"
         return Knee(detector="kneedle", concurrency=None, because=because)
-    because = f"throughput bends at {whole_or_tenths(knee.load)} per copy with {tenths(knee.value)} tok/s"
+    because = f"throughput bends at {whole_or_tenths(knee.load)} per copy, {tenths(knee.value)} tok/s"
     return Knee(detector="kneedle", concurrency=knee.load, because=because)
 
 
@@ -123,9 +123,9 @@ def saturation_knee(levels: Sequence[LevelResult]) -> Knee:
     at = whole_or_tenths(found.load)
     low, high = (f"{tenths(one.value)} tok/s at {whole_or_tenths(one.load)}" for one in (found.lowest, found.highest))
     because = (
-        f"at the pace of {low} per copy the highest throughput, {high}, takes {at} requests in flight"
+        f"the highest throughput ({high}) needs {at} per copy at the latency of {low} per copy"
         if found.is_reached
-        else f"throughput grows in proportion to the load up to {at} per copy, the highest level without an error"
+        else f"throughput grows with the load up to {at} per copy, the highest level without an error"
     )
     return Knee(detector="saturation", concurrency=found.load, because=because, interval=found.interval)
 
@@ -171,7 +171,7 @@ def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()
         return _none(levels, missed)
     at = whole_or_tenths(held.concurrency)
     if missed is None:
-        because = f"every level meets the SLO up to {at} per copy, the highest measured"
+        because = f"every level meets the SLO, up to {at} per copy"
         return _knee(float(held.concurrency), Interval(low=float(held.concurrency), high=None), because)
     misses = "; ".join(missed.misses)
     found = min(_crossings(levels, objectives, held, missed), key=lambda one: one.load, default=None)
@@ -198,7 +198,7 @@ def _crossings(
 
 def _none(levels: Sequence[LevelResult], missed: LevelResult | None) -> Knee:
     if missed is not None:
-        because = f"no level meets the SLO; the lowest one misses it: {'; '.join(missed.misses)}"
+        because = f"no level meets the SLO; the lowest: {'; '.join(missed.misses)}"
     else:
         because = "no level is valid: the client was the limit" if levels else "no level was measured"
     return Knee(detector="slo", concurrency=None, because=because)
@@ -213,12 +213,12 @@ def theory_knee(prior: Prior) -> Knee:
     found = bend([Reading(load=float(level.concurrency), value=level.output_tok_s) for level in prior.levels])
     limit = prior.batch_limit
     if limit is not None and (found is None or limit <= found.load):
-        because = f"one copy batches at most {limit} sequences; predicted, not measured"
+        because = f"batch limit of one copy: {limit} sequences; predicted, not measured"
         return Knee(detector="theory", concurrency=limit, because=because)
     if found is not None:
-        because = f"the predicted throughput bends at {whole_or_tenths(found.load)} per copy; predicted, not measured"
+        because = f"predicted throughput bends at {whole_or_tenths(found.load)} per copy; not measured"
         return Knee(detector="theory", concurrency=found.load, because=because)
-    because = "the predicted throughput does not bend" if prior.levels else "the plan predicts nothing"
+    because = "predicted throughput does not bend" if prior.levels else "the plan has no prediction"
     return Knee(detector="theory", concurrency=None, because=because)
 
 
@@ -255,17 +255,17 @@ def two_segment_knee(levels: Sequence[LevelResult]) -> Knee:
     """
     points = throughputs(levels)
     if len(points) < TWO_SEGMENT_MIN_LEVELS:
-        return _no_bend(f"{len(points)} levels with a throughput are too few, {TWO_SEGMENT_MIN_LEVELS} are needed")
+        return _no_bend(f"{len(points)} levels with a throughput; {TWO_SEGMENT_MIN_LEVELS} are needed")
     span = f"between {points[0].load:g} and {points[-1].load:g} per copy"
     ys = [point.value for point in points]
     off = math.sqrt(line(points).squares / len(points))
     if off <= STRAIGHT * (max(ys) - min(ys)):
-        return _no_bend(f"one straight line explains the throughput {span}, off by {off:.1f} tok/s in the mean")
+        return _no_bend(f"one line fits the throughput {span}, mean error {off:.1f} tok/s")
     found = best_bend(points)
     if found.second_slope > FLATTER * found.first_slope:
-        return _no_bend(f"the throughput does not turn flatter {span}")
-    slopes = f"from {found.first_slope:.1f} to {found.second_slope:.1f} tok/s for each further request in flight"
-    because = f"two straight lines meet at {found.concurrency:.1f} per copy: {slopes}"
+        return _no_bend(f"throughput growth does not slow {span}")
+    slopes = f"from {found.first_slope:.1f} to {found.second_slope:.1f} tok/s per further concurrent request"
+    because = f"two lines fit the throughput and meet at {found.concurrency:.1f} per copy: {slopes}"
     return Knee(detector="two_segment", concurrency=found.concurrency, because=because)
 
 

@@ -159,7 +159,7 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
     detector: Detector = "slo" if request.objectives else "saturation"
     knee = next((knee for knee in knees if knee.detector == detector), None)
     if knee is None or knee.concurrency is None:
-        return fallback_target(request, f"no {detector} knee, {'nobody looked' if knee is None else knee.because}")
+        return fallback_target(request, f"no {detector} knee: {'not evaluated' if knee is None else knee.because}")
     at = whole_or_tenths(knee.concurrency)
     because = f"knee ({detector}) {at} per copy{_bounded(knee)} x target utilization {request.target_utilization:g}"
     target = as_exported(knee.concurrency * request.target_utilization)
@@ -179,7 +179,7 @@ def _bounded(knee: Knee) -> str:
         return ""
     low = whole_or_tenths(bounds.low)
     if bounds.high is None:
-        return " (or more: no higher level was measured)"
+        return " (at least: no higher level was measured)"
     return f" ({low} to {whole_or_tenths(bounds.high)} with 95 % confidence)"
 
 

@@ -215,12 +215,12 @@ def nothing_answered(levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasu
 def _sentence(sent: int, succeeded: int, seen: Sequence[Unmeasured | LevelResult]) -> str:
     classes = ", ".join(f"{name} {count}" for name, count in _errors(seen).most_common())
     if not classes:
-        return f"{succeeded} of {sent} requests were answered"
+        return f"{succeeded} of {sent} requests succeeded"
     longest_s = _longest_wait_s([one for one in seen if isinstance(one, Unmeasured)])
-    waited = "" if longest_s is None else f", {sent - succeeded} failed after {longest_s:.1f} s at most"
+    waited = "" if longest_s is None else f", {sent - succeeded} failed within {longest_s:.1f} s"
     first = next(iter(_first_errors(seen)), "")
     told = f" ({first})" if first else ""
-    return f"{succeeded} of {sent} requests were answered{waited}: {classes}{told}"
+    return f"{succeeded} of {sent} requests succeeded{waited}: {classes}{told}"
 
 
 def _errors(seen: Sequence[Unmeasured | LevelResult]) -> Counter[str]:

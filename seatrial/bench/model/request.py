@@ -135,7 +135,7 @@ def _wrong_rates(load: Load) -> Iterator[tuple[str, str]]:
     rates = load.rates_per_s
     if load.arrival in ("closed", "replay"):
         if rates:
-            yield "rates_per_s", f"a {load.arrival} loop has no rates of its own, here are {list(rates)}"
+            yield "rates_per_s", f"a {load.arrival} loop has no rates, but {list(rates)} are given"
     elif load.arrival == "ramp":
         if len(rates) != len(("start", "end")) or min(rates) <= 0:
             yield "rates_per_s", f"{list(rates)} is not the start and the end of a ramp, both above 0"
@@ -368,7 +368,7 @@ def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
     if request.gate.max_error_rate is not None and not 0 <= request.gate.max_error_rate <= 1:
         yield "gate.max_error_rate", f"{request.gate.max_error_rate:g} is not a share from 0 to 1"
     if request.load.budget_usd is not None and request.usd_per_hour_per_copy is None:
-        yield "load.budget_usd", f"{request.load.budget_usd:g} USD bound nothing where no price per hour is known"
+        yield "load.budget_usd", f"a budget of {request.load.budget_usd:g} USD needs a price per hour"
 
 
 def _not_positive(request: TrialRequest) -> Iterator[tuple[str, str]]:

@@ -75,10 +75,10 @@ def _impossible(workload: Workload, file: Path | None) -> Iterator[tuple[str, st
     if groups < 1:
         yield "workload.prefix_groups", f"{groups} is below 1"
     if shared and workload.source != "synthetic":
-        message = f"a {workload.source} file has its own prompts; only made-up ones can share a prefix"
+        message = f"only synthetic prompts can share a prefix, not those of a {workload.source} file"
         yield "workload.shared_prefix_tokens", message
     if workload.source != "synthetic" and file is None:
-        yield "workload.source", f"the {workload.source} file is not given"
+        yield "workload.source", f"no {workload.source} file is given"
 
 
 class _Seen(NamedTuple):
@@ -105,7 +105,7 @@ def _check_digest(file: Path, _seen: _Seen, wanted: str, rule: str) -> None:
     except OSError as unread:
         raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=str(file)) from unread
     if found != wanted:
-        message = f"its SHA-256 is {found[:16]}…, the trial was asked for with {wanted[:16]}…"
+        message = f"its SHA-256 is {found[:16]}…, but the request has {wanted[:16]}…"
         raise BenchError.of(rule, message, where=str(file), field="workload.source_digest")
 
 

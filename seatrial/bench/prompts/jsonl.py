@@ -74,7 +74,7 @@ def why_not_json(malformed: ValueError | RecursionError) -> str:
             return f"not JSON: {malformed.msg} (column {malformed.colno})"
         case UnicodeDecodeError():
             return f"not UTF-8: {malformed.reason} (byte {malformed.start + 1})"
-    return "not JSON that can be read: nested too deeply, or a number of too many digits"
+    return "not readable JSON: nested too deeply, or a number has too many digits"
 
 
 RULE: Final = "SEA509"
@@ -110,7 +110,7 @@ class JsonlPrompts:
             problems.note(0, f"can't be read: {unread.strerror}")
         else:
             if not self._starts and not problems:
-                problems.note(0, "holds no prompt", hint='write one JSON object a line: {"prompt": "…"}')
+                problems.note(0, "the file is empty", hint='write one JSON object per line: {"prompt": "…"}')
         problems.raise_if_any()
 
     def __len__(self) -> int:
@@ -178,13 +178,13 @@ def _wrong_content(document: Mapping[str, object], *, chat: bool) -> Iterator[tu
         return
     prompt, messages, body = (document.get(key) for key in _CONTENT_KEYS)
     if present == ["prompt"] and not (isinstance(prompt, str) and prompt):
-        yield "prompt", "not a text, or an empty one"
+        yield "prompt", "not a non-empty string"
     if present == ["body"] and not (isinstance(body, dict) and body):
-        yield "body", "not an object, or an empty one"
+        yield "body", "not a non-empty object"
     if present == ["messages"] and not _is_chat(messages):
-        yield "messages", 'not a list of objects with a text "role" and a "content"'
+        yield "messages", 'not a list of objects with "role" and "content"'
     elif present == ["messages"] and not chat:
-        yield "messages", "the workload's schema takes a text, not messages"
+        yield "messages", "the workload's schema needs a string, not messages"
 
 
 def _is_chat(messages: object) -> bool:

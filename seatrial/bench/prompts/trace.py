@@ -90,7 +90,7 @@ def _spelling_of(columns: Sequence[str], problems: LineProblems) -> TraceColumns
         if {spelling.time, spelling.input, spelling.output} <= set(columns):
             return spelling
     known = "; or ".join(f"{spelling.time}, {spelling.input}, {spelling.output}" for spelling in SPELLINGS)
-    problems.note(1, f"the columns are {', '.join(columns) or 'none'}", hint=f"needed are {known}")
+    problems.note(1, f"the columns are {', '.join(columns) or 'none'}", hint=f"required: {known}")
     return None
 
 
@@ -260,7 +260,7 @@ def read_trace(path: Path) -> Trace:
         problems.note(0, f"not UTF-8: {binary.reason}")
     else:
         if not reading.at_s and not problems:
-            problems.note(0, "holds no request with a prompt and an answer")
+            problems.note(0, "no request has a prompt and an answer")
     problems.raise_if_any()
     return reading.trace()
 

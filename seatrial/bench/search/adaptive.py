@@ -27,7 +27,7 @@ def next_adaptive(request: TrialRequest, levels: Sequence[LevelResult], *, left_
     view = view_of(request, levels)
     gate = request.gate_concurrency
     if not levels:
-        return NextLevel(concurrency=gate, because=f"the verdict is about the gate, {gate} per copy")
+        return NextLevel(concurrency=gate, because=f"the gate, {gate} per copy")
     if (stop := _hopeless(view)) is not None:
         return stop
     return _in_time(GOALS[request.load.goal](view), view, left_s)
@@ -55,10 +55,10 @@ def _in_time(step: Step, view: View, left_s: float) -> Step:
     lower = range(step.concurrency - 1, max(view.bottom, math.floor(least * CLOSE)), -1)
     fitting = next((one for one in lower if one not in view.measured and _fits(one, view, left_s)), None)
     needed = view.forecast.duration_s(step.concurrency)
-    short = f"{step.concurrency} per copy would take about {needed:.0f} s, and {left_s:.0f} s are left"
+    short = f"{step.concurrency} per copy needs about {needed:.0f} s, but {left_s:.0f} s are left"
     if fitting is None:
         return Stop(reason=StopReason.BUDGET, because=short)
-    return NextLevel(concurrency=fitting, because=f"{short}: the highest level that fits")
+    return NextLevel(concurrency=fitting, because=f"{short}; this level fits")
 
 
 def _fits(concurrency: int, view: View, left_s: float) -> bool:
@@ -91,9 +91,7 @@ def _toward_slo(view: View, crossing: float | None) -> Step:
     if found is not None:
         return NextLevel(concurrency=found, because=f"{_slo_so_far(bracket)}{_expected(crossing)}")
     if (unsure := view.unsure) is not None:
-        because = (
-            f"the SLO is expected to hold only narrowly from {unsure.low:.0f} to {unsure.high} per copy: a look between"
-        )
+        because = f"the SLO margin is small from {unsure.low:.0f} to {unsure.high} per copy; a level between"
         return NextLevel(concurrency=unsure.middle, because=because)
     return Stop(reason=StopReason.GOAL_KNOWN, because=_slo_known(bracket, crossing))
 
@@ -105,20 +103,20 @@ def _slo_known(bracket: Bracket, crossing: float | None) -> str:
     if bracket.bad is None:
         return f"{known}, the highest level"
     if bracket.bad == bracket.good + 1:
-        return f"{known}: no load lies between"
-    return f"{known}: known within 10 %" if bracket.is_narrow else f"{known}{_expected(crossing)}"
+        return f"{known}; adjacent levels"
+    return f"{known}; less than 10 % apart" if bracket.is_narrow else f"{known}{_expected(crossing)}"
 
 
 def _slo_so_far(bracket: Bracket) -> str:
     if bracket.good is None:
-        return f"the SLO is missed at {bracket.bad} per copy"
+        return f"SLO missed at {bracket.bad} per copy"
     if bracket.bad is None:
-        return f"the SLO holds at {bracket.good} per copy"
-    return f"the SLO holds at {bracket.good} and is missed at {bracket.bad} per copy"
+        return f"SLO met at {bracket.good} per copy"
+    return f"SLO met at {bracket.good} and missed at {bracket.bad} per copy"
 
 
 def _expected(crossing: float | None) -> str:
-    return "" if crossing is None else f"; it is expected to be missed from {crossing:.0f} on"
+    return "" if crossing is None else f"; expected to be missed from {crossing:.0f}"
 
 
 GOALS: Mapping[Goal, Callable[[View], Step]] = {

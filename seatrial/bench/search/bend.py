@@ -37,9 +37,9 @@ def toward_bend(view: View) -> Step:
         return _up(view, lattice, highest)
     wanted = [load for load in lattice if full / SIDE <= load <= full or load == lattice[0]]
     missing = [load for load in wanted if not any(load / CLOSE <= one <= load * CLOSE for one in view.measured)]
-    filled = f"{full} per copy give {NEARLY_ALL * 100:.0f} % of the highest throughput"
+    filled = f"{full} per copy gives {NEARLY_ALL * 100:.0f} % of the highest throughput"
     if missing:
-        return NextLevel(concurrency=missing[-1], because=f"{filled}: where it bends shows below")
+        return NextLevel(concurrency=missing[-1], because=f"{filled}; the bend is below")
     return Stop(reason=StopReason.GOAL_KNOWN, because=f"{filled}; {saturation_knee(view.valid).because}")
 
 
@@ -58,7 +58,7 @@ def _up(view: View, lattice: Sequence[int], highest: int) -> NextLevel:
         return NextLevel(concurrency=following, because=f"throughput may grow above {highest} per copy")
     reach = max(bisect_right(lattice, highest * FARTHEST) - 1, 0)
     wanted = lattice[min(bisect_left(lattice, expected), reach)]
-    because = f"throughput is expected to be full from {expected:.0f} per copy on"
+    because = f"throughput is expected to saturate at {expected:.0f} per copy"
     return NextLevel(concurrency=max(wanted, following), because=because)
 
 

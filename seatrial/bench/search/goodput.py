@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seatrial.bench.search.view import View
 
 GOLDEN = (3 - math.sqrt(5)) / 2  # the smaller part of a golden section
-CLIENT_AT_GATE = "the client was the limit at the gate: less load"
+CLIENT_AT_GATE = "the client was the limit at the gate; next: less load"
 FLAT = 0.02  # neighbours within this share of the best are as good: an assumption about a level's noise
 
 
@@ -26,7 +26,7 @@ def toward_most_goodput(view: View) -> Step:
     at = view.valid.index(best)
     lower = view.valid[at - 1] if at else None
     upper = view.valid[at + 1] if at + 1 < len(view.valid) else None
-    so_far = f"the most goodput so far is {_goodput(best):.2f} requests/s at {best.concurrency} per copy"
+    so_far = f"highest goodput so far: {_goodput(best):.2f} requests/s at {best.concurrency} per copy"
     if not _goodput(best):
         return _without_goodput(view, so_far)
     if upper is None and best.concurrency < view.top:
@@ -40,7 +40,7 @@ def _without_goodput(view: View, so_far: str) -> Step:
     lowest = view.valid[0]
     if lowest.concurrency <= view.bottom:
         return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}, the lowest level")
-    return NextLevel(concurrency=_outside(view, lowest, up=False), because=f"{so_far}: less load")
+    return NextLevel(concurrency=_outside(view, lowest, up=False), because=f"{so_far}; next: less load")
 
 
 def _outside(view: View, best: LevelResult, *, up: bool) -> int:
@@ -57,16 +57,19 @@ def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | N
     gap, end = max(gaps)
     wanted = here * (end / here) ** GOLDEN
     low, high = min(here, end), max(here, end)
-    return NextLevel(concurrency=min(max(round(wanted), low + 1), high - 1), because=f"{so_far}; {gap:.1f} times apart")
+    return NextLevel(
+        concurrency=min(max(round(wanted), low + 1), high - 1),
+        because=f"{so_far}; neighbours are {gap:.1f} times apart",
+    )
 
 
 def _why_known(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None) -> str:
     beside = (one for one in (lower, upper) if one is not None)
     as_good = [one for one in beside if not _is_near(best, one)]
     if not as_good:
-        return "known within 10 %"
+        return "less than 10 % apart"
     named = " and ".join(str(one.concurrency) for one in as_good)
-    return f"as much, within {FLAT * 100:.0f} %, as at {named}"
+    return f"equal within {FLAT * 100:.0f} % to {named}"
 
 
 def _is_open(best: LevelResult, neighbour: LevelResult) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seatrial.bench.model.result import LevelResult
 
 ALL_MEASURED = Stop(reason=StopReason.ALL_MEASURED, because="every level was measured")
-LISTED = "it is the next of the listed levels"
+LISTED = "next listed level"
 
 
 def next_of_sweep(load: Load, levels: Sequence[LevelResult]) -> Step:

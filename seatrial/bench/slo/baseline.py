@@ -62,7 +62,7 @@ def compare(now: TrialResult, before: TrialResult | None, *, baseline_uri: str =
         baseline_uri: Where that lies.
     """
     if before is None:
-        return Comparison(status="incomparable", because="no earlier release's result is known")
+        return Comparison(status="incomparable", because="no result of an earlier release")
     known = Comparison(
         status="incomparable",
         because="",
@@ -74,7 +74,7 @@ def compare(now: TrialResult, before: TrialResult | None, *, baseline_uri: str =
         return replace(known, because=difference)
     pairs = _common_levels(now, before)
     if not pairs:
-        return replace(known, because="no level was measured in both without the client limiting it")
+        return replace(known, because="no level is valid in both results")
     found = [
         _changed(level.concurrency, earlier, measure, now.request.gate)
         for level, base in pairs
@@ -101,7 +101,7 @@ def _difference(now: TrialRequest, before: TrialRequest) -> str | None:
         "number of copies": (now.copy_count, before.copy_count),
     }
     other = [name for name, (one, another) in pairs.items() if one != another]
-    return f"the last release was measured with another {', another '.join(other)}" if other else None
+    return f"the last release was measured with a different {', '.join(other)}" if other else None
 
 
 def _common_levels(now: TrialResult, before: TrialResult) -> list[tuple[LevelResult, LevelResult]]:
@@ -184,8 +184,8 @@ def _changed(concurrency: int, before: _Measure, after: _Measure, gate: Gate) ->
     share = difference / before.value if before.unit != "%" else difference
     moved = "stayed at" if difference == 0 else f"{'rose' if difference > 0 else 'fell'} from {before.written} to"
     by = f" ({share * 100:+.1f} %)" if before.unit != "%" and difference else ""
-    width = f"the tolerance of {tolerance * 100:g} %" + (" (doubled: no interval tells noise)" if apart is None else "")
-    noise = "" if apart is None else " and noise" if changed else ", but within noise" if beyond else ""
+    width = f"the tolerance of {tolerance * 100:g} %" + (" (doubled: no interval)" if apart is None else "")
+    noise = "" if apart is None else " and noise" if changed else ", within noise" if beyond else ""
     side = f"{'worse ' if worse else 'better ' if changed else ''}{'beyond' if beyond else 'within'} {width}{noise}"
     change = Change(
         metric=after.name,
@@ -216,5 +216,5 @@ def _concluded(known: Comparison, found: Sequence[tuple[Change, bool]]) -> Compa
         return replace(known, status="worse", because="; ".join(worse), changes=changes)
     if better:
         return replace(known, status="better", because="; ".join(better), changes=changes)
-    because = f"{len(changes)} numbers are as they were, within tolerance or noise"
+    because = f"{len(changes)} numbers unchanged, within tolerance or noise"
     return replace(known, status="same", because=because, changes=changes)

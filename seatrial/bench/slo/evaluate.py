@@ -152,7 +152,7 @@ def _check(level: LevelResult, objective: Objective, confidence: float) -> Check
     found, place = reading_of(level, objective), f"at concurrency {level.concurrency} per copy"
     measured = None if found is None else found.value
     if measured is None:
-        sentence = f"{_name(objective)} was not measured {place}: no request gave one"
+        sentence = f"{_name(objective)} was not measured {place}: no request has a value"
         return Check(objective=objective, measured=None, met=None, sentence=sentence)
     if confidence > 0 and not is_taken_as_measured(level, objective):
         return _proven(level, objective, measured, confidence)
@@ -178,7 +178,7 @@ def _proven(level: LevelResult, objective: Objective, measured: float, confidenc
     place, sure = f"at concurrency {level.concurrency} per copy", _sure(confidence)
     bounds = bounds_of(level, objective, confidence)
     if bounds is None:
-        sentence = f"{_unproven(objective, measured)} {place}: nothing tells how far it may be from the truth"
+        sentence = f"{_unproven(objective, measured)} {place}: it has no interval"
         return Check(objective=objective, measured=measured, met=None, sentence=sentence)
     met = _met(objective, bounds)
     if met is None:
@@ -254,10 +254,10 @@ def _doubt(doubt: _Doubt, confidence: float, sure: str) -> str:
     if (bounds.high if doubt.looks_up else bounds.low) is None:
         side = "above" if doubt.looks_up else "below"
         needed = fewest_bounded(objective, tail=1 - confidence, above=doubt.looks_up)
-        return f"{objective.statistic} of {doubt.count} requests is bounded from {side} only from {needed} on"
+        return f"a bound from {side} on {objective.statistic} needs {needed} requests; {doubt.count} were measured"
     low = "nothing" if bounds.low is None else _written(bounds.low, objective)
     high = "no end" if bounds.high is None else _written(bounds.high, objective)
-    return f"it lies between {low} and {high} {sure}{_remedy(doubt)}"
+    return f"{low} to {high} {sure}{_remedy(doubt)}"
 
 
 def _remedy(doubt: _Doubt) -> str:
@@ -265,11 +265,11 @@ def _remedy(doubt: _Doubt) -> str:
     objective, end = doubt.objective, doubt.bounds.high if doubt.looks_up else doubt.bounds.low
     distance, reach = abs(objective.bound - doubt.measured), abs((end or 0.0) - doubt.measured)
     if reach * reach > MOST_TIMES * distance * distance:
-        return ", too near the bound to tell with any number of requests that can be sent"
+        return ", too close to the bound to decide"
     times = (reach / distance) ** 2
     if objective.metric == "output_tok_s":
-        return f"; a window {times:.1f} times as long would tell, if it stays so"
-    return f"; about {math.ceil(doubt.count * times)} requests would tell, if it stays so"
+        return f"; a window {times:.1f} times as long is needed to decide"
+    return f"; about {math.ceil(doubt.count * times)} requests are needed to decide"
 
 
 def _name(objective: Objective) -> str:

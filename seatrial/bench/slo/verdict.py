@@ -75,7 +75,7 @@ def _verdict_at(
         if verdict.status == proof:
             return verdict
     measured = ", ".join(map(_named, levels)) or "none"
-    return Verdict(status="inconclusive", because=f"{preface}; measured in full: {measured}", checks=())
+    return Verdict(status="inconclusive", because=f"{preface}; measured levels: {measured}", checks=())
 
 
 def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str | None:
@@ -87,7 +87,7 @@ def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasur
     if cut is not None and cut.sent and not cut.succeeded:
         return preface
     told = nothing_answered(levels, unmeasured)
-    return None if told is None else f"{preface}; in the whole trial {told}"
+    return None if told is None else f"{preface}; whole trial: {told}"
 
 
 def _at_gate(
@@ -167,7 +167,7 @@ def _named(level: LevelResult) -> str:
 def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: str, confidence: float) -> Verdict:
     checks = checks_of(level, objectives, confidence) if level.succeeded else ()
     if not level.valid:
-        because = f"{preface}the level at concurrency {level.concurrency} per copy proves nothing: {level.void_because}"
+        because = f"{preface}the level at concurrency {level.concurrency} per copy is void: {level.void_because}"
         unproven = tuple(replace(check, met=None) for check in checks)
         return Verdict(status="inconclusive", because=because, checks=unproven)
     if not level.succeeded:
@@ -184,6 +184,6 @@ def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: st
 def _success(level: LevelResult, objectives: int) -> str:
     answered = f"{level.succeeded} of {level.requests} requests succeeded at concurrency {level.concurrency} per copy"
     if not objectives:
-        return f"no objective is set, {answered}"
-    met = "the objective is met" if objectives == 1 else f"all {objectives} objectives are met"
-    return f"{met}, {answered}"
+        return f"no objective is set; {answered}"
+    met = "objective met" if objectives == 1 else f"all {objectives} objectives met"
+    return f"{met}; {answered}"

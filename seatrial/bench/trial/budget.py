@@ -32,7 +32,7 @@ def budget_over(request: TrialRequest) -> Stop:
     """Return that the budget ended: the one that ends first."""
     load, longest_s = request.load, budget_s(request)
     if longest_s < load.budget_s:
-        because = f"the budget of {load.budget_usd:g} USD ended, after {longest_s:.0f} s"
+        because = f"the budget of {load.budget_usd:g} USD was spent after {longest_s:.0f} s"
     else:
         because = f"the budget of {load.budget_s:g} s ended"
     return Stop(reason=StopReason.BUDGET, because=because)

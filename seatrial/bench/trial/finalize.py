@@ -159,7 +159,7 @@ def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tupl
         if not all(problem.rule in UNASKED for problem in unasked.problems):
             raise
         told = "; ".join(problem.message for problem in unasked.problems)
-        because = f"nobody could ask after the trial whether this deployment is still live: {told}"
+        because = f"the deployment could not be checked after the trial: {told}"
         return replace(progress.live, proven=False, because=because), _Doubt(_DoubtKind.CHANGED, because)
 
 
@@ -167,9 +167,9 @@ def _doubt(progress: TrialProgress, after: LiveProof) -> _Doubt | None:
     """Return why the levels prove nothing of the deployment; None when they do."""
     stop, before = progress.stopped, progress.live
     if stop is not None and stop.reason == StopReason.COMPONENT_FAILED:
-        return _Doubt(_DoubtKind.BROKEN, f"the deployment broke: {stop.because}")
+        return _Doubt(_DoubtKind.BROKEN, f"the deployment changed during the trial: {stop.because}")
     if before.proven and not after.proven:
-        return _Doubt(_DoubtKind.BROKEN, f"the deployment broke: {after.because}")
+        return _Doubt(_DoubtKind.BROKEN, f"the deployment changed during the trial: {after.because}")
     if before.copy_count != after.copy_count:  # the load per copy is then unknown
         because = f"copies changed from {before.copy_count} to {after.copy_count} during the trial"
         return _Doubt(_DoubtKind.CHANGED, because)
@@ -182,7 +182,7 @@ def _throughout(before: LiveProof, after: LiveProof, copy_count: int) -> LivePro
     if not counts:
         return after
     seen = " and ".join(str(count) for count in (before.copy_count, after.copy_count))
-    note = f"beware: {seen} copies ran before and after, the load was made for {copy_count}"
+    note = f"{seen} copies ran before and after; the load was for {copy_count}"
     return replace(after, because=f"{after.because}; {note}")
 
 

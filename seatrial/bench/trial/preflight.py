@@ -124,7 +124,9 @@ class _Opening:
         self._saw([record], "first_request")
         self._learn([record], self.sent - 1, tolerance=math.inf)
         if probed.offset_s is not None:
-            self._say(f"this machine's clock is {-probed.offset_s:+.0f} s off the service's: signing by the service's")
+            self._say(
+                f"this machine's clock is {-probed.offset_s:+.0f} s off; requests are signed with the service's time"
+            )
         return probed.exchange
 
     def _send(self, offset_s: float) -> Exchange:
@@ -140,7 +142,7 @@ class _Opening:
         component = self.request.target.inference_component
         if component is None or self._record(first).error != "not_ready":
             return None
-        self._say(f"no copy of {component} serves: waking it")
+        self._say(f"no copy of {component} is in service: scaling it up")
         sagemaker = self.tools.sagemaker
         if sagemaker is None:
             import boto3  # noqa: PLC0415 (costs more than a second; only needed where a component sleeps)
@@ -171,7 +173,7 @@ class _Opening:
         if not asked:
             return
         self._correct_length()
-        self._say(f"warming up with {asked} requests")
+        self._say(f"warm-up: {asked} requests")
         first = self.sent
         records = [self._record(exchange) for exchange in self._wave(min(asked, self.request.gate_concurrency), asked)]
         self._saw(records, "warm_up")
@@ -263,6 +265,6 @@ class _Opening:
 def _refuse_no_model(first: Exchange) -> None:
     head = first.inbox.head
     if head is not None and NO_MODEL_HEADER in head.headers:
-        message = "this is the embedded AWS, where no model speaks OpenAI's protocol"
-        hint = "measure the deployed endpoint: seatrial bench SPEC --environment local"
+        message = "this is the embedded AWS, which has no OpenAI API"
+        hint = "run: seatrial bench SPEC --environment local"
         raise BenchError.of("SEA616", message, hint=hint, where="trial request", field="target.endpoint_url")

@@ -155,13 +155,13 @@ class _Run:
             return replace(gone, stopped=loaded.cut)
         if self._has_worked and self._should_stop() is None:
             return gone
-        because = f"a run of {self._pause_after_s:g} s is too short for concurrency {step.concurrency} per copy"
-        over = f"{len(crew.over)} of {loaded.sent} requests were over"
+        because = f"one run of {self._pause_after_s:g} s is too short for concurrency {step.concurrency} per copy"
+        over = f"{len(crew.over)} of {loaded.sent} requests had ended"
         return replace(gone, stopped=Stop(reason=StopReason.RUN_TOO_SHORT, because=f"{because} ({over})"))
 
     def _cut_because(self, progress: TrialProgress, loaded: LoadedLevel) -> str:
         if loaded.crew.lost_because is not None:
-            return f"the load broke down: {loaded.crew.lost_because}"
+            return f"the load generator failed: {loaded.crew.lost_because}"
         if self._only_run_is_over(progress):
             return f"this run's {self._pause_after_s:g} s ended"
         return budget_over(self._request).because

@@ -73,7 +73,7 @@ def jumpstart_stop(level: LevelResult) -> Stop | None:
     late = level.errors.get("timeout", 0)
     if not late:
         return None
-    because = f"{late} of {level.requests} requests hit the limit of {JUMPSTART_TIMEOUT_S:g} s at {level.concurrency}"
+    because = f"{late} of {level.requests} requests exceeded {JUMPSTART_TIMEOUT_S:g} s at {level.concurrency}"
     return Stop(reason=StopReason.REQUEST_TIMEOUT, because=because)
 
 
@@ -132,7 +132,7 @@ def schedule_name(request: TrialRequest, number: int) -> str:
             return f"the rate goes from {load.rates_per_s[0]:g} to {load.rates_per_s[1]:g} requests/s"
         case "replay":
             return "the recorded requests are replayed"
-    return f"{load.rates_per_s[number]:g} requests/s is the next of the listed rates"
+    return f"next listed rate, {load.rates_per_s[number]:g} requests/s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,9 +299,9 @@ def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]
 def _cut(request: TrialRequest, step: NextLevel, crew: CrewResult, requests: int) -> Stop | None:
     place = f"at concurrency {step.concurrency} per copy"
     if crew.lost_because is not None:
-        because = f"the load broke down {place}: {crew.lost_because}"
+        because = f"the load generator failed {place}: {crew.lost_because}"
         return Stop(reason=StopReason.LOAD_FAILED, because=because)
     if not crew.cut:
         return None
     over = budget_over(request)
-    return replace(over, because=f"{over.because} {place} ({len(crew.over)} of {requests} requests were over)")
+    return replace(over, because=f"{over.because} {place} ({len(crew.over)} of {requests} requests had ended)")

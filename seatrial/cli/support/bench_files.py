@@ -81,7 +81,7 @@ def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
 
     trace = read_trace(path)
     if trace.skipped:
-        typer.echo(f"{path.as_posix()}: {trace.skipped} recorded requests without a prompt or an answer are left out")
+        typer.echo(f"{path.as_posix()}: skipped {trace.skipped} requests without prompt or answer")
     workload = replace(
         request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
     )
@@ -111,7 +111,7 @@ def check_folder(path: Path | None) -> None:
         return
     nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
     if not nearest.is_dir():
-        raise BenchError.of("SEA506", f"can't be written: {nearest.as_posix()} is no folder", where=path.as_posix())
+        raise BenchError.of("SEA506", f"can't be written: {nearest.as_posix()} is not a folder", where=path.as_posix())
     if not os.access(nearest, os.W_OK):
         why = f"can't be written: no permission in {nearest.as_posix()}"
         raise BenchError.of("SEA506", why, where=path.as_posix())
@@ -127,7 +127,7 @@ class Unwritten:
         """Note the first failure of a file or folder."""
         where = path.as_posix()
         if all(problem.where != where for problem in self.problems):
-            message = f"can't be written: {error.strerror}; the measurement is not concerned"
+            message = f"can't be written: {error.strerror}; the measurement continues"
             self.problems.append(Problem(where, "", "SEA506", message))
 
     def raise_if_any(self) -> None:
@@ -201,6 +201,6 @@ class _Records:
         """Leave nothing of a file that isn't whole."""
         if self._is_whole:
             self._is_whole = False
-            gone = OSError("the records are not whole")
+            gone = OSError("the records are incomplete")
             with suppress(OSError):
                 self._held.__exit__(OSError, gone, None)

@@ -61,9 +61,9 @@ class _Measured:
     def told(self) -> str:
         """Say which levels are over."""
         return (
-            f"measured before it was interrupted: concurrency {', '.join(self._levels)}"
+            f"interrupted; measured levels: concurrency {', '.join(self._levels)}"
             if self._levels
-            else ("no level was measured before it was interrupted")
+            else ("interrupted before a level was measured")
         )
 
 

@@ -50,13 +50,13 @@ def _image_row(build: Build, region: str | None) -> Row:
 def images_text(rows: Sequence[Mapping[str, object]]) -> str:
     """Return a table of the rows, then how each frozen line stands."""
     if not rows:
-        return "nothing in the catalog fits\n"
+        return "no image matches\n"
     cells = [_COLUMNS, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(_COLUMNS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
     notes = dict.fromkeys(str(row["status"]) for row in rows if row["status"])
     listed = dict.fromkeys(f"{row['source']}, {row['date']}" for row in rows)
-    return "\n".join([*lines, "", *notes, f"Listed, not pulled: {'; '.join(listed)}.", ""])
+    return "\n".join([*lines, "", *notes, f"From AWS's lists, not pulled: {'; '.join(listed)}.", ""])
 
 
 def _cells(row: Mapping[str, object]) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def outdated_text(loaded: LoadedSpec, plan: Plan, update: Update | None) -> str:
     """Return what is listed after a locked image, for people."""
     name = f"{loaded.endpoint.name} in {loaded.environment.name}"
     if update is None:
-        return f"{name}: {plan.image.value.uri} is not in the catalog, so nothing is known of newer builds\n"
+        return f"{name}: {plan.image.value.uri} is not in the catalog; newer builds are unknown\n"
     build = update.build
     if not update.newer:
         what = "is the newest documented build" if build.documented else "has no newer documented build"
@@ -104,7 +104,7 @@ def outdated_text(loaded: LoadedSpec, plan: Plan, update: Update | None) -> str:
             f"  {_how(loaded, newest)}",
         ]
     if update.unread:
-        lines.append(f"  not read yet: {', '.join(other.version for other in update.unread)}")
+        lines.append(f"  unverified: {', '.join(other.version for other in update.unread)}")
     if status := status_of(build.family, build.flavour):
         lines.append(f"  {status}")
     return "\n".join([*lines, ""])
@@ -118,6 +118,6 @@ def _change_text(change: ImageChange) -> str:
 def _how(loaded: LoadedSpec, newest: Build) -> str:
     command = f"seatrial plan {loaded.path.as_posix()} -e {loaded.environment.name} --write"
     if loaded.endpoint.serving.engine_version is None:
-        return f"to take it: {command}"
+        return f"to update: {command}"
     wanted = f"lmi{newest.lmi}" if newest.lmi is not None else newest.version
-    return f"to take it: write serving.engine_version: {wanted}, then {command}"
+    return f"to update: set serving.engine_version: {wanted}, then run {command}"

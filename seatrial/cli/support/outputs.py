@@ -75,12 +75,12 @@ def _clashes(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> Iterato
     for option, path in outputs.items():
         for name, read in inputs.items():
             if _is_same(path, read):
-                message = f"{path.as_posix()} is read as {name}: writing it would destroy that"
-                yield Problem(WHERE, option, RULE, message, "name another place to write to")
+                message = f"{path.as_posix()} is also read as {name}"
+                yield Problem(WHERE, option, RULE, message, "choose another output")
     for (first, one), (second, other) in combinations(outputs.items(), 2):
         if _is_same(one, other) and (not one.exists() or one.is_file()):
-            message = f"{other.as_posix()} is written as {first} too"
-            yield Problem(WHERE, second, RULE, message, "name two files")
+            message = f"{other.as_posix()} is also the output {first}"
+            yield Problem(WHERE, second, RULE, message, "choose two different files")
 
 
 def _is_same(one: Path, other: Path) -> bool:

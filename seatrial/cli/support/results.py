@@ -34,7 +34,7 @@ def read_result(where: str) -> TrialResult:
         text = read_text(Path(where))
     except (OSError, UnicodeDecodeError) as error:
         message = f"the result can't be read: {error}"
-        raise BenchError.of("SEA501", message, where=where, hint="name the file, or its s3:// URI") from error
+        raise BenchError.of("SEA501", message, where=where, hint="give a file or an s3:// URI") from error
     try:
         return TrialResult.from_json(text)
     except BenchError as error:

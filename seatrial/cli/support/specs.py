@@ -30,8 +30,8 @@ def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     for path in paths:
         files = _of_folder(path) if path.is_dir() else [path]
         if not files:
-            hint = "name a spec, or a folder of specs"
-            problems.append(Problem(path.as_posix(), "", "SEA420", "the folder holds no spec (*.yaml)", hint))
+            hint = "give a spec or a folder of specs"
+            problems.append(Problem(path.as_posix(), "", "SEA420", "no spec (*.yaml) in the folder", hint))
         for file in files:
             found.setdefault(file.resolve(), file)
     if problems:

@@ -47,7 +47,7 @@ def main() -> int:
     os.umask(PRIVATE)
     lock = hold_lock(arguments.state_dir)
     if lock is None:
-        sys.stderr.write(f"an embedded AWS runs already with the state of {arguments.state_dir}\n")
+        sys.stderr.write(f"an embedded AWS is already running with the state of {arguments.state_dir}\n")
         return 1
     process = RunningProcess(os.getpid(), arguments.port, new_access_key_id(), secrets.token_urlsafe(32))
     scratch = scratch_folder(arguments.state_dir)

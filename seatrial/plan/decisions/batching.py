@@ -36,7 +36,7 @@ def choose_max_model_len(endpoint: EndpointSpec, architecture: Architecture) -> 
     if fixed is not None:
         return Decision(value=fixed, because="The spec fixes it.")
     length = min(_rounded_up(workload.input_tokens + workload.output_tokens), architecture.max_context)
-    because = f"The workload's {workload.input_tokens:,} + {workload.output_tokens:,} tokens, rounded up."
+    because = f"{workload.input_tokens:,} + {workload.output_tokens:,} tokens of the workload, rounded up."
     return Decision(value=length, because=because)
 
 
@@ -44,24 +44,24 @@ def settle_max_model_len(least: Decision[int], demand: Demand, memory: MemoryFit
     """Return the longest request that the chosen deployment takes, with what it costs in KV cache.
 
     Twice the typical request and at least 4,096 tokens, unless the spec fixes it: within the model's context, within
-    the KV room, and, where an engine computes a prompt in one iteration, within the tokens of one.
+    the KV cache, and, where an engine computes one prompt per iteration, within the tokens of one.
     """
     typical, architecture = demand.tokens, demand.architecture
     if asked_max_model_len(demand.endpoint) is not None:
         return Decision(value=least.value, because=f"{least.because} {_kv_words(least.value, demand, memory)}")
     wanted = max(_TYPICAL_REQUESTS * typical, _USUAL_LENGTH)
-    bounds = {"the model's context": architecture.max_context, "the KV room": _longest_held(architecture, memory)}
+    bounds = {"the model's context": architecture.max_context, "the KV cache": _longest_held(architecture, memory)}
     if demand.engine.scheduler == "separate" or demand.overrides.chunked_prefill is False:
-        bounds["a prompt in one iteration"] = batched_tokens + demand.endpoint.workload.output_tokens
+        bounds["one prompt per iteration"] = batched_tokens + demand.endpoint.workload.output_tokens
     bound, most = min(bounds.items(), key=lambda pair: pair[1])
     length = max(least.value, min(_rounded_up(wanted), most))
     within = f", bounded by {bound}" if length < wanted else ""
-    because = f"Twice the typical request of {typical:,} tokens, and at least {_USUAL_LENGTH:,}{within}."
+    because = f"Twice the typical request of {typical:,} tokens, at least {_USUAL_LENGTH:,}{within}."
     return Decision(value=length, because=f"{because} {_kv_words(length, demand, memory)}")
 
 
 def _longest_held(architecture: Architecture, memory: MemoryFit) -> int:
-    """Return the longest request that the KV room holds alone, in whole steps of 256 tokens, by bisection."""
+    """Return the longest request that the KV cache holds alone, in whole steps of 256 tokens, by bisection."""
     low, high = 0, architecture.max_context // _STEP_TOKENS + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -74,8 +74,8 @@ def _kv_words(length: int, demand: Demand, memory: MemoryFit) -> str:
     cached = demand.architecture.cached_tokens(length)
     held = int(memory.kv_room_bytes // (memory.kv_bytes_per_token * cached))
     return (
-        f"The KV room holds {counted(memory.kv_limited_batch, 'typical request')}, or {held:,} of {length:,} tokens "
-        f"({gib(memory.kv_bytes_per_token * cached)} each on an accelerator); the limit takes no memory by itself."
+        f"The KV cache holds {counted(memory.kv_limited_batch, 'typical request')}, or {held:,} of {length:,} tokens "
+        f"({gib(memory.kv_bytes_per_token * cached)} each per accelerator)."
     )
 
 
@@ -88,15 +88,13 @@ def choose_batched_tokens(endpoint: EndpointSpec, engine: Engine) -> Decision[in
     prompt = _rounded_up(longest)
     default = engine.default_batched_tokens
     if prompt > default and engine.scheduler == "separate":
-        because = f"One prompt of {longest:,} tokens, rounded up, fills an iteration."
+        because = f"One prompt of {longest:,} tokens per iteration, rounded up."
         return Decision(value=prompt, because=because)
     whole = default // workload.input_tokens
     if not whole:
-        because = f"{default:,} is the default taken for {engine.family}, which takes longer prompts in chunks."
+        because = f"Default for {engine.family}; longer prompts are prefilled in chunks."
         return Decision(value=default, because=because)
-    because = (
-        f"{default:,} is the default taken for {engine.family}, room for {counted(whole, 'prompt')} of the workload."
-    )
+    because = f"Default for {engine.family}: {counted(whole, 'prompt')} of the workload."
     return Decision(value=default, because=because)
 
 
@@ -107,24 +105,22 @@ def choose_max_num_seqs(overrides: ServingOverrides, memory: MemoryFit, capacity
     allowed = math.ceil(capacity * (1 + error))
     if allowed < min(memory.kv_limited_batch, ENGINE_BATCH_LIMIT):
         held = counted(capacity, "concurrent request")
-        because = f"One copy sustains {held}, plus {error:.0%} for the error of the prediction."
+        because = f"One copy sustains {held}, plus {error:.0%} for the prediction error."
         return Decision(value=allowed, because=because)
     if memory.kv_limited_batch <= ENGINE_BATCH_LIMIT:
-        because = f"The KV room holds {counted(memory.kv_limited_batch, 'sequence')} of the workload's length."
+        because = f"The KV cache holds {counted(memory.kv_limited_batch, 'sequence')} of the workload's length."
         return Decision(value=memory.kv_limited_batch, because=because)
-    because = (
-        f"The KV room holds {memory.kv_limited_batch:,} sequences; no engine is given more than {ENGINE_BATCH_LIMIT}."
-    )
+    because = f"The KV cache holds {memory.kv_limited_batch:,} sequences; the planner's limit is {ENGINE_BATCH_LIMIT}."
     return Decision(value=ENGINE_BATCH_LIMIT, because=because)
 
 
 def batch_limit_warnings(overrides: ServingOverrides, memory: MemoryFit) -> tuple[str, ...]:
-    """Warn when the KV room can't hold the batch limit that the spec fixes."""
+    """Warn when the KV cache can't hold the batch limit that the spec fixes."""
     fixed = overrides.max_num_seqs
     if fixed is None or fixed <= memory.kv_limited_batch:
         return ()
     held = counted(memory.kv_limited_batch, "sequence")
-    return (f"max_num_seqs is fixed at {fixed}, but the KV room holds {held} of the workload's length.",)
+    return (f"max_num_seqs is set to {fixed}, but the KV cache holds {held} of the workload's length.",)
 
 
 def choose_max_queued(
@@ -135,10 +131,11 @@ def choose_max_queued(
         return Decision(value=overrides.max_queued_requests, because="The spec fixes it.")
     waiting = answered_in_time - max_num_seqs
     if waiting < max_num_seqs:
-        because = f"One full batch of {max_num_seqs}: a trial loads a copy to twice its batch."
+        because = f"One more batch of {max_num_seqs}: the trial loads a copy to twice its batch."
         return Decision(value=max_num_seqs, because=because)
     because = (
-        f"Up to {answered_in_time} concurrent requests are answered within {timeout_s:g} s; {max_num_seqs} of them run."
+        f"One copy answers {answered_in_time} concurrent requests within {timeout_s:g} s; {max_num_seqs} of them run, "
+        f"the others wait."
     )
     return Decision(value=waiting, because=because)
 
@@ -146,9 +143,11 @@ def choose_max_queued(
 def choose_levels(given: Iterable[int] | None, max_num_seqs: int, gate: int) -> Decision[tuple[int, ...]]:
     """Return the concurrency levels of the trial: the spec's, or doubling to twice the batch limit; always the gate."""
     if given is not None:
-        return Decision(value=tuple(sorted({*given, gate})), because=f"The spec fixes them; {gate} is the gate's.")
+        return Decision(value=tuple(sorted({*given, gate})), because=f"From the spec, and {gate}, the gate.")
     doubling = {2**power for power in range((2 * max_num_seqs).bit_length())}
-    because = f"Doubling from 1 to twice the batch limit of {max_num_seqs}, and {gate}, where the SLO must hold."
+    because = (
+        f"Powers of 2 up to twice the batch limit of {max_num_seqs}, and {gate}, the gate, where the SLO must hold."
+    )
     return Decision(value=tuple(sorted({*doubling, gate})), because=because)
 
 

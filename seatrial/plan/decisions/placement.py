@@ -78,9 +78,9 @@ def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     if demand.overrides.tensor_parallel_degree is not None:
         return Decision(value=degree, because="The spec fixes it.")
     because = (
-        f"Each accelerator holds {gib(memory.weights_bytes)} of weights and {gib(memory.kv_room_bytes)} of KV cache "
-        f"in {gib(memory.accelerator_memory_bytes)}; {degree} divides the "
-        f"{demand.architecture.attention_heads} attention heads."
+        f"Per accelerator of {gib(memory.accelerator_memory_bytes)}: {gib(memory.weights_bytes)} weights, "
+        f"{gib(memory.kv_room_bytes)} KV cache. {degree} divides the {demand.architecture.attention_heads} attention "
+        f"heads."
     )
     return Decision(value=degree, because=because)
 
@@ -135,14 +135,14 @@ def decide_surge(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     before, meanwhile = math.ceil(most / each), math.ceil((most + beside) / each)
     price = hourly_words(usd_per_hour(best.candidate.instance, meanwhile - before, demand.discount), demand.discount)
     room = (
-        f"they fit on the same {'instance' if before == 1 else f'{before} instances'}."
+        "no further instances."
         if meanwhile == before
-        else f"{counted(meanwhile, 'instance')} instead of {before} during the update, {price} more."
+        else f"{counted(meanwhile, 'instance')} instead of {before}, {price} more."
     )
     manner = "all copies at once" if batch is None else f"copies {batch} at a time"
     because = (
-        f"An update replaces {manner}, up to {counted(beside, 'new copy', 'new copies')} beside "
-        f"{counted(most, 'old one')}: {room}"
+        f"During an update ({manner}), up to {counted(beside, 'new copy', 'new copies')} and "
+        f"{counted(most, 'old copy', 'old copies')} run: {room}"
     )
     return Decision(value=meanwhile - before, because=because)
 
@@ -161,8 +161,8 @@ def decide_target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) ->
     target = _target(best, demand, max_num_seqs)
     wanted = _copies_at(best, target)
     because = (
-        f"{share:.0%} of {counted(knee, 'concurrent request')}, the predicted knee (SLO {best.capacity}, batch limit "
-        f"{max_num_seqs}). At peak, autoscaling asks for {counted(wanted, 'copy', 'copies')}; max_copies is "
+        f"{share:.0%} of the predicted knee, {counted(knee, 'concurrent request')} (SLO {best.capacity}, batch limit "
+        f"{max_num_seqs}). Peak traffic needs {counted(wanted, 'copy', 'copies')}; max_copies is "
         f"{demand.endpoint.scaling.max_copies}."
     )
     return Decision(value=target, because=because)
@@ -186,10 +186,7 @@ def target_warnings(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) 
         return ()
     instances = instances_for(best.candidate, wanted)
     price = hourly_words(usd_per_hour(best.candidate.instance, instances, demand.discount), demand.discount)
-    warning = (
-        f"The plan has {counted(planned, 'copy', 'copies')}. At peak, autoscaling to target_utilization runs "
-        f"{wanted}: {price}."
-    )
+    warning = f"At peak, autoscaling runs {wanted} copies instead of the planned {planned}: {price}."
     return (warning,)
 
 
@@ -199,14 +196,14 @@ def decide_dtype(best: FeasibleCandidate, demand: Demand) -> Decision[str]:
     if demand.overrides.dtype != "auto":
         return Decision(value=dtype, because="The spec fixes it.")
     if dtype == published:
-        return Decision(value=dtype, because=f"The weights of {demand.architecture.id} are published in {dtype}.")
+        return Decision(value=dtype, because=f"{demand.architecture.id} is published in {dtype}.")
     accelerator = best.candidate.instance.accelerator
-    return Decision(value=dtype, because=f"The weights are published in {published}, which {accelerator} lacks.")
+    return Decision(value=dtype, because=f"The {accelerator} has no {published}, the published type.")
 
 
 def decide_host_memory() -> Decision[int]:
     """Return the host memory that is reserved for one copy."""
-    because = "A small reservation: SageMaker refuses one near the instance's memory."
+    because = "Reserved small: SageMaker refuses values near the instance's memory."
     return Decision(value=_HOST_MEMORY_MB, because=because)
 
 

@@ -23,7 +23,7 @@ def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
         return (f"SEA207: the price of {name} in {PRICE_REGION} is not in the catalog, so the cost is unknown.",)
     if region != PRICE_REGION:
         date = instance.price_date
-        return (f"The price of {name} is that of {PRICE_REGION} on {date}; {region}'s is not in the catalog.",)
+        return (f"The price of {name} is from {PRICE_REGION}, {date}; the catalog has none for {region}.",)
     return ()
 
 
@@ -35,8 +35,8 @@ def surge_warnings(
     if not surge or most is None or rail is None or most <= rail:
         return ()
     warning = (
-        f"An update at max_copies needs {counted(surge, 'instance')} on top of {instance_count} for a while: "
-        f"{usd(most)} per hour exceed the guard rail of {usd(rail)}, which bounds max_copies alone."
+        f"An update at max_copies needs {counted(surge, 'instance')} besides {instance_count}: {usd(most)} per hour, "
+        f"above the guard rail of {usd(rail)}, which does not cover updates."
     )
     return (warning,)
 
@@ -46,7 +46,7 @@ def checkpoint_warnings(architecture: Architecture, quantization: str | None) ->
     published = architecture.checkpoint_quantization
     if published is None or quantization is not None:
         return ()
-    return (f"{architecture.id} is published in {published}; its weights are counted at 16 bits, an over-estimate.",)
+    return (f"{architecture.id} is published in {published}; the plan counts 16-bit weights, an overestimate.",)
 
 
 def assumption_warnings(overrides: ServingOverrides) -> tuple[str, ...]:
@@ -55,17 +55,17 @@ def assumption_warnings(overrides: ServingOverrides) -> tuple[str, ...]:
     drafted = overrides.speculative_decoding
     if drafted is not None:
         warnings.append(
-            f"Speculative decoding is planned with {counted(drafted.draft_tokens, 'drafted token')} a step, of which "
-            f"each is accepted with a chance of {drafted.acceptance_rate:.0%} that you assume, at "
-            f"{drafted.draft_cost:.0%} of a step for each; memory of a draft model is not counted."
+            f"Speculative decoding is assumed: {counted(drafted.draft_tokens, 'drafted token')} per step, acceptance "
+            f"{drafted.acceptance_rate:.0%}, draft cost {drafted.draft_cost:.0%} of a step per token. The memory of a "
+            f"draft model is not counted."
         )
     if overrides.quantization is not None:
         speed = (
             "at 8 bits where the accelerator has FP8 arithmetic" if overrides.quantization == "fp8" else "at 16 bits"
         )
         warnings.append(
-            f"{overrides.quantization} is assumed to read the weights in proportion to their bytes, at the efficiency "
-            f"fitted for 16 bits, and to compute {speed}."
+            f"{overrides.quantization} is not fitted: the plan assumes the memory efficiency of 16-bit weights and "
+            f"arithmetic {speed}."
         )
     return tuple(warnings)
 

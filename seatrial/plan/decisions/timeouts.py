@@ -24,28 +24,28 @@ _ENGINE_START_S = 300
 def download_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
     """Return the time that the service may take to bring the model's artifact to the instance."""
     if model.hub_id is not None:
-        reason = "The container fetches the weights while it starts; the service itself downloads next to nothing."
+        reason = "The minimum: the container downloads the weights itself while it starts."
         return Decision(value=SHORTEST_S, because=reason)
     wanted_s = weights_bytes / _S3_BYTES_S * 2
     speed = f"{_S3_BYTES_S / 1e6:,.0f} MB/s"
-    reason = f"Twice the time that {gib(weights_bytes)} of weights take from S3 at {speed}, an assumed speed"
+    reason = f"Twice the time for {gib(weights_bytes)} of weights from S3 at {speed} (assumed)"
     return _bounded(wanted_s, reason)
 
 
 def startup_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
     """Return the time that the container may take until it answers health checks."""
     wanted_s = _ENGINE_START_S + weights_bytes / _LOAD_BYTES_S
-    parts = f"{_ENGINE_START_S} s for the engine and loading {gib(weights_bytes)} at {_LOAD_BYTES_S / 1e6:,.0f} MB/s"
+    parts = f"{_ENGINE_START_S} s engine start, loading {gib(weights_bytes)} at {_LOAD_BYTES_S / 1e6:,.0f} MB/s"
     if model.hub_id is not None:
         wanted_s += weights_bytes / _HUB_BYTES_S
-        parts += f", after fetching them from the hub at {_HUB_BYTES_S / 1e6:,.0f} MB/s"
-    return _bounded(wanted_s, f"It covers {parts}, all assumed")
+        parts += f", download from the hub at {_HUB_BYTES_S / 1e6:,.0f} MB/s"
+    return _bounded(wanted_s, f"Assumed: {parts}")
 
 
 def _bounded(wanted_s: float, reason: str) -> Decision[int]:
     rounded = max(SHORTEST_S, math.ceil(wanted_s / 60) * 60)
     if rounded > LONGEST_S:
-        because = f"{reason}: {rounded:,} s, above the service's bound of {LONGEST_S:,} s."
+        because = f"{reason}: {rounded:,} s, above SageMaker's maximum of {LONGEST_S:,} s."
         return Decision(value=LONGEST_S, because=because)
     return Decision(value=rounded, because=f"{reason}; at least {SHORTEST_S} s.")
 
@@ -53,4 +53,4 @@ def _bounded(wanted_s: float, reason: str) -> Decision[int]:
 def timeout_warnings(*timeouts: Decision[int]) -> tuple[str, ...]:
     """Warn where the service's bound may be too short."""
     at_bound = [timeout for timeout in timeouts if timeout.value == LONGEST_S]
-    return tuple(f"{timeout.because} The start may fail for lack of time." for timeout in at_bound)
+    return tuple(f"{timeout.because} The start may time out." for timeout in at_bound)

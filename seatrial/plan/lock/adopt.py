@@ -71,10 +71,7 @@ _KEPT = frozenset(
     }
 )
 """What stays as it is locked, unless it was set by hand: nothing that can be set by hand changes it."""
-_ALTERNATIVES = (
-    "The Pareto front and the rejected deployments are those beside the planner's decision, not beside what was set by "
-    "hand."
-)
+_ALTERNATIVES = "Pareto front and rejected deployments refer to the planner's decision, not to the values set by hand."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,7 @@ def adopt(loaded: LoadedSpec) -> Adoption | None:
     if changed.seal is None:
         raise SpecError(changed.problems)
     if edited.spec_digest != loaded.digest and "spec_digest" not in changed.fields:
-        message = f"the plan was made from {edited.spec_digest}, and the spec is now {loaded.digest}"
+        message = f"the spec changed after planning: digest {loaded.digest}, planned {edited.spec_digest}"
         hint = "plan again with --write, then set the values by hand"
         raise SpecError([_problem(loaded, "spec_digest", "SEA402", message, hint)])
     if not changed.fields:
@@ -149,7 +146,7 @@ def _cost_line(before: Plan, after: Plan) -> tuple[str, ...]:
 
 def _said(record: Mapping[str, Adopted]) -> Iterator[str]:
     for name, each in record.items():
-        yield f"{name} was set by hand: {text_of(each.adopted)}, and the planner decided {text_of(each.planned)}."
+        yield f"{name} was set by hand to {text_of(each.adopted)}; the planner chose {text_of(each.planned)}."
     if record:
         yield _ALTERNATIVES
 
@@ -162,7 +159,7 @@ def _decision(name: str, edited: Plan, planned: Plan, record: Mapping[str, Adopt
     """Return a decision of the hand with its reason; the planner's own where both decide the same."""
     if name not in record:
         return getattr(planned, name)
-    because = f"Set by hand in the lock; the planner decided {text_of(record[name].planned)}."
+    because = f"Set by hand in the lock; the planner chose {text_of(record[name].planned)}."
     return {"value": getattr(edited, name).value, "because": because}
 
 
@@ -185,8 +182,8 @@ def _fixed_elsewhere(fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Pr
     """Yield each field that can't be set by hand: the spec says it, or it follows from the others."""
     for name in fields:
         if name not in _BY_HAND:
-            hint = f"put it back; what can be set by hand: {', '.join(sorted(_BY_HAND))}"
-            message = "it is the spec's, or follows from other fields: it can't be set by hand"
+            hint = f"restore it; these can be set by hand: {', '.join(sorted(_BY_HAND))}"
+            message = "can't be set by hand: it comes from the spec or follows from other fields"
             yield _problem(loaded, name, "SEA412", message, hint)
 
 
@@ -195,13 +192,13 @@ def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) ->
         if name in _BOUNDS:
             (least, most), value = _BOUNDS[name], getattr(edited, name).value
             if not least <= value <= most:
-                yield _problem(loaded, name, "SEA416", f"{value:g} is not from {least:g} to {most:g}")
+                yield _problem(loaded, name, "SEA416", f"{value:g} is not between {least:g} and {most:g}")
     if "image" in fields:
         yield from _image_problems(edited, loaded)
     known = {build_ami for build in images.every() if (build_ami := images.ami_version(build.cuda))}
     ami = edited.inference_ami_version.value
     if "inference_ami_version" in fields and ami is not None and ami not in known:
-        yield _problem(loaded, "inference_ami_version", "SEA416", f"{ami} is not known", f"known: {', '.join(known)}")
+        yield _problem(loaded, "inference_ami_version", "SEA416", f"{ami} is unknown", f"known: {', '.join(known)}")
 
 
 def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
@@ -209,11 +206,11 @@ def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
     image = edited.image.value
     build = images.find(image.repository, image.tag)
     if build is not None and build.version != edited.engine_version.value:
-        message = f"{image.tag} is version {build.version}, and the plan is for {edited.engine_version.value}"
+        message = f"{image.tag} is version {build.version}, but the plan is for {edited.engine_version.value}"
         yield _problem(loaded, "image", "SEA416", message, "fix serving.engine_version in the spec, and plan again")
     if build is None and digest_of(image.uri) is None and loaded.endpoint.serving.image is None:
         message = f"{place_of(image.uri)}:{image.tag} is not in the catalog"
-        yield _problem(loaded, "image", "SEA416", message, "give it as serving.image in the spec, and plan again")
+        yield _problem(loaded, "image", "SEA416", message, "set serving.image in the spec, and plan again")
 
 
 def _follow(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> Plan:
@@ -256,13 +253,13 @@ def _candidate(edited: Plan, by_hand: set[str], demand: Demand, loaded: LoadedSp
     instance = instances.find(edited.instance_type.value)
     found = next(iter(candidates(demand, instance))) if instance is not None else None
     if not isinstance(found, Candidate):
-        because = found.because if found is not None else "the catalog has no such instance type"
+        because = found.because if found is not None else "not in the catalog"
         raise SpecError([_problem(loaded, "instance_type", "SEA416", f"{edited.instance_type.value}: {because}")])
     copies = edited.copies_per_instance.value
     if "copies_per_instance" not in by_hand:
         return found
     if copies > found.copies_per_instance:
-        message = f"{found.instance.accelerator_count} accelerators hold {found.copies_per_instance} copies of degree "
+        message = f"{found.instance.accelerator_count} accelerators fit {found.copies_per_instance} copies of degree "
         message += f"{found.degree}, not {copies}"
         raise SpecError([_problem(loaded, "copies_per_instance", "SEA416", message)])
     return replace(found, copies_per_instance=copies)
@@ -277,8 +274,8 @@ def _missed(edited: Plan, candidate: Candidate, demand: Demand) -> str:
     if load.concurrency_per_copy <= highest:
         return ""
     return (
-        f"SEA205, set by hand: a copy is predicted to keep the objectives up to {highest} requests in flight, and the "
-        f"workload brings {load.concurrency_per_copy}."
+        f"SEA205, set by hand: one copy is predicted to meet the SLO up to {highest} concurrent requests; the "
+        f"workload needs {load.concurrency_per_copy}."
     )
 
 
@@ -289,7 +286,9 @@ def _as_feasible(
     copies, least = edited.copy_count.value, instances_for(candidate, edited.copy_count.value)
     count = edited.instance_count.value if "instance_count" in by_hand else least
     if count < least:
-        message = f"{copies} copies, up to {candidate.copies_per_instance} on each instance, need {least}, not {count}"
+        message = (
+            f"{copies} copies, up to {candidate.copies_per_instance} per instance, need {least} instances, not {count}"
+        )
         raise SpecError([_problem(loaded, "instance_count", "SEA416", message)])
     highest, load = _highest(edited, candidate, demand), _load(edited, candidate, demand)
     score = score_of(demand, candidate, load, candidate.levels.at(highest).output_tok_s)

@@ -45,7 +45,7 @@ def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
     ]
     if lines:
         return tuple(lines)
-    return ("unchanged",) if old == new.model_dump(mode="json") else ("no decision changed, only what is said of them",)
+    return ("unchanged",) if old == new.model_dump(mode="json") else ("no decision changed, only texts or predictions",)
 
 
 def _decisions(plan: Mapping[str, object]) -> Iterator[tuple[str, str]]:

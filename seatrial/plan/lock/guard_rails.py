@@ -103,8 +103,8 @@ def _image(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
     known = [f"{registry}/{repository}" for repository in images.repositories(plan.engine.value) if registry]
     if place not in known:
         where = ", ".join(known) or "none"
-        message = f"{image.uri} is of no registry that is known for {plan.engine.value} in {region}: {where}"
-        hint = "give an image of your own as serving.image in the spec, and plan again"
+        message = f"{image.uri} is not in a known registry for {plan.engine.value} in {region}: {where}"
+        hint = "set serving.image in the spec for an image of your own, and plan again"
         yield _problem(loaded, "image", _IMAGE, message, hint)
     elif image.repository != place.rpartition("/")[2] or (
         ":" in _name(image.uri) and not _has_tag(image.uri, image.tag)

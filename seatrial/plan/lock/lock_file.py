@@ -43,7 +43,7 @@ def replace_file(path: Path, text: str, rule: str) -> None:
         write_whole(path, text)
     except OSError as error:
         hint = "the folder of the spec must be writable"
-        message = f"it can't be written: {error.strerror}"
+        message = f"can't be written: {error.strerror}"
         raise SpecError.of(rule, message, hint=hint, where=path.as_posix()) from error
 
 
@@ -197,16 +197,16 @@ def _changed(document: object, digests: object, loaded: LoadedSpec) -> Changed:
     try:
         seal = Seal.model_validate(digests)
     except ValidationError:
-        message = "the plan has no digest, so nobody can tell whether it is what was planned"
+        message = "the plan has no digest, so changes by hand can't be detected"
         return Changed((), (Problem(where, name, "SEA411", message, _plan_again(loaded)),), None)
     fields = document if isinstance(document, dict) else {}
     hint = (
-        f"restore the committed lock, plan again (`{_command(loaded)} --write`), or adopt what was changed "
+        f"restore the committed lock, plan again (`{_command(loaded)} --write`), or adopt the changes "
         f"(`{_command(loaded)} --adopt`)"
     )
     changed = changed_fields(fields, seal)
     problems = (
-        Problem(where, f"{name}.{field}", "SEA411", f"it was changed by hand{_shown(field, fields)}", hint)
+        Problem(where, f"{name}.{field}", "SEA411", f"changed by hand{_shown(field, fields)}", hint)
         for field in changed
     )
     return Changed(changed, tuple(problems), seal)
@@ -215,14 +215,14 @@ def _changed(document: object, digests: object, loaded: LoadedSpec) -> Changed:
 def _shown(field: str, document: Mapping[str, object]) -> str:
     """Return what a changed field holds now, as far as it fits into a message."""
     if field not in document:
-        return " and is not there any more" if field != "digests" else ""
+        return ": removed" if field != "digests" else ""
     value = text_of(document[field])
-    return f" and is now {value}" if len(value) <= _LONGEST_SHOWN else ""
+    return f": now {value}" if len(value) <= _LONGEST_SHOWN else ""
 
 
 def _stale(plan: Plan, loaded: LoadedSpec) -> Problem:
     where, name = lock_path(loaded.path).as_posix(), loaded.environment.name
-    message = f"the plan was made from {plan.spec_digest}, and the spec is now {loaded.digest}"
+    message = f"the spec changed after planning: digest {loaded.digest}, planned {plan.spec_digest}"
     return Problem(where, name, "SEA402", message, _plan_again(loaded))
 
 
@@ -242,17 +242,17 @@ def _read(path: Path) -> _Lock:
     except FileNotFoundError:
         return _Lock({}, {})
     except OSError as error:
-        raise _unreadable(path, f"it can't be read: {error.strerror}") from error
+        raise _unreadable(path, f"can't be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise _unreadable(path, f"it is not JSON: {error}") from error
+        raise _unreadable(path, f"not JSON: {error}") from error
     if holds_credential(text):
-        message, hint = "this looks like a credential in plain text", "revoke it, remove it and plan again"
+        message, hint = "looks like a credential in plain text", "revoke it, remove it, and plan again"
         raise SpecError.of("SEA113", message, where=path.as_posix(), hint=hint)
     if not isinstance(document, dict) or not isinstance(document.get("environments"), dict):
-        raise _unreadable(path, "it is not a lock")
+        raise _unreadable(path, "not a lock")
     version = document.get("schema_version")
     if version != LOCK_SCHEMA:
-        raise _unreadable(path, f"its schema_version is {version}, and this release reads {LOCK_SCHEMA}")
+        raise _unreadable(path, f"schema_version is {version}; this release reads {LOCK_SCHEMA}")
     digests = document.get("digests")
     return _Lock(document["environments"], digests if isinstance(digests, dict) else {})
 
@@ -260,7 +260,7 @@ def _read(path: Path) -> _Lock:
 def _validate(document: object, path: Path, name: str) -> Plan:
     version = document.get("schema_version") if isinstance(document, dict) else None
     if version != PLAN_SCHEMA:
-        message = f"the plan's schema_version is {version}, and this release reads {PLAN_SCHEMA}"
+        message = f"the plan's schema_version is {version}; this release reads {PLAN_SCHEMA}"
         raise _unreadable(path, message, name)
     try:
         return Plan.model_validate_json(json.dumps(document))

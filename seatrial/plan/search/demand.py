@@ -95,7 +95,7 @@ class Demand:
     def kept(self) -> str:
         """What a deployment that satisfies the demand keeps, in words."""
         bounded = len(self.objectives) > 1
-        return "meet the SLO" if bounded else "answer within the request timeout"
+        return "meet the SLO" if bounded else "answer within request_timeout_s"
 
     @property
     def tokens(self) -> int:

@@ -64,7 +64,7 @@ def misses_alone(demand: Demand, candidate: Candidate) -> RejectedCandidate | No
         instance_type=candidate.instance.instance_type,
         degree=candidate.degree,
         stage="slo",
-        because=f"Even a single request is predicted to take {parts}.",
+        because=f"A single request is predicted to take {parts}.",
         gap=worst.predicted_ms / worst.objective.bound_ms,
         field=worst.objective.path,
         misses=misses,
@@ -146,7 +146,7 @@ def _loosened(demand: Demand, candidate: Candidate, copies: int) -> str:
 def _too_slow(demand: Demand, candidate: Candidate, load: LoadSpread) -> RejectedCandidate:
     asked, reached = demand.endpoint.slo.output_tok_s or 0.0, load.output_tok_s
     because = (
-        f"{counted(load.copy_count, 'copy', 'copies')}: {reached:,.0f} output tok/s predicted, slo.output_tok_s is "
+        f"{counted(load.copy_count, 'copy', 'copies')}: {reached:,.0f} output tok/s predicted, below slo.output_tok_s "
         f"{asked:,.0f}."
     )
     what = "max_copies or " if load.concurrency_per_copy > 1 else ""
@@ -157,14 +157,14 @@ def _too_slow(demand: Demand, candidate: Candidate, load: LoadSpread) -> Rejecte
         because=because,
         gap=asked / reached,
         field=("slo", "output_tok_s"),
-        hint=f"ask for at most {math.floor(reached):,}, or raise {what}the workload's traffic",
+        hint=f"lower it to {math.floor(reached):,}, or raise {what}the workload's traffic",
     )
 
 
 def _affordable(demand: Demand, candidate: Candidate, score: Score, sized: Sizing) -> RejectedCandidate | None:
     """Return the rejection of a candidate that costs too much, or whose price can't be held against a bound."""
     if score.usd_per_hour == UNKNOWN:
-        because = f"Its price in {PRICE_REGION} is unknown, so no budget can be checked."
+        because = f"The price in {PRICE_REGION} is unknown, so the budget can't be checked."
         return rejection_of(candidate.instance, candidate.degree, "price", because) if bounds_money(demand) else None
     beyond = excesses(demand, candidate, score)
     if not beyond:

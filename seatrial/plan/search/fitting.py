@@ -37,7 +37,7 @@ def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | Rejec
     because = _unplannable(demand, instance)
     hardware = None if because else hardware_of(instance, demand.overrides.quantization)
     if hardware is None:
-        because = because or f"FLOPS and memory bandwidth of its {instance.accelerator} are unknown."
+        because = because or f"FLOPS and memory bandwidth of the {instance.accelerator} are unknown."
         yield rejection_of(instance, instance.accelerator_count, "specifications", because)
         return
     fixed = demand.overrides.tensor_parallel_degree
@@ -54,9 +54,9 @@ def rejection_of(instance: Instance, degree: int, stage: Stage, because: str, *,
 
 def _unplannable(demand: Demand, instance: Instance) -> str:
     if instance.link == "neuron":
-        return "Its accelerators are AWS Neuron, for which LMI images have been frozen since 0.29: not planned."
+        return "AWS Neuron is not supported: LMI images for it ended at 0.29."
     if demand.overrides.dtype == "bf16" and not instance.has_bf16:
-        return f"Its {instance.accelerator} has no bf16, which the spec fixes."
+        return f"The {instance.accelerator} has no bf16, which the spec sets."
     return ""
 
 
@@ -66,7 +66,7 @@ def _too_few(instance: Instance, degree: int) -> RejectedCandidate:
         instance_type=instance.instance_type,
         degree=degree,
         stage="degree",
-        because=f"It has {counted(count, 'accelerator')}, too few for a degree of {degree}.",
+        because=f"{counted(count, 'accelerator')}, too few for degree {degree}.",
         gap=degree - count,
         field=("serving", "overrides", "tensor_parallel_degree"),
         hint=f"set it to at most {count}",
@@ -96,14 +96,16 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
     missing = missing_for_one(demand, memory)
     if missing > 0 or not memory.kv_limited_batch:
         because = (
-            f"Each of its accelerators holds {gib(memory.accelerator_memory_bytes)}, but {gib(memory.weights_bytes)} "
-            f"of weights, {gib(memory.activation_bytes)} of activations, a reserve of {gib(memory.reserve_bytes)} and "
-            f"one sequence of {demand.max_model_len:,} tokens need {gib(missing)} more."
+            f"{gib(missing)} short per accelerator of {gib(memory.accelerator_memory_bytes)}: "
+            f"{gib(memory.weights_bytes)} weights, {gib(memory.activation_bytes)} activations, "
+            f"{gib(memory.reserve_bytes)} reserve and one sequence of {demand.max_model_len:,} tokens."
         )
         return rejection_of(instance, degree, "memory", because, gap=missing * degree)
     candidate = _candidate(demand, instance, hardware, degree, memory)
     if not candidate.copy.most_running:
-        because = f"Its KV room holds no whole request of {demand.tokens:,} tokens in blocks of the engine's size."
+        because = (
+            f"The KV cache is too small for one request of {demand.tokens:,} tokens in blocks of the engine's size."
+        )
         return rejection_of(instance, degree, "memory", because)
     return candidate
 

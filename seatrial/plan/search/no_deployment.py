@@ -84,9 +84,9 @@ def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidat
         yield _out_of_reach(loaded, *min(pairs, key=lambda pair: pair[0].predicted_ms))
     for miss in () if hopeless else rejections[0].misses:
         message = (
-            f"no deployment is predicted to meet every objective at once; the nearest is {_place(rejections[0])}: "
-            f"a single request takes {tenths(miss.predicted_ms, grouped=True)} ms "
-            f"of {miss.objective.bound_ms:,.12g} allowed"
+            f"no deployment is predicted to meet every objective; the nearest is {_place(rejections[0])}: "
+            f"{tenths(miss.predicted_ms, grouped=True)} ms for a single request, bound "
+            f"{miss.objective.bound_ms:,.12g} ms"
         )
         yield loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
 
@@ -97,7 +97,7 @@ def _miss(rejection: RejectedCandidate, objective: LatencyBound) -> tuple[Miss, 
 
 def _out_of_reach(loaded: LoadedSpec, miss: Miss, rejection: RejectedCandidate) -> Problem:
     message = (
-        f"no deployment is predicted to meet the SLO: {miss.objective.bound_ms:,.12g} ms is out of reach, the best is "
+        f"no deployment is predicted to meet the SLO: the bound is {miss.objective.bound_ms:,.12g} ms, the best "
         f"{tenths(miss.predicted_ms, grouped=True)} ms, for a single request on {_place(rejection)}"
     )
     return loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
@@ -106,8 +106,8 @@ def _out_of_reach(loaded: LoadedSpec, miss: Miss, rejection: RejectedCandidate) 
 def _allow(miss: Miss) -> str:
     """Return what the objective would have to allow, in its own unit."""
     if miss.objective.path[0] == "slo":
-        return f"allow {math.ceil(miss.predicted_ms):,} ms, or allow faster instance types"
-    return f"allow {math.ceil(miss.predicted_ms / MS_PER_S):,} s, or allow faster instance types"
+        return f"raise the bound to {math.ceil(miss.predicted_ms):,} ms, or allow faster instance types"
+    return f"raise the bound to {math.ceil(miss.predicted_ms / MS_PER_S):,} s, or allow faster instance types"
 
 
 def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) -> Problem:
@@ -122,7 +122,7 @@ def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) 
         "blended_usd_per_million_tokens": "per million tokens, blended",
     }[excess.field[1]]
     enough = usd(math.ceil(excess.price * 100) / 100)
-    hint = f"allow {enough} {unit}, loosen the objectives, or allow cheaper instance types"
+    hint = f"raise the budget to {enough} {unit}, relax the SLO, or allow cheaper instance types"
     return loaded.problem(excess.field, "SEA206", message, hint)
 
 
@@ -130,7 +130,7 @@ def _too_big(loaded: LoadedSpec, demand: Demand, nearest: RejectedCandidate) -> 
     """SEA203 when the spec fixes the degree or a single instance type, else SEA202."""
     overrides, allowed = demand.overrides, loaded.endpoint.serving.instance_types or ()
     size = f"{gib(weights_bytes(demand.architecture, overrides.quantization))} of weights"
-    lack = f"{gib(nearest.gap)} are missing over {counted(nearest.degree, 'accelerator')}"
+    lack = f"{gib(nearest.gap)} short on {counted(nearest.degree, 'accelerator')}"
     hint = _roomier(demand)
     if overrides.tensor_parallel_degree is not None or len(allowed) == 1:
         fixed = overrides.tensor_parallel_degree is not None
@@ -146,7 +146,7 @@ def _roomier(demand: Demand) -> str:
     holding = [instance for instance in instances.every() if instance.link != "neuron" and _holds(demand, instance)]
     holding.sort(key=lambda instance: (instance.usd_per_hour or float("inf"), instance.instance_type))
     names = ", ".join(instance.instance_type for instance in holding[:4])
-    advice = [f"allow an instance type that holds it ({names})"] if names else []
+    advice = [f"allow a larger instance type ({names})"] if names else []
     if demand.overrides.quantization is None:
         smaller = gib(weights_bytes(demand.architecture, "fp8"))
         advice.append(f"set overrides.quantization: fp8 ({smaller} of weights)")

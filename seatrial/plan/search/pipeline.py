@@ -79,7 +79,7 @@ def _why_wider(demand: Demand, found: SearchResult, wider: SearchResult) -> str:
     if not wider.ranked:
         return ""
     if not found.ranked:
-        return "with fewer no deployment satisfies what is asked, by simulation"
+        return "with fewer, no deployment meets the requirements in simulation"
     before, after = found.ranked[0].score, wider.ranked[0].score
     if demand.endpoint.objective == "throughput":
         gained = after.highest_tok_s > before.highest_tok_s * (1 + _WORTHWHILE)

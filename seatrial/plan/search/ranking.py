@@ -94,10 +94,10 @@ def why_best(ranked: Sequence[FeasibleCandidate], considered: int, demand: Deman
     of = f"of {counted(considered, 'candidate')} predicted to {demand.kept}"
     kept = [
         f"{'.'.join(objective.path)} {objective.predicted(gate):,.{1 if objective.metric == 'tpot_ms' else 0}f} ms "
-        f"of {objective.bound_ms:,.12g}"
+        f"(bound {objective.bound_ms:,.12g} ms)"
         for objective in demand.objectives[:-1]
     ]
-    slowest = f"slowest request {tenths(gate.e2e_latency_ms.max / MS_PER_S)} s"
+    slowest = f"longest request {tenths(gate.e2e_latency_ms.max / MS_PER_S)} s"
     load = counted(gate.concurrency, "concurrent request")
     return f"{_merit_words(best, of, demand)} Simulated at {load} per copy: {', '.join([*kept, slowest])}."
 
@@ -107,7 +107,7 @@ def _merit_words(best: FeasibleCandidate, of: str, demand: Demand) -> str:
     score, goal = best.score, demand.endpoint.objective
     price, most = hourly_words(known(score.usd_per_hour), demand.discount), f"{score.highest_tok_s:,.0f} output tok/s"
     if goal in ("cost", "cost_per_token") and known(score.usd_per_hour) is None:
-        return f"No price is known. Highest throughput {of}: {most}."
+        return f"Price unknown. Highest throughput {of}: {most}."
     return {
         "cost": f"Cheapest {of}: {price}.",
         "cost_per_token": f"Cheapest token {of}: {usd(score.usd_per_million_output_tokens)} per million output tokens "
@@ -163,21 +163,21 @@ def why_outdone(best: Score, other: Score, goal: Goal) -> str:
     """Return why a deployment that keeps every objective is not the best."""
     if goal == "latency" and other.ms_per_token_alone > best.ms_per_token_alone:
         slower, faster = _told_apart(other.ms_per_token_alone, best.ms_per_token_alone, decimals=1)
-        return f"A single request takes {slower} ms per token; the chosen one {faster}."
+        return f"{slower} ms per token for a single request, against {faster} ms for the chosen one."
     if goal == "throughput" and other.highest_tok_s < best.highest_tok_s:
         fewer, more = _told_apart(other.highest_tok_s, best.highest_tok_s)
-        return f"Gives at most {fewer} output tok/s; the chosen one {more}."
+        return f"At most {fewer} output tok/s, against {more} for the chosen one."
     if known(other.usd_per_hour) is None and known(best.usd_per_hour) is not None:
-        return "Meets the SLO, but its price is unknown; a known price is preferred."
+        return "Meets the SLO, but its price is unknown; a known price ranks first."
     if goal == "cost_per_token" and other.usd_per_million_output_tokens > best.usd_per_million_output_tokens:
         theirs, ours = other.usd_per_million_output_tokens, best.usd_per_million_output_tokens
-        return f"Costs {usd(theirs)} per million output tokens at the planned load; the chosen one {usd(ours)}."
+        return f"{usd(theirs)} per million output tokens at the planned load, against {usd(ours)} for the chosen one."
     if other.usd_per_hour > best.usd_per_hour:
         dearer = usd(other.usd_per_hour - best.usd_per_hour)
         return f"Meets the SLO at {usd(other.usd_per_hour)}/h, {dearer}/h above the chosen one."
     fewer, more = _told_apart(other.highest_tok_s, best.highest_tok_s)
-    same = "Costs the same" if known(other.usd_per_hour) is not None else "No price is known"
-    return f"{same}; gives at most {fewer} output tok/s, the chosen one {more}."
+    same = "Same price" if known(other.usd_per_hour) is not None else "Price unknown"
+    return f"{same}, at most {fewer} output tok/s against {more} for the chosen one."
 
 
 def _told_apart(one: float, other: float, decimals: int = 0) -> tuple[str, str]:

@@ -117,8 +117,8 @@ def excesses(demand: Demand, candidate: Candidate, score: Score) -> list[Excess]
     off = f" ({demand.discount:.0%} off the list price)" if demand.discount else ""
     at_most = usd_per_hour(candidate.instance, instances_for(candidate, most), demand.discount) or 0.0
     token, mixed = score.usd_per_million_output_tokens, blended(score.usd_per_million_output_tokens)
-    what = f"It costs {{}} {{}}{off}, above the budget of {{}}."
-    rail = f"At max_copies {most} it costs {{}} {{}}{off}, above the environment's guard rail of {{}}."
+    what = f"{{}} {{}}{off}, above the budget of {{}}."
+    rail = f"{{}} {{}}{off} at max_copies {most}, above the environment's guard rail of {{}}."
     checks = (
         (("budget", "usd_per_hour"), score.usd_per_hour, budget.usd_per_hour, "per hour", what),
         (

@@ -11,8 +11,8 @@ FOLDER = Path(__file__).parent
 LIBRARY = FOLDER / "plot.min.js"
 SCRIPT = FOLDER / "draw.js"
 ABSENT = (
-    "The charts are left out: the chart library was not built into this installation (plot.min.js is missing). "
-    "In a checkout, run “make install” and write the report again. The tables hold every number."
+    "No charts: this installation lacks plot.min.js. In a checkout, run “make install” and write the report again. "
+    "The tables have every number."
 )
 
 

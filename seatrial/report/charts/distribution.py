@@ -35,8 +35,8 @@ def _chart(result: TrialResult, field: str, title: str) -> Chart:
     return Chart(
         anchor=f"cdf-{field.replace('_', '-')}",
         title=title,
-        description=f"Share of requests that took at most so many ms, one curve for each level up to {highest}. "
-        "The table below holds the percentiles.",
+        description=f"Share of requests up to a latency, one curve per level up to {highest}. The table below has the "
+        f"percentiles.",
         x=Axis(label="ms (log)", scale="log10"),
         y=Axis(label="share of requests", percent=True),
         series=series,

@@ -68,8 +68,8 @@ def _chart(result: TrialResult, quantity: TimelineQuantity) -> Chart:
     return Chart(
         anchor=quantity.anchor,
         title=quantity.title,
-        description=f"{quantity.title}, {len(series)} levels one after the other. The table below sums them up.",
-        x=Axis(label="seconds of load; pauses between levels are left out"),
+        description=f"{quantity.title}, {len(series)} levels in sequence. The table below has the totals.",
+        x=Axis(label="seconds of load, without pauses between levels"),
         y=Axis(label=quantity.unit),
         series=tuple(series),
         marks=tuple(marks),

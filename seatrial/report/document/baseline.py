@@ -37,7 +37,7 @@ def comparison_section(result: TrialResult) -> Section:
         heading="Against the last release",
         paragraphs=(comparison_sentence(comparison),),
         facts=tuple(_facts(comparison)),
-        tables=(comparison_table(changed, "Largest changes, the worse first"),) if changed else (),
+        tables=(comparison_table(changed, "Largest changes, worst first"),) if changed else (),
     )
 
 
@@ -63,8 +63,8 @@ def comparison_sentence(comparison: Comparison) -> str:
     total, worse = len(comparison.changes), sum(change.worse for change in comparison.changes)
     better = len(changed_of(comparison)) - worse
     return (
-        f"Of {total} numbers, beyond tolerance and noise: {worse} worse, {better} better, "
-        f"{total - worse - better} unchanged."
+        f"{worse} of {total} numbers worse, {better} better, {total - worse - better} unchanged within tolerance and "
+        f"noise."
     )
 
 

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 NOT_WATCHED = "the client was not watched"
 NOT_MEASURED = "it was not measured"
 READING = (
-    "In flight: mean number of requests over the window. Lag: from when bytes may have arrived to their timestamp. "
-    "Busy: CPU time of the busiest process's loading thread over the window. Delayed: share of the window in which "
-    "that thread waited for a core."
+    "In flight: mean concurrent requests in the window. Lag: longest time from arrival of bytes to their timestamp. "
+    "Busy: CPU share of the busiest process. Delayed: share of the window in which that process waited for a core."
 )
 
 
@@ -45,10 +44,10 @@ def validity_sentence(result: TrialResult) -> str:
         return "No level was measured in full."
     if void:
         named = ", ".join(str(level.concurrency) for level in void)
-        return f"{len(void)} of {len(levels)} levels are void (concurrency {named}): the client was the limit there."
+        return f"{len(void)} of {len(levels)} levels are void (concurrency {named}): the client was the limit."
     if all(level.client is None for level in levels):
-        return "The result has no evidence on its client: a level that the client limited would look valid."
-    return f"The client was not the limit at any of {len(levels)} levels."
+        return "The result has no client metrics: levels limited by the client can't be detected."
+    return f"The client was not the limit at any of the {len(levels)} levels."
 
 
 def void_levels(result: TrialResult) -> tuple[LevelResult, ...]:
@@ -133,7 +132,7 @@ def _calibrated(client: ClientCalibration | None) -> tuple[str, ...]:
 
 def _calibration_facts(client: ClientCalibration) -> Iterator[Fact]:
     offered = f"of {digits(client.offered_parts_per_s)} offered"
-    yield Fact("Token events taken in", number(client.parts_per_s, NOT_MEASURED, unit="per s"), offered)
+    yield Fact("Token events decoded", number(client.parts_per_s, NOT_MEASURED, unit="per s"), offered)
     yield Fact("CPU for 1,000 token events", number(client.cpu_s_per_1k_parts, NOT_MEASURED, unit="s"))
     yield Fact("Lag p99", number(client.receive_lag_p99_ms, NOT_MEASURED, unit="ms"))
     yield Fact("Streams", count(client.streams))

@@ -79,12 +79,10 @@ def _paragraphs(result: TrialResult, plan: Plan | None) -> Iterator[str]:
     if plan is None:
         yield FORMULA
     elif result.engine_note:
-        yield (
-            f"There is no measured cost: the throughput is that of a CPU, the price that of {plan.instance_type.value}."
-        )
+        yield (f"No measured cost: the throughput is from a CPU, the price from {plan.instance_type.value}.")
     price = result.request.usd_per_hour_per_copy
     if price is not None and not result.engine_note:
-        yield f"Measured cost assumes ${price:,g} per hour and copy."
+        yield f"Measured cost is based on ${price:,g} per hour and copy."
 
 
 def _source(plan: Plan) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def curves_section(result: TrialResult, plan: Plan | None) -> Section:
         plan: Its own plan; None when it wasn't given.
     """
     charts = load_charts(result, plan)
-    nothing = "No level gave a value to draw." if result.levels else f"No level was measured: {result.stopped.because}."
+    nothing = "No values to draw." if result.levels else f"No level was measured: {result.stopped.because}."
     said = " ".join(_reading(result)) if charts else nothing
     return Section(
         anchor="curve", heading="Latency and throughput under load", short="Charts", paragraphs=(said,), charts=charts
@@ -35,6 +35,6 @@ def _reading(result: TrialResult) -> Iterator[str]:
     if any(level.output_tok_s_interval is not None for level in result.levels):
         yield "Error bars are 95 % intervals."
     if result.target_detector is not None:
-        yield f"The knee is that of the detector {result.target_detector}, which sets the scaling target."
+        yield f"Knee: detector {result.target_detector}, which sets the scaling target."
     if not all(level.valid for level in result.levels):
         yield "Hollow points are void: the client was the limit."

@@ -14,14 +14,12 @@ if TYPE_CHECKING:
     from seatrial.bench.metrics.counts import Unmeasured
     from seatrial.bench.model.result import LevelResult, TrialResult
 
-IN_THE_RAMP = "Failures in the ramp do not count in the error rate."
+IN_THE_RAMP = "The error rate does not include failures in the ramp."
 OUTSIDE = (
-    "Requests that no level measured: the first one, those of the warm-up, and those of a level that was cut. "
-    "Those called unanswered were in flight when it was cut."
+    "Requests outside of measured levels: the first one, warm-up, and levels cut short. Unanswered requests were in "
+    "flight when a level was cut."
 )
-REPEATED = (
-    "A repeated request counts as failed only if no attempt succeeded. The time of every attempt counts in its latency."
-)
+REPEATED = "A retried request fails only if every attempt fails. Its latency includes every attempt."
 
 
 def failures_section(result: TrialResult) -> Section:
@@ -59,9 +57,9 @@ def unmeasured_table(result: TrialResult) -> Table:
         Column("failed"),
         Column("of all"),
         Column("the longest wait", "s"),
-        Column("the first, in the service's own words", kind="prose"),
+        Column("first message of the service", kind="prose"),
     )
-    return Table("Failures of requests that no level measured", columns, tuple(_unmeasured_rows(result)))
+    return Table("Failures outside of measured levels", columns, tuple(_unmeasured_rows(result)))
 
 
 def _unmeasured_rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
@@ -72,7 +70,7 @@ def _unmeasured_rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
                 Cell(error),
                 count(failed),
                 count(seen.sent),
-                number(seen.longest_wait_s, "it was not told"),
+                number(seen.longest_wait_s, "not recorded"),
                 _sample(seen, error),
             )
 

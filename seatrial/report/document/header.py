@@ -37,24 +37,23 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
     if result.engine_note:
         planned = "the GPU that was planned" if own is None else f"the GPU that was planned ({own.instance_type.value})"
         yield (
-            f"Local engine: the endpoint calls itself “{result.engine_note}”. It is a small random model on this "
-            f"machine's CPU, not {planned}. The numbers show that deployment and trial work. They say nothing about "
-            "the speed or the cost of the real endpoint."
+            f"Local engine: “{result.engine_note}”, a small random model on this machine's CPU, not {planned}. The "
+            f"numbers show that deployment and trial work, not the speed or cost of the real endpoint."
         )
     void = [str(level.concurrency) for level in result.levels if not level.valid]
     if void:
         yield (
-            f"Void (○): at concurrency {', '.join(void)} the client was the limit, not the endpoint. Knee, verdict and "
-            "cost leave these levels out."
+            f"Void (○): at concurrency {', '.join(void)} the client was the limit. Knee, verdict and cost ignore "
+            f"these levels."
         )
     if result.comparison is not None and result.comparison.status == "worse":
         yield f"Worse than the last release: {comparison_sentence(result.comparison)}"
     if plan is None and result.request.target.kind == "sagemaker":
-        yield "No plan was given: the report has no planned cost, and no prediction but the trial request's."
+        yield "No plan was given: planned cost is missing, predictions are from the trial request."
     elif plan is not None and own is None:
         yield (
-            f"The plan given ({plan.digest}) is not the plan of this trial ({result.request.plan_digest}). The report "
-            "leaves it out."
+            f"The given plan ({plan.digest}) is not the plan of this trial ({result.request.plan_digest}) and is "
+            f"ignored."
         )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PROTOCOL = (
     "Protocol of the JumpStart article of January 2024: concurrency doubles until a request is not answered within "
     "60 s; 3 requests for each in flight; no warm-up; throughput over the whole time; latency is the p90 of end-to-end "
-    "time by output tokens. Compare only such numbers with the article's."
+    "time by output tokens. Compare the article only with results of this protocol."
 )
 
 
@@ -85,6 +85,6 @@ def _end(result: TrialResult) -> Iterator[str]:
     if last is None:
         yield "No level was answered in full, so the article's table would be empty."
     elif any(level.concurrency > last for level in result.levels):
-        yield f"The article's table ends at {last}: above it, a request was not answered."
+        yield f"The article's table ends at {last}: above it, a request failed."
     else:
-        yield f"Every request was answered up to {last}, the highest level measured."
+        yield f"Every request succeeded up to {last}, the highest level measured."

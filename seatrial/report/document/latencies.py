@@ -32,7 +32,7 @@ READING = (
     "TTFT: from sending to the first token, queueing included. TPOT: time per output token after the first, per "
     "request. ITL: gaps between token events, pooled. ms per token: end-to-end latency by output tokens."
 )
-INTERVALS = "Small numbers are 95 % intervals. With few requests a high percentile is nearly the maximum."
+INTERVALS = "Small numbers are 95 % intervals. With few requests, a high percentile is close to the maximum."
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from seatrial.measure.distribution import Distribution
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
-GOODPUT = "Goodput counts successful requests that met every latency bound."
+GOODPUT = "Goodput: successful requests that met every latency bound."
 WINDOWS = (
-    "A steady window is the time in which all streams were busy; a whole window runs from the first sending to the "
-    "last answer. Requests count by the share of their time inside. Latencies of the ramp are not measured. Queueing "
-    "is the share of the median TTFT above that of the lowest level."
+    "Steady window: all streams busy. Whole window: from the first request to the last answer. Requests count by the "
+    "share of their time in the window; ramp latencies do not count. Queueing: median TTFT above that of the lowest "
+    "level, as a share."
 )
 SEARCHES = {
     "sweep": "The trial measured every level of its list.",
-    "adaptive": "The search chose each level by the earlier ones",
+    "adaptive": "The search chose each level from earlier results",
 }
 GOALS = {
     "knee": "to find the knee.",
@@ -173,7 +173,7 @@ def _throughput_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]
         count(level.requests),
         with_interval(share(level.error_rate), level.error_rate_interval, share),
         measured(level.output_tok_s, no_count, level.output_tok_s_interval),
-        number(level.total_tok_s, why_missing(level, "the endpoint did not tell both counts of tokens")),
+        number(level.total_tok_s, why_missing(level, "the endpoint did not report both token counts")),
         number(level.requests_per_s, NO_DURATION),
         number(level.goodput_requests_per_s, NO_DURATION),
         slo_cell(level, result),
@@ -192,10 +192,8 @@ def _protocol_row(level: LevelResult, opened: bool) -> Iterator[Cell]:  # noqa: 
     yield number(level.output_tokens_mean, why_missing(level, NO_TOKEN_COUNT))
     yield number(level.parts_per_token, why_missing(level, NOT_STREAMED))
     queueing = level.queue_share
-    yield (
-        missing("there is no lower level to compare with, or nothing streamed") if queueing is None else share(queueing)
-    )
-    yield Cell(level.enough_because) if level.enough_because else missing("none was noted")
+    yield (missing("no lower level, or no stream") if queueing is None else share(queueing))
+    yield Cell(level.enough_because) if level.enough_because else missing("not recorded")
 
 
 def _summary_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]:
@@ -232,7 +230,7 @@ def _search_tables(result: TrialResult) -> tuple[Table, ...]:
 
 
 def _duration(duration_s: float | None) -> Cell:
-    return missing("it was not noted") if duration_s is None else Cell(seconds(duration_s))
+    return missing("not recorded") if duration_s is None else Cell(seconds(duration_s))
 
 
 def _voids(result: TrialResult) -> Iterator[str]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from seatrial.bench.model.result import LevelResult, Timeline, TrialResult
 
 READING = (
-    "Time counts from the first sending of each level, ramp included. Tokens of a request are spread evenly from its "
-    "first to its last. TTFT stands where its request was sent."
+    "Time starts with the first request of each level, ramp included. Tokens are spread evenly from first to last "
+    "token. TTFT is shown at the time of sending."
 )
 
 
@@ -53,7 +53,7 @@ def _row(level: LevelResult, timeline: Timeline) -> Iterator[Cell]:
     ttft_ms = [value for value in timeline.ttft_ms if value is not None]
     bins = len(timeline.in_flight)
     yield level_name(level)
-    yield missing("it was not noted") if level.duration_s is None else Cell(seconds(level.duration_s))
+    yield missing("not recorded") if level.duration_s is None else Cell(seconds(level.duration_s))
     yield number(timeline.bin_s, "")
     yield from (number(value, "") for value in (math.fsum(tok_s) / bins, min(tok_s), max(tok_s)))
     yield from (number(value, "") for value in (math.fsum(timeline.in_flight) / bins, max(timeline.in_flight)))

@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from seatrial.report.calibration_preview import Outlook
     from seatrial.report.quantities import Quantity
 
-NOT_PREDICTED = "the plan predicts nothing at this concurrency"
+NOT_PREDICTED = "no prediction at this concurrency"
 
 
 def prediction_apart(result: TrialResult, plan: Plan) -> Section:
     """Return the prediction for the planned hardware alone: a local engine's numbers are of something else."""
     hardware = f"{plan.instance_type.value}, tensor parallel degree {plan.tensor_parallel_degree.value}"
     apart = (
-        f"The plan's prediction for one copy of {plan.model_name} on {hardware}, simulated under the trial's load. "
-        f"Nothing here was measured: the trial loaded a local engine ({result.engine_note}), so it is not compared."
+        f"Prediction for one copy of {plan.model_name} on {hardware}, simulated with the trial's load. No comparison: "
+        f"the trial measured a local engine ({result.engine_note})."
     )
     return Section(
         anchor="prediction",
-        heading="What the plan predicts for the GPU",
+        heading="Prediction for the GPU",
         paragraphs=(apart, band_text(plan), plan.regime.sentence),
         charts=tuple(_charts(result, plan, QUANTITIES, measured=False)),
         tables=(predicted_table(plan),),
@@ -60,10 +60,7 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
         plan: Its own plan.
         outlook: The calibration that the trial would give; None when the spec wasn't given.
     """
-    beside = (
-        "Both are of one copy. The difference is (measured - predicted) / predicted; “outside” marks values outside of "
-        f"the band, {EDGES}."
-    )
+    beside = f"Values per copy. Difference: (measured - predicted) / predicted. “Outside”: not in the band, {EDGES}."
     return Section(
         anchor="prediction",
         heading="Predicted beside measured",
@@ -94,7 +91,7 @@ def _of_local(result: TrialResult, plan: Plan) -> tuple[str, ...]:
     if not result.engine_note:
         return ()
     what = f"Both are of the local engine ({result.engine_note}), which calibrated the plan"
-    return (f"{what}. Neither says anything about {plan.instance_type.value}.",)
+    return (f"{what}. They do not apply to {plan.instance_type.value}.",)
 
 
 def predicted_table(plan: Plan) -> Table:
@@ -148,7 +145,7 @@ def _comparison(
 ) -> Iterator[Cell]:
     expected = None if point is None else quantity.predicted(point)
     measured = quantity.measured(level, result.request.copy_count)
-    otherwise = NO_TOKEN_COUNT if quantity is THROUGHPUT else "no answer gave one"
+    otherwise = NO_TOKEN_COUNT if quantity is THROUGHPUT else "not measured"
     yield number(expected, NOT_PREDICTED)
     yield number(measured, why_missing(level, otherwise))
     yield _difference(expected, measured, quantity.band(plan))

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from seatrial.plan.document import Plan
 
 
-REPRODUCTION = "The plan's digest and the start seed the prompts. The request holds everything else."
+REPRODUCTION = "Plan digest and start time seed the prompts. The request contains the rest."
 
 
 def live_section(result: TrialResult) -> Section:
     """Return what the control plane said the live endpoint was."""
-    live, not_asked = result.live, "the control plane was not asked"
+    live, not_asked = result.live, "not checked"
     proven = Cell("✓ yes", tone="good") if live.proven else Cell("? no", tone="unknown")
     return Section(
         anchor="live",
@@ -70,7 +70,7 @@ def _circumstances(result: TrialResult) -> Iterator[Fact]:
     digest = request.plan_digest
     yield Fact("Plan digest", Cell(digest, tone="code") if digest else missing("no plan was deployed"))
     yield Fact("Seed of the prompts", Cell(f"{digest}:{result.started_at}", tone="code"))
-    yield Fact("Seatrial", Cell(result.seatrial_version) if result.seatrial_version else missing("it was not noted"))
+    yield Fact("Seatrial", Cell(result.seatrial_version) if result.seatrial_version else missing("not recorded"))
     yield Fact("Result schema", Cell(result.schema_version))
     yield Fact("Protocol", Cell(request.load.protocol))
     if request.workload.source != "synthetic":
@@ -94,7 +94,7 @@ def _decision_rows(plan: Plan) -> Iterator[tuple[Cell, ...]]:
 
 def _decided(value: object) -> Cell:
     if value is None:
-        return missing("left to the service's default")
+        return missing("service default")
     if isinstance(value, Image):
         return Cell(value.uri)
     return Cell(", ".join(map(str, value)) if isinstance(value, tuple) else str(value))

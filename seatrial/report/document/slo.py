@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from seatrial.bench.model.result import Check, Detector, Knee, TrialResult
 
 DETECTORS: Mapping[Detector, str] = {
-    "slo": "the highest load that meets the SLO",
-    "saturation": "as many as give the highest throughput at the unloaded pace",
+    "slo": "highest load that meets the SLO",
+    "saturation": "highest throughput at unloaded latency",
     "half_latency": "twice the unloaded latency",
-    "kneedle": "the bend of the throughput curve",
-    "two_segment": "where two straight lines through throughput meet",
-    "theory": "the plan's limit; nothing measured",
+    "kneedle": "bend of the throughput curve",
+    "two_segment": "intersection of two lines through throughput",
+    "theory": "limit from the plan, not measured",
 }
 
 
@@ -37,7 +37,7 @@ def checks_section(result: TrialResult) -> Section:
     if not result.request.objectives:
         gate = "The spec sets no objective."
     elif not result.verdict.checks:
-        gate += " No objective could be checked there."
+        gate += " No objective could be checked."
     tables = (checks_table(result),) if result.verdict.checks else ()
     return Section(
         anchor="slo",
@@ -61,8 +61,8 @@ def _confidence(result: TrialResult) -> str:
     if not confidence:
         return ""
     return (
-        f" An objective is met or missed when the whole one-sided {confidence * 100:g} % interval, below the measured "
-        "value, lies on that side of its bound."
+        f" An objective is proven if its one-sided {confidence * 100:g} % interval, below the measured value, does "
+        f"not cross the bound."
     )
 
 
@@ -84,7 +84,7 @@ def knees_section(result: TrialResult) -> Section:
     return Section(
         anchor="knee",
         heading="Knee detectors",
-        paragraphs=("A knee is the concurrency past which more load does not pay. One detector sets the target.",),
+        paragraphs=("Knee: concurrency beyond which throughput grows little. One detector sets the target.",),
         tables=(knee_table(result),),
         detail=True,
     )

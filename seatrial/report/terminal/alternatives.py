@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from seatrial.plan.why import DegreeVerdict
 
 
-FRONT = "Nothing beats these in price, latency of a single request and highest throughput at once; > is the plan."
+FRONT = (
+    "No other deployment is better in price, single-request latency and highest throughput together. > marks the plan."
+)
 _TEN, _THOUSAND = 10, 1_000
 
 
@@ -69,7 +71,7 @@ def _alternative(alternative: Alternative) -> tuple[str, ...]:
 def why_view(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> RenderableType:
     """Return one row for each degree of an instance type."""
     if not verdicts:
-        return Text(f"{instance_type}: there is nothing to say about it.")
+        return Text(f"{instance_type}: no tensor parallel degree to try.")
     made = table(numbers=("degree", "$/h", "tok/s"))
     add_columns(made, "left", ("verdict", "because"))
     for verdict in verdicts:

@@ -32,8 +32,8 @@ def calibration_view(
     parts = [
         Text(f"Calibration of {entry.model} on {where}", style="bold"),
         Text(
-            f"What a step takes whatever its batch: x {entry.fixed:,.4g}; what each sequence and token adds: "
-            f"x {entry.marginal:,.4g}; band between the probes: throughput \u00b1{entry.throughput_error:.0%}, latency "
+            f"Fixed time per step: x {entry.fixed:,.4g}. Time per sequence and token: x {entry.marginal:,.4g}. "
+            f"Band between the probes: throughput \u00b1{entry.throughput_error:.0%}, latency "
             f"\u00b1{entry.latency_error or 0:.0%}."
         ),
         _levels(before, after, probes),
@@ -68,7 +68,7 @@ def _levels(before: Sequence[Compared], after: Sequence[Compared], probes: set[i
 def _between(between: Sequence[Compared]) -> str:
     throughput = sum(one.throughput_error for one in between) / len(between)
     latencies = [one.latency_error for one in between if one.latency_error is not None]
-    text = f"Levels that were no probes are predicted within {throughput:.1%} of throughput"
+    text = f"Mean error at the other levels: throughput {throughput:.1%}"
     if not latencies:
-        return f"{text} on average."
-    return f"{text} and {sum(latencies) / len(latencies):.1%} of p90 latency on average."
+        return f"{text}."
+    return f"{text}, p90 latency {sum(latencies) / len(latencies):.1%}."

@@ -32,12 +32,11 @@ _NUMBERS = (
     "$/1M\nblended",
 )
 READING = (
-    "For one instance, the cheapest token first. Alone: a single request. Most: at the highest doubling of the "
-    "requests in flight at which every one ends in time. Blended: 3 input tokens to 1 output token. A price that is "
-    "not known is a question mark."
+    "One instance of each type, lowest price per token first. Alone: a single request. Most: highest power of 2 of "
+    "concurrent requests that all end in time. Blended: 3 input tokens to 1 output token. ?: price unknown."
 )
 
-MANY_REASONS = "Where it comes from differs from type to type: --format json tells."
+MANY_REASONS = "The source differs by type: see --format json."
 
 
 def comparison_view(compared: Sequence[InstanceComparison], basis: Basis, title: str) -> RenderableType:
@@ -49,7 +48,7 @@ def comparison_view(compared: Sequence[InstanceComparison], basis: Basis, title:
         letters = band_letters(fitting, basis)
         parts += [_table(fitting, basis, letters), Text(f"\n{READING}"), *map(Text, band_lines(fitting, basis))]
     else:
-        parts.append(Text("No instance type holds the model."))
+        parts.append(Text("The model fits on no instance type."))
     return Group(*parts, *_left_out(others))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -13,27 +12,11 @@ from seatrial.report.terminal.tables import add_columns, add_row, heading, perce
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from rich.console import RenderableType
 
     from seatrial.plan.document import CurvePoint, Plan
-
-
-WORTHWHILE = 0.5  # of the share by which the load grows
-MEANING = "past it, throughput grows less than half as fast as load"
-
-
-def predicted_knee(curve: Sequence[CurvePoint]) -> int | None:
-    """Return the first level from which the next brings less than half as much as its load grows; `None` without one.
-
-    Between two levels the load grows by dC / C and the throughput by dT / T: the knee is where dT / T < 0.5 * dC / C.
-    """
-    for here, following in pairwise(curve):
-        more_load = following.concurrency / here.concurrency - 1
-        if following.output_tok_s / here.output_tok_s - 1 < WORTHWHILE * more_load:
-            return here.concurrency
-    return None
 
 
 _COLUMNS = (("TTFT", "ms"), ("TPOT", "ms"), ("e2e", "s"))
@@ -52,9 +35,9 @@ def legend(plan: Plan) -> str:
     """Say what the table's signs mean."""
     gate = plan.gate_concurrency_per_copy.value
     if any(point.concurrency == gate for point in plan.curve):
-        marked = f"G is the gate, {gate:,}"
+        marked = f"G: gate, {gate:,}"
     else:
-        marked = f"The gate, {gate:,}, is none of the levels"
+        marked = f"The gate, {gate:,}, is not among the levels"
     knee = plan.knee
     sign = "K, " if any(point.concurrency == knee.concurrency for point in plan.curve) else ""
     return f"{marked}; the predicted knee is {sign}{knee.concurrency:,} ({knee.detector}: {knee.meaning})."

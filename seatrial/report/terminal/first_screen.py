@@ -181,8 +181,8 @@ def _banded(value: float, plan: Plan) -> str:
 def _slo(plan: Plan, loaded: LoadedSpec) -> str:
     kind = "measured" if plan.band.measured else "assumed"
     said = {
-        "met": "met, also at the band's upper end",
-        "at risk": "met, but not at the band's upper end",
+        "met": "met, also at the upper end of the band",
+        "at risk": "met, but missed at the upper end of the band",
         "missed": "missed",
         "none": "none: the spec bounds no latency",
     }[slo_state(plan, loaded)]
@@ -222,4 +222,4 @@ def _cut(warning: str) -> str:
 def _next(loaded: LoadedSpec) -> str:
     name = loaded.environment.name
     stack = f"seatrial-{name}-{loaded.endpoint.name}"
-    return f"--write locks this plan, --explain shows all of it\ncdk deploy {stack} -c environment={name}"
+    return f"--write locks this plan, --explain shows every section\ncdk deploy {stack} -c environment={name}"

@@ -112,12 +112,12 @@ def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
 
 def memory_sentence(fit: MemoryFit, tokens: int) -> str:
     """Say how many sequences fit, and how many the published rule of thumb promises where it differs."""
-    ours = f"The KV room holds {_sequences(fit.kv_limited_batch)} of {tokens:,} tokens."
+    ours = f"The KV cache holds {_sequences(fit.kv_limited_batch)} of {tokens:,} tokens."
     theirs = rule_of_thumb(fit, tokens)
     if theirs == fit.kv_limited_batch:
-        return f"{ours} The published rule of thumb, (memory - weights) / (KV per token x tokens), says the same."
+        return f"{ours} The rule of thumb, (memory - weights) / (KV per token x tokens), gives the same."
     return (
-        f"{ours} The published rule of thumb, (memory - weights) / (KV per token x tokens), says {theirs:,}: "
+        f"{ours} The rule of thumb, (memory - weights) / (KV per token x tokens), gives {theirs:,}: "
         f"{_why(fit, theirs)}."
     )
 
@@ -129,8 +129,8 @@ def rule_of_thumb(fit: MemoryFit, tokens: int) -> int:
 
 def _why(fit: MemoryFit, theirs: int) -> str:
     if theirs > fit.kv_limited_batch:
-        return "it forgets the activations and what the engine keeps in reserve"
-    return "it knows no sliding window, which keeps fewer tokens in the cache"
+        return "it ignores activations and the engine's reserve"
+    return "it ignores the sliding window, which keeps fewer tokens in the cache"
 
 
 def _sequences(count: int) -> str:
@@ -139,7 +139,7 @@ def _sequences(count: int) -> str:
 
 def regime_view(regime: Regime) -> RenderableType:
     """Return the regime: its sentence, the numbers behind it, and where a step's time goes at each level."""
-    shares = (heading("Where the time of a step goes"), _shares(regime)) if regime.per_level else ()
+    shares = (heading("Share of step time"), _shares(regime)) if regime.per_level else ()
     return Group(heading("Regime"), Text(regime.sentence), Text(balance_sentence(regime)), *shares)
 
 

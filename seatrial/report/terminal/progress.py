@@ -76,14 +76,14 @@ class TrialScreen:
 
     def _spent(self) -> str:
         left_s = max(0.0, budget_s(self.request) - self.elapsed_s)
-        return f"{minutes(self.elapsed_s)} gone, {minutes(left_s)} left at most{self._cost()}"
+        return f"elapsed {minutes(self.elapsed_s)}, at most {minutes(left_s)} left{self._cost()}"
 
     def _cost(self) -> str:
         price = self.request.usd_per_hour_per_copy
         if price is None:
             return ""
         usd = price * self.request.copy_count * self.elapsed_s / S_PER_HOUR
-        return f", {usd:.2f} USD of instances so far"
+        return f", cost so far {usd:.2f} USD"
 
 
 def level_cells(level: LevelResult, *, has_slo: bool = True) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def level_line(level: LevelResult, *, has_slo: bool = True) -> str:
     """Return a level as one line of words, where there is no table."""
     load, speed, ttft, tpot, e2e, answered, remark = level_cells(level, has_slo=has_slo)
     load = f"concurrency {load}" if level.offered_requests_per_s is None else f"{load.removesuffix('/s')} requests/s"
-    told = f"{answered} answered" + (f": {remark}" if remark else "")
+    told = f"{answered} succeeded" + (f": {remark}" if remark else "")
     if not level.succeeded:
         return f"{load}: {told}"
     return f"{load}: {speed} tok/s, TTFT p95 {ttft} ms, TPOT p95 {tpot} ms, E2E p95 {e2e} ms, {told}"
@@ -130,4 +130,4 @@ def _remark(level: LevelResult, *, has_slo: bool) -> str:
         judged = "meets the SLO" if has_slo else ""
     else:
         judged = "; ".join(level.misses) or "no request succeeded"
-    return "; ".join(part for part in (judged, f"{repeated} repeated" if repeated else "") if part)
+    return "; ".join(part for part in (judged, f"{repeated} retries" if repeated else "") if part)

@@ -65,6 +65,14 @@ def verdict_sentence(result: TrialResult) -> str:
     return because.replace(comparison.because, comparison_sentence(comparison))
 
 
+def knee_line(result: TrialResult) -> str:
+    """Return the knee that sets the scaling target with its detector, else the first that was found."""
+    found = result.knee or next((knee for knee in result.knees if knee.concurrency is not None), None)
+    if found is None or found.concurrency is None:
+        return "knee: none found"
+    return f"knee: {whole_or_tenths(found.concurrency)} concurrent requests per copy ({found.detector})"
+
+
 def _checks(checks: tuple[Check, ...]) -> RenderableType:
     made = table(words=("SLO",), numbers=("measured", "bound"))
     add_columns(made, "left", ("",))

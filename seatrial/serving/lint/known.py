@@ -85,7 +85,7 @@ def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
     if said := [row for row in rows if row.scope in scopes] or list(rows):
         return KeyVerdict("elsewhere", _when(target, said[0]))
     nearest = nearest_in(name, _names(target, passes_on=passes_on), _NEAR)
-    return KeyVerdict("unknown", f"is unknown to {target.called}, which drops it without a word", nearest)
+    return KeyVerdict("unknown", f"is unknown to {target.called}, which ignores it silently", nearest)
 
 
 def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
@@ -98,13 +98,13 @@ def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
         return _near_slip(target, name)
     nearest = nearest_in(name, _names(target, passes_on=True), _NEAR)
     if not versions:
-        return KeyVerdict("unknown", f"is no argument of {target.called}, which then does not start", nearest)
+        return KeyVerdict("unknown", f"is not an argument of {target.called}, which does not start with it", nearest)
     if known is None and max(versions) == max(version for version, _ in _arguments()):
         return None  # the newest that was read has it
     last = version_text("vllm", max(versions))
     later = min(versions) > target.version
     first = version_text("vllm", min(versions))
-    when = f"came later (first seen in {first})" if later else f"is gone (last seen in {last})"
+    when = f"is newer (first seen in {first})" if later else f"was removed (last seen in {last})"
     return KeyVerdict("elsewhere", f"{when}: {target.called} does not start with it")
 
 
@@ -125,12 +125,10 @@ def _near_slip(target: TargetContainer, name: str) -> KeyVerdict | None:
 def _when(target: TargetContainer, row: KnownKey) -> str:
     since = read_version(target.engine, row.since)
     if since is not None and since > target.version:
-        return (
-            f"came later (first seen in {version_text(target.engine, since)}); {target.called} drops it without a word"
-        )
+        return f"is newer (first seen in {version_text(target.engine, since)}); {target.called} ignores it silently"
     last = read_version(target.engine, row.until or row.since)
     seen = version_text(target.engine, last or target.version)
-    return f"is no longer read (last seen in {seen}); {target.called} drops it without a word"
+    return f"was removed (last seen in {seen}); {target.called} ignores it silently"
 
 
 def _is_passed_on(target: TargetContainer, name: str) -> bool | None:
@@ -143,8 +141,8 @@ def _passed_on_elsewhere(target: TargetContainer, name: str) -> str:
     if not numbers:
         return ""
     if min(numbers) > target.version[0]:
-        return f"came later (first seen in LMI {min(numbers)}); {target.called} drops it without a word"
-    return f"is gone from vLLM (last seen in LMI {max(numbers)}); {target.called} drops it without a word"
+        return f"is newer (first seen in LMI {min(numbers)}); {target.called} ignores it silently"
+    return f"was removed from vLLM (last seen in LMI {max(numbers)}); {target.called} ignores it silently"
 
 
 def _is_argument(version: Version, name: str) -> bool | None:

@@ -163,8 +163,8 @@ def _of_groups(subjects: list[Subject]) -> Iterator[Finding]:
 def _reading(subject: Subject) -> str:
     target = subject.target
     if target is None:
-        return f"{subject.source.file}: {subject.source.kind}; nothing tells which container reads it: --engine"
-    how = "assumed, the newest; say --version" if target.assumed else target.because
+        return f"{subject.source.file}: {subject.source.kind}; container unknown: give --engine"
+    how = "assumed, the newest; give --version" if target.assumed else target.because
     why = f"{target.because}; version {how}" if target.assumed else how
     dialect = "" if target.dialect == target.engine else f", {target.dialect}"
     return f"{subject.source.file}: {subject.source.kind}, read as {target.called}{dialect} ({why})"

@@ -41,7 +41,7 @@ def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
             if isinstance(source, ConfigSource) or file.name == "serving.properties":
                 yield source
     if not found:
-        yield Unreadable(path.as_posix(), "no file in this folder holds a serving configuration")
+        yield Unreadable(path.as_posix(), "no serving configuration in this folder")
 
 
 def _with_handler(source: ConfigSource | Unreadable) -> ConfigSource | Unreadable:
@@ -58,7 +58,7 @@ def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
     """Read one file; whatever its bytes are, it is read or said to be unreadable."""
     try:
         if not path.is_file():  # a pipe or device would block
-            return (Unreadable(path.as_posix(), "no such file" if not path.exists() else "it is no regular file"),)
+            return (Unreadable(path.as_posix(), "no such file" if not path.exists() else "not a regular file"),)
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -69,9 +69,9 @@ def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
 def read_bytes(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:
     """Read a file's content."""
     if len(content) > MAX_BYTES:
-        return (Unreadable(file, f"it has more than {MAX_BYTES:,} bytes"),)
+        return (Unreadable(file, f"larger than {MAX_BYTES:,} bytes"),)
     if b"\0" in content:
-        return (Unreadable(file, "it is not text"),)
+        return (Unreadable(file, "not a text file"),)
     encoding = _encoding(content)
     text = content.decode(encoding)
     name = file.rpartition("/")[2].lower()
@@ -88,7 +88,7 @@ def read_bytes(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ..
         return (ConfigSource(file, "serving.properties", entries, text=text, encoding=encoding),)
     if name.endswith(".env") or name.startswith(".env") or _VARIABLE.search(text):
         return (ConfigSource(file, "environment file", read_env(text), text=text, encoding=encoding),)
-    return (Unreadable(file, "it is no serving configuration"),)
+    return (Unreadable(file, "not a serving configuration"),)
 
 
 def _encoding(content: bytes) -> str:
@@ -105,12 +105,12 @@ def _from_json(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unre
     try:
         root = read_json(" " * bom + text[bom:])
     except ValueError as error:
-        return (Unreadable(file, f"it is not JSON: {error}"),)
+        return (Unreadable(file, f"not JSON: {error}"),)
     except RecursionError:
-        return (Unreadable(file, "it is not JSON: nested too deep"),)
+        return (Unreadable(file, "not JSON: nested too deep"),)
     found = read_definition(root, file)
     if not found:
-        return (Unreadable(file, "it is no environment, model, inference component or endpoint config"),)
+        return (Unreadable(file, "not an environment, model, inference component or endpoint config"),)
     return tuple(
         ConfigSource(one.file, one.kind, one.entries, one.facts, one.is_json, text, encoding, one.line) for one in found
     )

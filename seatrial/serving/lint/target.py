@@ -116,7 +116,7 @@ def _named_version(engine: EngineName, given: str | None, image: str) -> Version
     if given is not None:
         found = read_version(engine, given)
         if found is None:
-            raise ValueError(f"{given!r} is no version of {engine}")
+            raise ValueError(f"{given!r} is not a version of {engine}")
         return found
     return read_version(engine, _tag(image)) if image else None
 

@@ -81,7 +81,7 @@ def test_this_deployment_is_live(sagemaker: SageMakerClient) -> None:
         2,
     )
     assert proof.because == (
-        "the endpoint is InService on config config-2, its component is InService and runs model model-2 in 2 copies"
+        "the endpoint is InService with config config-2, its component is InService and runs model model-2 in 2 copies"
     )
 
 
@@ -90,7 +90,7 @@ def test_an_endpoint_without_components_is_proven_by_its_config_alone(sagemaker:
     with answering(sagemaker, ENDPOINT, None):
         proof = prove_live(target, EXPECTED, sagemaker=sagemaker)
     assert (proof.model_name, proof.copy_count) == (None, None)
-    assert proof.because == "the endpoint is InService on config config-2"
+    assert proof.because == "the endpoint is InService with config config-2"
 
 
 @pytest.mark.parametrize(
@@ -99,30 +99,30 @@ def test_an_endpoint_without_components_is_proven_by_its_config_alone(sagemaker:
         (
             {"EndpointConfigName": "config-1"},
             {},
-            "EndpointConfigName: the live endpoint config is config-1, this deployment's is config-2",
+            "EndpointConfigName: the live endpoint config is config-1, not config-2 of this deployment",
         ),
         ({"FailureReason": "no capacity"}, {}, "FailureReason: the endpoint's last update failed: no capacity"),
         (
             {},
             {"InferenceComponentStatus": "Failed"},
-            "InferenceComponentStatus: component chat-copy is Failed, neither InService nor Updating",
+            "InferenceComponentStatus: component chat-copy is Failed, not InService or Updating",
         ),
         ({}, {"FailureReason": "health check"}, "FailureReason: component chat-copy: health check"),
         ({}, {"EndpointName": "other"}, "EndpointName: component chat-copy is on endpoint other"),
         (
             {},
             {"Specification": {"ModelName": "model-1"}},
-            "Specification.ModelName: the live model of component chat-copy is model-1, this deployment's is model-2",
+            "Specification.ModelName: the live model of component chat-copy is model-1, not model-2 of this deployment",
         ),
         (
             {},
             {"Specification": {}},
-            "Specification.ModelName: the live model of component chat-copy is none, this deployment's is model-2",
+            "Specification.ModelName: the live model of component chat-copy is none, not model-2 of this deployment",
         ),
         (
             {},
             {"RuntimeConfig": {"DesiredCopyCount": 1, "CurrentCopyCount": 0}},
-            "RuntimeConfig.CurrentCopyCount: component chat-copy runs 0 copies, at least 1 is needed",
+            "RuntimeConfig.CurrentCopyCount: component chat-copy runs 0 copies; at least 1 is needed",
         ),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_healthy_endpoint_may_be_updating_while_its_instances_and_copies_scale
     ):
         proof = prove_live(TARGET, EXPECTED, sagemaker=sagemaker)
     assert proof.because == (
-        "the endpoint is Updating on config config-2, its component is Updating and runs model model-2 in 2 copies"
+        "the endpoint is Updating with config config-2, its component is Updating and runs model model-2 in 2 copies"
     )
 
 
@@ -150,14 +150,14 @@ def test_a_healthy_endpoint_may_be_updating_while_its_instances_and_copies_scale
 )
 def test_every_other_status_of_the_endpoint_is_refused(sagemaker: SageMakerClient, status: str) -> None:
     assert differences(sagemaker, {"EndpointStatus": status}, {}) == [
-        f"EndpointStatus: the endpoint is {status}, neither InService nor Updating"
+        f"EndpointStatus: the endpoint is {status}, not InService or Updating"
     ]
 
 
 @pytest.mark.parametrize("status", ["Creating", "Deleting", "Failed"])
 def test_every_other_status_of_the_component_is_refused(sagemaker: SageMakerClient, status: str) -> None:
     assert differences(sagemaker, {}, {"InferenceComponentStatus": status}) == [
-        f"InferenceComponentStatus: component chat-copy is {status}, neither InService nor Updating"
+        f"InferenceComponentStatus: component chat-copy is {status}, not InService or Updating"
     ]
 
 
@@ -202,14 +202,14 @@ def test_a_rolled_back_update_is_told_in_full(sagemaker: SageMakerClient) -> Non
         pytest.raises(BenchError) as caught,
     ):
         prove_live(TARGET, EXPECTED, sagemaker=sagemaker)
-    hint = "\n  hint: the update was rolled back, or another deployment came between: read the endpoint's events"
+    hint = "\n  hint: the update was rolled back or another deployment replaced it: check the endpoint's events"
     assert str(caught.value) == "\n".join(
         f"endpoint chat: {line}{hint}"
         for line in (
-            "EndpointConfigName: SEA502: the live endpoint config is config-1, this deployment's is config-2",
+            "EndpointConfigName: SEA502: the live endpoint config is config-1, not config-2 of this deployment",
             "FailureReason: SEA502: the endpoint's last update failed: alarm",
-            "Specification.ModelName: SEA502: the live model of component chat-copy is model-1, "
-            "this deployment's is model-2",
+            "Specification.ModelName: SEA502: the live model of component chat-copy is model-1, not model-2 of this "
+            "deployment",
         )
     )
 
@@ -220,7 +220,7 @@ def test_an_endpoint_that_does_not_exist(sagemaker: SageMakerClient) -> None:
         with pytest.raises(BenchError) as caught:
             prove_live(TARGET, EXPECTED, sagemaker=sagemaker)
     assert str(caught.value) == (
-        "endpoint chat: SEA502: the control plane refused to describe it: An error occurred (ValidationException) "
+        "endpoint chat: SEA502: it can't be described: An error occurred (ValidationException) "
         "when calling the DescribeEndpoint operation: Could not find endpoint"
     )
 
@@ -238,7 +238,8 @@ def test_the_image_of_the_model_is_proven_by_its_name_or_by_its_digest(
     with answering(sagemaker, ENDPOINT, COMPONENT, {**MODEL, "PrimaryContainer": {"Image": live}}):
         proof = prove_live(TARGET, imaged(wanted), sagemaker=sagemaker)
     assert proof.because == (
-        "the endpoint is InService on config config-2, its component is InService and runs model model-2 in 2 copies, "
+        "the endpoint is InService with config config-2, its component is InService and runs model model-2 in 2 "
+        "copies, "
         f"from image {live}"
     )
 
@@ -252,7 +253,7 @@ def test_another_image_under_the_same_names_is_a_difference(sagemaker: SageMaker
         prove_live(TARGET, imaged(wanted), sagemaker=sagemaker)
     (problem,) = caught.value.problems
     assert (problem.rule, problem.field) == ("SEA502", "Image")
-    assert problem.message == f"the live image is {IMAGE}, this deployment's is {wanted}"
+    assert problem.message == f"the live image is {IMAGE}, not {wanted} of this deployment"
 
 
 def test_the_digest_that_was_pulled_for_a_component_proves_a_pinned_image(sagemaker: SageMakerClient) -> None:
@@ -276,5 +277,5 @@ def test_a_model_without_a_named_image_leaves_the_image_unproven(sagemaker: Sage
     with answering(sagemaker, ENDPOINT, COMPONENT, MODEL):
         proof = prove_live(TARGET, imaged(IMAGE), sagemaker=sagemaker)
     assert proof.because == (
-        "the endpoint is InService on config config-2, its component is InService and runs model model-2 in 2 copies"
+        "the endpoint is InService with config config-2, its component is InService and runs model model-2 in 2 copies"
     )

@@ -86,21 +86,21 @@ def test_overhead_is_the_clients_mean_less_the_models() -> None:
         model_latency_mean_ms=1200.0,
         overhead_latency_mean_ms=30.0,
         overhead_ms=50.0,
-        because="CloudWatch's means over the minutes of the measurement, 30 invocations",
+        because="CloudWatch means over the minutes of the measurement, 30 invocations",
     )
 
 
 def test_other_invocations_in_the_same_minutes_are_told() -> None:
     because = overhead_of(replace(MEASURED, requests=28), TWO_MINUTES).because
     assert because == (
-        "CloudWatch's means over the minutes of the measurement, 30 invocations; the trial's were 28: warm-up, others' "
-        "or failed requests are among them, or the last minute is missing"
+        "CloudWatch means over the minutes of the measurement, 30 invocations; the trial sent 28: they include "
+        "warm-up, failed or other clients' requests, or the last minute is missing"
     )
 
 
 def test_of_a_stream_it_is_told_what_is_not_known() -> None:
     because = overhead_of(replace(MEASURED, streamed=True), TWO_MINUTES).because
-    assert because.endswith("; AWS doesn't say whether ModelLatency of a stream ends with its first or its last part")
+    assert because.endswith("; AWS does not document whether ModelLatency of a stream ends with its first or last part")
 
 
 def test_without_a_mean_of_the_client_there_is_no_overhead() -> None:
@@ -115,7 +115,7 @@ def test_what_cloudwatch_does_not_have_is_missing(found: dict[str, list[float]])
         model_latency_mean_ms=None,
         overhead_latency_mean_ms=None,
         overhead_ms=None,
-        because="CloudWatch has no datapoint of ModelLatency in that time yet",
+        because="CloudWatch has no ModelLatency datapoint for that time yet",
     )
 
 
@@ -169,8 +169,8 @@ def test_it_waits_for_late_datapoints_as_long_as_it_may(after_s: float, patience
 @pytest.mark.parametrize(
     ("target", "because"),
     [
-        (VARIANT, "the endpoint has no inference component, and its variant's name is not known"),
-        (replace(VARIANT, kind="openai"), "this kind of server writes nothing to CloudWatch"),
+        (VARIANT, "the endpoint has no inference component, and the name of its variant is unknown"),
+        (replace(VARIANT, kind="openai"), "this server does not report to CloudWatch"),
     ],
 )
 def test_what_cannot_be_asked_is_not_waited_for(target: TrialTarget, because: str) -> None:
@@ -183,5 +183,5 @@ def test_a_refusal_of_cloudwatch_is_data() -> None:
     overhead, _ = ask(COMPONENT, FakeCloudWatch({}, refusal=denied))
     assert overhead.overhead_ms is None
     assert overhead.because == (
-        "CloudWatch didn't answer: An error occurred (AccessDenied) when calling the GetMetricData operation: no"
+        "CloudWatch did not answer: An error occurred (AccessDenied) when calling the GetMetricData operation: no"
     )

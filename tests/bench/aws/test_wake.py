@@ -110,8 +110,8 @@ def test_where_scaling_is_refused_the_alarm_remains() -> None:
     woken = world.wake(may_scale=True)
     assert woken.failure is None
     assert woken.because == (
-        "it was at zero and woke in 120 s: it could not be scaled to one copy (An error occurred "
-        "(AccessDeniedException) when calling the Op operation: no), its requests raise the scaling alarm"
+        "it scaled from zero in 120 s: it could not be scaled to one copy (An error occurred (AccessDeniedException) "
+        "when calling the Op operation: no); its requests trigger the scaling alarm"
     )
 
 
@@ -138,7 +138,8 @@ def test_a_component_that_stays_at_zero_is_not_verified() -> None:
         reason=StopReason.AT_ZERO,
         slept=True,
         waited_s=60.0,
-        because="not verified: at zero: no copy served within 60 s: its requests raise the scaling alarm; last: "
+        because="not verified: at zero: no copy was in service within 60 s: its requests trigger the scaling alarm; "
+        "last: "
         "HTTP 400 ValidationError: no capacity",
     )
 
@@ -159,7 +160,7 @@ def test_a_component_that_cannot_be_described(*, may_scale: bool) -> None:
         reason=StopReason.UNKNOWN_STATE,
         slept=False,
         waited_s=0.0,
-        because="not verified: the control plane can't describe chat-copy: An error occurred "
+        because="not verified: chat-copy can't be described: An error occurred "
         "(AccessDeniedException) when calling the Op operation: no",
     )
 

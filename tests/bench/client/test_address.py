@@ -118,7 +118,7 @@ def test_a_name_that_does_not_resolve() -> None:
         socket_addresses(Address(tls=True, host="endpoint.invalid", port=443, path="/"))
     assert str(caught.value) == (
         "target.endpoint_url: SEA504: the endpoint endpoint.invalid can't be used: "
-        f"the name endpoint.invalid doesn't resolve: {unresolved.value.strerror}\n"
+        f"the host name endpoint.invalid does not resolve: {unresolved.value.strerror}\n"
         "  hint: check the region and the host's spelling; inside a VPC without a route to the internet, the runtime "
         "API needs an interface endpoint (com.amazonaws.REGION.sagemaker.runtime) with private DNS"
     )
@@ -146,7 +146,9 @@ def test_a_resolver_that_fails_in_the_middle_of_a_trial_is_passed_over(
 @pytest.mark.parametrize("host", ["a" * 64 + ".example", ".example"])
 def test_a_name_that_is_none(host: str) -> None:
     """The resolver's words differ from Python to Python."""
-    with pytest.raises(BenchError, match=f"SEA504: the endpoint {host} can't be used: the name {host} doesn't resolve"):
+    with pytest.raises(
+        BenchError, match=f"SEA504: the endpoint {host} can't be used: the host name {host} does not resolve"
+    ):
         socket_addresses(Address(tls=True, host=host, port=443, path="/"))
 
 
@@ -157,7 +159,7 @@ def test_authorities_that_cannot_be_read(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"target.endpoint_url: SEA504: the endpoint localhost can't be used: AWS_CA_BUNDLE, {tmp_path}/none.pem: "
         "No such file or directory\n"
-        "  hint: name a file of certificates in PEM, or unset AWS_CA_BUNDLE"
+        "  hint: set AWS_CA_BUNDLE to a PEM file of certificates, or unset it"
     )
 
 

@@ -89,16 +89,16 @@ def test_a_replay_keeps_every_request_and_scales_its_length(times: list[float], 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: constant(0, 1), "rate_per_s is 0, not a number above 0"),
-        (lambda: poisson(math.inf, 1, ""), "rate_per_s is inf, not a number above 0"),
-        (lambda: constant(1, -1), "seconds is -1, not a number above 0"),
-        (lambda: ramp(0, 0, 1), "highest_rate_per_s is 0, not a number above 0"),
+        (lambda: constant(0, 1), "rate_per_s is 0, but must be above 0"),
+        (lambda: poisson(math.inf, 1, ""), "rate_per_s is inf, but must be above 0"),
+        (lambda: constant(1, -1), "seconds is -1, but must be above 0"),
+        (lambda: ramp(0, 0, 1), "highest_rate_per_s is 0, but must be above 0"),
         (lambda: ramp(-1, 1, 1), "a rate is below 0"),
-        (lambda: replay([1.0], 0), "speed is 0, not a number above 0"),
+        (lambda: replay([1.0], 0), "speed is 0, but must be above 0"),
     ],
 )
 def test_impossible_schedules(make: object, message: str) -> None:
     assert callable(make)
-    with pytest.raises(ValueError, match=r"not a number above 0|below 0") as caught:
+    with pytest.raises(ValueError, match=r"must be above 0|below 0") as caught:
         make()
     assert str(caught.value) == message

@@ -59,7 +59,7 @@ def test_beyond_it_the_message_says_what_would_do() -> None:
     assert str(caught.value) == (
         "load.concurrency_levels: SEA508: 1922 streams in 2 processes need 1025 open files each,"
         " and this machine allows 1024\n"
-        "  hint: load with at most 1920 streams, with more workers, from more machines,"
+        "  hint: use at most 1920 streams, more workers from more machines,"
         " or raise the hard limit (ulimit -Hn)"
     )
 

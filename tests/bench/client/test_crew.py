@@ -123,7 +123,7 @@ def test_a_process_that_is_killed_is_told_with_what_is_missing(crew: Callable[..
         return http_request(index)
 
     result = crew(workers=2, write_request=killed)
-    assert result.lost_because == "process 2 of 2 was ended by signal 9; its 6 requests are missing"
+    assert result.lost_because == "process 2 of 2 was killed by signal 9; its 6 requests are lost"
     assert result.cut
     assert [record.index for record in result.records if record.index % 2] == []
     assert len(result.records) == 6
@@ -136,7 +136,7 @@ def test_a_defect_in_a_process_is_told_in_its_own_words(crew: Callable[..., Crew
         return http_request(index)
 
     result = crew(workers=2, write_request=broken)
-    assert result.lost_because == "process 2 of 2 failed: ValueError: no such prompt; its 6 requests are missing"
+    assert result.lost_because == "process 2 of 2 failed: ValueError: no such prompt; its 6 requests are lost"
 
 
 def test_what_is_refused_for_the_user_reaches_the_user(crew: Callable[..., CrewResult]) -> None:
@@ -157,8 +157,8 @@ def test_when_nobody_comes_home_there_is_no_result(crew: Callable[..., CrewResul
     with pytest.raises(BenchError) as caught:
         crew(workers=2, write_request=dying)
     assert str(caught.value) == (
-        "SEA507: no process of the load came home: process 1 of 2 ended without a report (exit status 3);"
-        " its 6 requests are missing; process 2 of 2 ended without a report (exit status 3);"
+        "SEA507: all load workers failed: process 1 of 2 exited without a report (status 3);"
+        " its 6 requests are missing; process 2 of 2 exited without a report (status 3);"
         " its 6 requests are missing"
     )
 

@@ -77,7 +77,7 @@ def test_shares_loaded_side_by_side_are_one_level(request_of_six: TrialRequest) 
                 lambda share: load_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=TOOLS), shares
             )
         )
-    step = NextLevel(concurrency=6, because="it is the next of the listed levels")
+    step = NextLevel(concurrency=6, because="next listed level")
     (level,) = absorb(request_of_six, PROGRESS, step, merge(tallies)).levels
     assert (level.concurrency, level.requests, level.succeeded, level.ramp_requests) == (6, 18, 18, 6)
     assert level.client is not None
@@ -88,7 +88,7 @@ def test_shares_loaded_side_by_side_are_one_level(request_of_six: TrialRequest) 
 
 def test_a_worker_that_comes_too_late_loads_nothing(request_of_six: TrialRequest) -> None:
     (share, *_) = plan_shares(request_of_six, PROGRESS, 6, 2, time.time() - 60.0, barrier_s=1.0)
-    with pytest.raises(BenchError, match=r"SEA507: worker 0 of 2 was ready \d+\.\d s after the common start"):
+    with pytest.raises(BenchError, match=r"SEA507: worker 0 of 2 started \d+\.\d s late"):
         load_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=TOOLS)
 
 
@@ -123,7 +123,7 @@ def test_connections_that_open_after_the_common_start_spoil_the_share(
     def late() -> Connection:
         return Late(where, address.host, None)
 
-    with pytest.raises(LateStartError, match=r"SEA507: worker 0 of 2 was ready \d+\.\d s after the common start"):
+    with pytest.raises(LateStartError, match=r"SEA507: worker 0 of 2 started \d+\.\d s late"):
         load_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=replace(TOOLS, dial=late))
 
 

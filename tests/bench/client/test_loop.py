@@ -202,7 +202,7 @@ def test_an_answer_that_stops_has_stalled(dial: Callable[[], Connection]) -> Non
     wave = Wave(streams=1, requests=1, timeout_s=4.0, stall_timeout_s=0.2, deadline_s=time.perf_counter() + 10)
     result = run_wave(wave, lambda _index: http_request("stall"), dial)
     record = record_of(result.exchanges[0], stream=True)
-    assert (record.error, record.detail) == ("stalled", "the answer stopped for 0.2 s (after 1 token events)")
+    assert (record.error, record.detail) == ("stalled", "no data for 0.2 s (after 1 token events)")
     assert 0.2 <= record.ended_s - record.sent_s < 2.0
 
 

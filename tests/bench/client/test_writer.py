@@ -129,15 +129,15 @@ def test_the_key_comes_from_the_environment() -> None:
     [
         ({}, "is not set"),
         ({"MY_KEY": ""}, "is not set"),
-        ({"MY_KEY": "sk-1\r\nX-Evil: 1"}, "holds no text that fits a header"),
-        ({"MY_KEY": "sk-1\n"}, "holds no text that fits a header"),
+        ({"MY_KEY": "sk-1\r\nX-Evil: 1"}, "is not a valid header value"),
+        ({"MY_KEY": "sk-1\n"}, "is not a valid header value"),
     ],
 )
 def test_a_key_that_is_missing_or_unfit_is_never_shown(environ: dict[str, str], what: str) -> None:
     with pytest.raises(BenchError) as caught:
         writer(replace(SERVER, api_key_variable="MY_KEY"), CHAT, environ=environ)
     assert str(caught.value) == (
-        f"target.api_key_variable: SEA503: the environment variable MY_KEY, which shall hold the server's key, {what}\n"
+        f"target.api_key_variable: SEA503: the environment variable MY_KEY for the server's key {what}\n"
         "  hint: export MY_KEY=…"
     )
 
@@ -147,11 +147,11 @@ def test_everything_that_an_openai_compatible_server_cannot_take_at_once() -> No
     with pytest.raises(BenchError) as caught:
         writer(target, LMI)
     assert str(caught.value).split("\n") == [
-        "trial request: target.inference_component: SEA501: only SageMaker has it",
-        "trial request: target.session_id: SEA501: only SageMaker has it",
-        "trial request: target.target_variant: SEA501: only SageMaker has it",
+        "trial request: target.inference_component: SEA501: only SageMaker supports it",
+        "trial request: target.session_id: SEA501: only SageMaker supports it",
+        "trial request: target.target_variant: SEA501: only SageMaker supports it",
         "trial request: workload.schema: SEA501: "
-        "an OpenAI-compatible server takes openai_chat or openai_completions, not lmi",
+        "an OpenAI-compatible server needs openai_chat or openai_completions, not lmi",
     ]
 
 
@@ -163,9 +163,8 @@ def test_everything_that_sagemaker_cannot_take_at_once() -> None:
         writer(target)
     assert str(caught.value).split("\n") == [
         "trial request: target.target_variant: SEA501: "
-        "'a\\nb' doesn't fit a header: printable ASCII, no space at its ends",
-        "trial request: target.session_id: SEA501: a stream can't open a new session: it takes the ID of one that "
-        "exists",
-        "trial request: target.model: SEA501: only an OpenAI-compatible server takes it",
-        "trial request: target.api_key_variable: SEA501: only an OpenAI-compatible server takes it",
+        "'a\\nb' is not a valid header value: printable ASCII without leading or trailing spaces",
+        "trial request: target.session_id: SEA501: a stream can't open a new session; give the ID of an existing one",
+        "trial request: target.model: SEA501: only OpenAI-compatible servers support it",
+        "trial request: target.api_key_variable: SEA501: only OpenAI-compatible servers support it",
     ]

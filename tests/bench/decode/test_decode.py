@@ -174,7 +174,7 @@ def test_a_redirect_is_refused_without_a_word_of_its_query(location: str, where:
     head = f"HTTP/1.1 307 Temporary Redirect\r\n{location}\r\nContent-Length: 0\r\n\r\n"
     record = record_of(exchange([head.encode()]), stream=True)
     assert (record.error, record.status) == ("protocol", 307)
-    assert record.detail == f"HTTP 307: redirected to {where}: refused, a trial loads one endpoint"
+    assert record.detail == f"HTTP 307: redirect to {where} refused; a trial loads one endpoint"
 
 
 def test_parts_are_frames_or_lines_and_none_where_nothing_streamed() -> None:

@@ -48,7 +48,7 @@ def test_a_small_calibration_has_every_number() -> None:
     assert 0 < calibration.cpu_s_per_1k_parts < 1
     assert calibration.receive_lag_p99_ms is not None
     assert calibration.because == (
-        "one process took 320 token events from a null server of ours over 8 connections (plain HTTP on the loopback)"
+        "one process decoded 320 token events from a local test server over 8 connections (plain HTTP on the loopback)"
         f" at {calibration.cpu_s_per_1k_parts:.3f} CPU seconds for a thousand"
     )
 
@@ -65,5 +65,5 @@ def test_where_no_process_can_be_made_there_is_a_reason_instead_of_numbers(monke
         None,
     )
     assert calibration.because == (
-        "the client's own speed couldn't be measured: [Errno 11] Resource temporarily unavailable"
+        "the client's speed could not be measured: [Errno 11] Resource temporarily unavailable"
     )

@@ -26,7 +26,7 @@ CALIBRATION = ClientCalibration(
     receive_lag_p99_ms=0.5,
     because="one process took 16,000 token events",
 )
-REMEDY = "load with more workers, or from a machine that has nothing else to do"
+REMEDY = "use more workers or an idle machine"
 
 
 def void_because(
@@ -63,22 +63,22 @@ def judged(**changes: float | None) -> str:
     [
         (
             {"receive_lag_p99_ms": 5.1},
-            "it read bytes up to 5.1 ms late (p99), more than 10% of the median gap between tokens (20.0 ms)",
+            "reads 5.1 ms late (p99), above 10% of the median gap between tokens (20.0 ms)",
         ),
         (
             {"delivered_concurrency": 62.7, "idle_ms": 26.0},
-            "62.7 of 64 requests were in flight on average, less than 98%,"
+            "62.7 of 64 requests in flight on average, below 98%,"
             " since streams waited 26.0 ms for it between two requests",
         ),
-        ({"cpu_share": 0.71}, "its busiest process used 71% of a core, more than 70%"),
+        ({"cpu_share": 0.71}, "busiest process at 71% of a core, above 70%"),
         (
             {"reads_per_s": 35_001.0},
-            "its busiest process read 35,001 times a second, more than 70% of the 50,000 that it can here",
+            "busiest process at 35,001 reads/s, above 70% of its maximum of 50,000",
         ),
         (
             {"receive_lag_p99_ms": 9.0, "cpu_share": 0.95},
-            "it read bytes up to 9.0 ms late (p99), more than 10% of the median gap between tokens (20.0 ms);"
-            " its busiest process used 95% of a core, more than 70%",
+            "reads 9.0 ms late (p99), above 10% of the median gap between tokens (20.0 ms);"
+            " busiest process at 95% of a core, above 70%",
         ),
     ],
 )
@@ -109,7 +109,7 @@ def test_what_does_not_void(changes: dict[str, float | None]) -> None:
 def test_ten_percent_of_a_long_gap_is_more_than_the_harmless_lag() -> None:
     slow = replace(HEALTHY, receive_lag_p99_ms=30.0)
     assert void_because(slow, requested_streams=64, itl_p50_ms=301.0) == ""
-    assert "more than 10% of the median gap" in void_because(slow, requested_streams=64, itl_p50_ms=299.0)
+    assert "above 10% of the median gap" in void_because(slow, requested_streams=64, itl_p50_ms=299.0)
 
 
 def test_bundled_tokens_have_no_gaps_so_tpot_takes_their_place() -> None:
@@ -120,7 +120,7 @@ def test_bundled_tokens_have_no_gaps_so_tpot_takes_their_place() -> None:
 def test_an_answer_that_is_not_streamed_is_measured_by_its_whole_time() -> None:
     slow = replace(HEALTHY, receive_lag_p99_ms=30.0)
     assert void_because(slow, requested_streams=64, itl_p50_ms=None, e2e_p50_ms=400.0) == ""
-    assert "30.0 ms late (p99), more than 10% of the median end-to-end latency (200.0 ms)" in void_because(
+    assert "30.0 ms late (p99), above 10% of the median end-to-end latency (200.0 ms)" in void_because(
         slow, requested_streams=64, itl_p50_ms=None, e2e_p50_ms=200.0
     )
 
@@ -143,12 +143,12 @@ def test_programs_branch_on_the_reasons(changes: dict[str, float | None], reason
 def test_an_open_loop_is_void_when_its_arrivals_were_not_those_ordered() -> None:
     late = replace(HEALTHY, delivered_concurrency=12.0, send_lag_p99_ms=140.0, full_share=0.0)
     assert void_because(late, requested_streams=None, itl_p50_ms=20.0, e2e_p50_ms=1_300.0) == (
-        "the client was the limit: it sent requests up to 140.0 ms late (p99), more than 10% of the median end-to-end"
+        "the client was the limit: requests sent 140.0 ms late (p99), above 10% of the median end-to-end"
         f" latency (1300.0 ms): {REMEDY}"
     )
     full = replace(late, send_lag_p99_ms=1.0, full_share=0.25)
     assert void_because(full, requested_streams=None, itl_p50_ms=20.0, e2e_p50_ms=1_300.0) == (
-        "the client was the limit: 25% of the requests found all 64 connections taken and left late"
+        "the client was the limit: 25% of the requests waited for one of 64 connections"
         f" (load.max_connections): {REMEDY}"
     )
     well = replace(late, send_lag_p99_ms=129.0, full_share=0.01)
@@ -163,9 +163,7 @@ def test_a_calibration_without_numbers_judges_nothing() -> None:
 
 def test_beside_a_local_engine_the_scheduler_parts_the_cores_so_more_lag_is_harmless() -> None:
     late = replace(HEALTHY, receive_lag_p99_ms=49.0)
-    assert void_because(late, requested_streams=64, itl_p50_ms=20.0).startswith(
-        "the client was the limit: it read bytes"
-    )
+    assert void_because(late, requested_streams=64, itl_p50_ms=20.0).startswith("the client was the limit: reads")
     assert void_because(late, requested_streams=64, itl_p50_ms=20.0, beside_engine=True) == ""
     later = replace(HEALTHY, receive_lag_p99_ms=51.0)
     assert "up to 51.0 ms late" in void_because(later, requested_streams=64, itl_p50_ms=20.0, beside_engine=True)

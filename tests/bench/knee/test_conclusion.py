@@ -55,7 +55,7 @@ def test_where_every_level_meets_the_slo_the_highest_whatever_the_slope_of_throu
 def test_with_objectives_and_no_slo_knee_the_fallback_as_it_is(trial_request: MakeRequest, level: MakeLevel) -> None:
     target = scaling_target(trial_request(), [level(2), level(4)], [NO_SLO, SATURATION])
     assert (target.concurrency_per_copy, target.knee, target.at) == (2.0, None, None)
-    assert target.because == "fallback 2 per copy: no slo knee, no level meets the SLO"
+    assert target.because == "fallback 2 per copy: no slo knee: no level meets the SLO"
 
 
 def test_without_objectives_the_saturation_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
@@ -67,7 +67,7 @@ def test_without_objectives_the_saturation_knee(trial_request: MakeRequest, leve
 def test_errors_everywhere_give_the_fallback(trial_request: MakeRequest, level: MakeLevel) -> None:
     levels = [level(1, succeeded=7)]
     target = scaling_target(trial_request(objectives=()), levels, knees_of(levels, Prior()))
-    assert target.because == "fallback 2 per copy: no saturation knee, no level without an error has a throughput"
+    assert target.because == "fallback 2 per copy: no saturation knee: no level without an error has a throughput"
 
 
 def test_the_target_is_rounded_where_it_is_decided(trial_request: MakeRequest, level: MakeLevel) -> None:

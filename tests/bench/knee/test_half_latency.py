@@ -25,7 +25,7 @@ def flat(value: float) -> Distribution:
 def test_it_is_the_last_level_within_twice_the_lowest_latency(level: MakeLevel) -> None:
     knee = half_latency_knee(latencies(level, {1: 500.0, 2: 600.0, 4: 1000.0, 8: 1000.1, 16: 900.0}))
     assert (knee.detector, knee.concurrency) == ("half_latency", 4)
-    assert knee.because == "the mean latency at 8 per copy, 1000.1 ms, is above twice the 500.0 ms at 1 per copy"
+    assert knee.because == "mean latency at 8 per copy is 1000.1 ms, above twice the 500.0 ms at 1 per copy"
 
 
 def test_latency_that_grows_linearly_doubles_where_power_is_highest(level: MakeLevel) -> None:
@@ -41,11 +41,11 @@ def test_latency_that_never_doubles_has_no_knee(level: MakeLevel) -> None:
     knee = half_latency_knee(latencies(level, {1: 500.0, 16: 700.0}))
     assert knee.concurrency is None
     assert knee.because == (
-        "the mean latency stays within twice the 500.0 ms at 1 per copy up to 16 per copy, the highest measured"
+        "mean latency is at most twice the 500.0 ms at 1 per copy up to 16 per copy, the highest level"
     )
 
 
 def test_one_level_says_nothing(level: MakeLevel) -> None:
     void = level(8, void=lagging("the client lagged"))
     knee = half_latency_knee([level(1), level(2, e2e_latency_ms=None), void])
-    assert (knee.concurrency, knee.because) == (None, "1 levels with a latency are too few, 2 are needed")
+    assert (knee.concurrency, knee.because) == (None, "1 levels with a latency; 2 are needed")

@@ -20,7 +20,7 @@ def curve(level: MakeLevel, points: dict[int, float | None]) -> list[LevelResult
 
 
 def test_nothing_measured() -> None:
-    assert kneedle_knee([]).because == "0 levels with a throughput are too few, 3 are needed"
+    assert kneedle_knee([]).because == "0 levels with a throughput; 3 are needed"
 
 
 def test_kneedle_finds_the_corner_of_a_saturating_curve(level: MakeLevel) -> None:
@@ -28,7 +28,7 @@ def test_kneedle_finds_the_corner_of_a_saturating_curve(level: MakeLevel) -> Non
     # d = y - x = 0, .111, .332, .774, .516, 0: maximum at 8; falls below .774 - 1/5 = .574 at 16
     knee = kneedle_knee(curve(level, {1: 100.0, 2: 200.0, 4: 400.0, 8: 800.0, 16: 800.0, 32: 800.0}))
     assert (knee.detector, knee.concurrency) == ("kneedle", 8)
-    assert knee.because == "throughput bends at 8 per copy with 800.0 tok/s"
+    assert knee.because == "throughput bends at 8 per copy, 800.0 tok/s"
 
 
 def test_kneedle_on_a_measured_queueing_curve(level: MakeLevel) -> None:
@@ -59,7 +59,7 @@ def test_no_knee_inside_the_range(level: MakeLevel, points: dict[int, float | No
 
 def test_levels_without_throughput_do_not_count(level: MakeLevel) -> None:
     knee = kneedle_knee(curve(level, {1: 100.0, 2: None, 4: 110.0}))
-    assert knee.because == "2 levels with a throughput are too few, 3 are needed"
+    assert knee.because == "2 levels with a throughput; 3 are needed"
 
 
 def test_a_level_that_the_client_limited_does_not_count(level: MakeLevel) -> None:

@@ -17,21 +17,21 @@ BENDS_AT_8 = predicted({1: 100.0, 2: 200.0, 4: 400.0, 8: 800.0, 16: 800.0, 32: 8
 def test_the_batch_limit_comes_before_the_bend() -> None:
     knee = theory_knee(Prior(levels=BENDS_AT_8, batch_limit=6))
     assert (knee.detector, knee.concurrency) == ("theory", 6)
-    assert knee.because == "one copy batches at most 6 sequences; predicted, not measured"
+    assert knee.because == "batch limit of one copy: 6 sequences; predicted, not measured"
 
 
 def test_the_bend_comes_before_the_batch_limit() -> None:
     knee = theory_knee(Prior(levels=BENDS_AT_8, batch_limit=256))
     assert knee.concurrency == 8
-    assert knee.because == "the predicted throughput bends at 8 per copy; predicted, not measured"
+    assert knee.because == "predicted throughput bends at 8 per copy; not measured"
 
 
 def test_a_curve_without_a_bend_leaves_the_batch_limit() -> None:
     straight = predicted({1: 100.0, 2: 200.0, 4: 400.0})
     assert theory_knee(Prior(levels=straight, batch_limit=64)).concurrency == 64
-    assert theory_knee(Prior(levels=straight)).because == "the predicted throughput does not bend"
+    assert theory_knee(Prior(levels=straight)).because == "predicted throughput does not bend"
 
 
 def test_no_plan_no_theory() -> None:
     knee = theory_knee(Prior())
-    assert (knee.concurrency, knee.because) == (None, "the plan predicts nothing")
+    assert (knee.concurrency, knee.because) == (None, "the plan has no prediction")

@@ -29,7 +29,7 @@ def test_lines_that_meet_between_two_levels(level: MakeLevel) -> None:
     knee = two_segment_knee(levels)
     assert (knee.detector, knee.concurrency) == ("two_segment", 12)
     assert knee.because == (
-        "two straight lines meet at 12.0 per copy: from 100.0 to 5.0 tok/s for each further request in flight"
+        "two lines fit the throughput and meet at 12.0 per copy: from 100.0 to 5.0 tok/s per further concurrent request"
     )
 
 
@@ -43,20 +43,18 @@ def test_one_line_is_no_knee(level: MakeLevel) -> None:
     levels = [level(load, output_tok_s=100.0 * load + off) for load, off in ((1, 2), (2, -2), (3, -2), (4, 2))]
     knee = two_segment_knee(levels)
     assert knee.concurrency is None
-    assert knee.because == (
-        "one straight line explains the throughput between 1 and 4 per copy, off by 2.0 tok/s in the mean"
-    )
+    assert knee.because == ("one line fits the throughput between 1 and 4 per copy, mean error 2.0 tok/s")
 
 
 def test_a_throughput_that_rises_ever_faster_is_no_knee(level: MakeLevel) -> None:
     knee = two_segment_knee([level(load, output_tok_s=10.0 * load**2) for load in (1, 2, 4, 8, 16)])
-    assert (knee.concurrency, knee.because) == (None, "the throughput does not turn flatter between 1 and 16 per copy")
+    assert (knee.concurrency, knee.because) == (None, "throughput growth does not slow between 1 and 16 per copy")
 
 
 def test_three_levels_are_too_few(level: MakeLevel) -> None:
     levels = [level(load, output_tok_s=100.0) for load in (1, 2, 4)]
     assert two_segment_knee([*levels, level(8, output_tok_s=None)]).because == (
-        "3 levels with a throughput are too few, 4 are needed"
+        "3 levels with a throughput; 4 are needed"
     )
 
 
@@ -106,4 +104,4 @@ def squares_with_a_bend_at(at: float, points: list[Reading]) -> float:
 def test_rates_with_the_same_number_in_flight_are_one_level(level: MakeLevel) -> None:
     """An open loop's levels are rates; those of a fast server all have one request in flight."""
     knee = two_segment_knee([level(1, output_tok_s=10.0 * rate, offered_requests_per_s=rate) for rate in (1, 2, 4, 8)])
-    assert knee.because == "1 levels with a throughput are too few, 4 are needed"
+    assert knee.because == "1 levels with a throughput; 4 are needed"

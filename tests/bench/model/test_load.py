@@ -33,7 +33,7 @@ def test_possible_loads(load: Load) -> None:
             replace(LOAD, max_requests_per_concurrency=2),
             ("max_requests_per_concurrency", "2 is below requests_per_concurrency 3"),
         ),
-        (replace(LOAD, rates_per_s=(1.0,)), ("rates_per_s", "a closed loop has no rates of its own, here are [1.0]")),
+        (replace(LOAD, rates_per_s=(1.0,)), ("rates_per_s", "a closed loop has no rates, but [1.0] are given")),
         (replace(OPEN, rates_per_s=()), ("rates_per_s", "[] is not an ascending list of rates above 0")),
         (
             replace(OPEN, rates_per_s=(2.0, 2.0)),

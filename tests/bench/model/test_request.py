@@ -169,7 +169,7 @@ def test_numbers_that_no_document_can_hold(trial_request: MakeRequest) -> None:
 def test_a_budget_in_money_needs_a_price(trial_request: MakeRequest) -> None:
     made = trial_request(usd_per_hour_per_copy=None)
     assert problems(replace(made, load=replace(made.load, budget_usd=2.5)).to_json()) == [
-        "trial request: load.budget_usd: SEA501: 2.5 USD bound nothing where no price per hour is known"
+        "trial request: load.budget_usd: SEA501: a budget of 2.5 USD needs a price per hour"
     ]
 
 

@@ -74,8 +74,8 @@ def test_another_file_than_the_trial_was_asked_for_with(jsonl: Path) -> None:
     with pytest.raises(BenchError) as caught:
         prompts_of(workload, seed="seed", file=jsonl)
     assert str(caught.value) == (
-        f"{jsonl}: workload.source_digest: SEA509: its SHA-256 is {digest_of(jsonl)[:16]}…, the trial was asked for "
-        "with 0000000000000000…"
+        f"{jsonl}: workload.source_digest: SEA509: its SHA-256 is {digest_of(jsonl)[:16]}…, but the request has "
+        f"0000000000000000…"
     )
 
 
@@ -84,11 +84,11 @@ def test_everything_that_cannot_be_at_once() -> None:
     with pytest.raises(BenchError) as caught:
         prompts_of(workload, seed="seed")
     assert str(caught.value).split("\n") == [
-        "trial request: workload.shared_prefix_tokens: SEA501: 101 is not from 0 and below the prompt's 100",
+        "trial request: workload.shared_prefix_tokens: SEA501: 101 is not at least 0 and below the prompt length 100",
         "trial request: workload.prefix_groups: SEA501: 0 is below 1",
-        "trial request: workload.shared_prefix_tokens: SEA501: a trace file has its own prompts; only made-up ones can "
-        "share a prefix",
-        "trial request: workload.source: SEA501: the trace file is not given",
+        "trial request: workload.shared_prefix_tokens: SEA501: only synthetic prompts can share a prefix, not those "
+        "of a trace file",
+        "trial request: workload.source: SEA501: no trace file is given",
     ]
 
 

@@ -61,16 +61,16 @@ def test_forked_processes_read_without_disturbing_each_other(file: Path) -> None
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
 
 
-NO_CHAT = 'not a list of objects with a text "role" and a "content"'
+NO_CHAT = 'not a list of objects with "role" and "content"'
 BAD_LINES = [
     (b"{", "", "not JSON: Expecting property name enclosed in double quotes (column 2)"),
     (b'{"prompt": "\xff"}', "", "not UTF-8: invalid start byte (byte 13)"),
     (b"[1]", "", "not a JSON object"),
     (b"{}", "", "needs one of prompt, messages and body, has none"),
     (b'{"prompt": "a", "body": {}}', "", "needs one of prompt, messages and body, has prompt and body"),
-    (b'{"prompt": ""}', "prompt", "not a text, or an empty one"),
-    (b'{"prompt": 7}', "prompt", "not a text, or an empty one"),
-    (b'{"body": []}', "body", "not an object, or an empty one"),
+    (b'{"prompt": ""}', "prompt", "not a non-empty string"),
+    (b'{"prompt": 7}', "prompt", "not a non-empty string"),
+    (b'{"body": []}', "body", "not a non-empty object"),
     (b'{"messages": []}', "messages", NO_CHAT),
     (b'{"messages": [{"content": "a"}]}', "messages", NO_CHAT),
     (b'{"prompt": "a", "output_tokens": 0}', "output_tokens", "0 is not a whole number from 1"),
@@ -97,7 +97,7 @@ def test_every_bad_line_is_told_at_once(tmp_path: Path) -> None:
 def test_a_schema_of_texts_takes_no_messages(file: Path) -> None:
     with pytest.raises(BenchError) as caught:
         load(file, chat=False)
-    assert str(caught.value) == f"{file}:3: messages: SEA509: the workload's schema takes a text, not messages"
+    assert str(caught.value) == f"{file}:3: messages: SEA509: the workload's schema needs a string, not messages"
 
 
 def test_a_file_without_prompts(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_file_without_prompts(tmp_path: Path) -> None:
     with pytest.raises(BenchError) as caught:
         load(path)
     assert str(caught.value) == (
-        f'{path}: SEA509: holds no prompt\n  hint: write one JSON object a line: {{"prompt": "…"}}'
+        f'{path}: SEA509: the file is empty\n  hint: write one JSON object per line: {{"prompt": "…"}}'
     )
 
 

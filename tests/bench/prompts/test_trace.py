@@ -163,7 +163,7 @@ def test_unknown_columns(tmp_path: Path) -> None:
         read_trace(path)
     assert str(caught.value).split("\n") == [
         f"{path}:1: SEA510: the columns are time, in, out",
-        "  hint: needed are timestamp, input_length, output_length; or Timestamp, Request tokens, Response tokens; or "
+        "  hint: required: timestamp, input_length, output_length; or Timestamp, Request tokens, Response tokens; or "
         "TIMESTAMP, ContextTokens, GeneratedTokens",
     ]
 
@@ -171,8 +171,8 @@ def test_unknown_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "holds no request with a prompt and an answer"),
-        (b'{"timestamp": 0, "input_length": 1, "output_length": 0}', "holds no request with a prompt and an answer"),
+        (b"", "no request has a prompt and an answer"),
+        (b'{"timestamp": 0, "input_length": 1, "output_length": 0}', "no request has a prompt and an answer"),
         (b"\xff\xfe\x00", "not UTF-8: invalid start byte"),
     ],
 )

@@ -32,16 +32,14 @@ def is_right(found: float | None, true: float) -> bool:
 
 
 def test_the_gate_comes_first(adaptive: MakeRequest) -> None:
-    assert next_level(adaptive(), [], left_s=600) == NextLevel(
-        concurrency=16, because="the verdict is about the gate, 16 per copy"
-    )
+    assert next_level(adaptive(), [], left_s=600) == NextLevel(concurrency=16, because="the gate, 16 per copy")
 
 
 def test_a_right_plan_leads_to_the_knee_at_once(adaptive: MakeRequest, level: MakeLevel) -> None:
     found = searched(adaptive(prior=LINE.prior()), lambda load: LINE.measure(level, load))
     assert found.loads == [16, 94, 103]
-    assert found.reasons[1] == "the SLO holds at 16 per copy; it is expected to be missed from 99 on"
-    assert found.stopped == "the SLO holds at 94 and is missed at 103 per copy: known within 10 %"
+    assert found.reasons[1] == "SLO met at 16 per copy; expected to be missed from 99"
+    assert found.stopped == "SLO met at 94 and missed at 103 per copy; less than 10 % apart"
 
 
 @pytest.mark.parametrize("wrong", [0.1, 0.3, 1.0, 3.0, 10.0])
@@ -101,14 +99,14 @@ def test_every_search_ends_without_measuring_a_level_twice(
 def test_an_slo_missed_at_the_lowest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
     found = searched(adaptive(), lambda load: Line(alone_ms=2_500).measure(level, load))
     assert found.loads[-1] == 1
-    assert found.stopped == "the SLO is missed at 1 per copy, the lowest level"
+    assert found.stopped == "SLO missed at 1 per copy, the lowest level"
 
 
 def test_an_slo_met_at_the_highest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
     request = adaptive(concurrency_levels=(1, 64), goal="max_concurrency")
     found = searched(request, lambda load: LINE.measure(level, load))
     assert found.loads == [16, 32, 64]
-    assert found.stopped == "the SLO holds at 64 per copy, the highest level"
+    assert found.stopped == "SLO met at 64 per copy, the highest level"
 
 
 def test_a_throughput_without_a_bend_is_followed_to_the_highest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
@@ -117,8 +115,8 @@ def test_a_throughput_without_a_bend_is_followed_to_the_highest_level(adaptive: 
     found = searched(request, lambda load: straight.measure(level, load))
     assert found.loads == [16, 32, 64, 8, 1]
     assert found.stopped == (
-        "64 per copy give 93 % of the highest throughput; "
-        "throughput grows in proportion to the load up to 64 per copy, the highest level without an error"
+        "64 per copy gives 93 % of the highest throughput; "
+        "throughput grows with the load up to 64 per copy, the highest level without an error"
     )
 
 
@@ -130,7 +128,7 @@ def test_an_slo_that_holds_where_throughput_is_full_is_followed_to_its_own_knee(
     request = adaptive(concurrency_levels=(1, 64), objectives=(bound,))
     found = searched(request, lambda load: FULL.measure(level, load))
     assert found.loads == [16, 32, 64]
-    assert found.stopped == "the SLO holds at 64 per copy, the highest level"
+    assert found.stopped == "SLO met at 64 per copy, the highest level"
 
 
 FULL = Line(batch=24, bound_ms=60_000)  # 24 requests are batched; more load only queues, and the SLO allows it
@@ -142,11 +140,11 @@ def test_over_saturation_ends_the_climb(adaptive: MakeRequest, level: MakeLevel)
     assert found.reasons[1:4] == [
         "throughput may grow above 16 per copy",
         "throughput may grow above 32 per copy",
-        "32 per copy give 93 % of the highest throughput: where it bends shows below",
+        "32 per copy gives 93 % of the highest throughput; the bend is below",
     ]
     assert found.stopped == (
-        "32 per copy give 93 % of the highest throughput; at the pace of 99.0 tok/s at 1 per copy the highest "
-        "throughput, 1935.5 tok/s at 32, takes 19.5 requests in flight"
+        "32 per copy gives 93 % of the highest throughput; the highest throughput (1935.5 tok/s at 32) needs 19.5 per "
+        "copy at the latency of 99.0 tok/s at 1 per copy"
     )
 
 
@@ -154,7 +152,7 @@ def test_a_plan_leads_to_the_load_that_fills_the_endpoint(adaptive: MakeRequest,
     request = adaptive(objectives=(), prior=FULL.prior(3.0), gate_concurrency=4)
     found = searched(request, lambda load: FULL.measure(level, load))
     assert found.loads == [4, 32, 64, 16, 8, 1]
-    assert found.reasons[1] == "throughput is expected to be full from 28 per copy on"
+    assert found.reasons[1] == "throughput is expected to saturate at 28 per copy"
 
 
 @pytest.mark.parametrize("gate", [1, 4, 16, 64])
@@ -202,7 +200,7 @@ def test_a_narrow_hold_over_a_wide_stretch_is_looked_into(adaptive: MakeRequest,
     slower = {load: 1.2 if 5 <= load <= 8 else 1.0 for load in range(1, 31)}
     request = adaptive(gate_concurrency=4, goal="max_concurrency", prior=flat.prior())
     found = searched(request, lambda load: flat.measure(level, load, slower=slower.get(load, 1.1)))
-    assert "the SLO is expected to hold only narrowly from 4 to 10 per copy: a look between" in found.reasons
+    assert "the SLO margin is small from 4 to 10 per copy; a level between" in found.reasons
     assert slo_knee(found.levels).concurrency == 4
 
 
@@ -253,21 +251,21 @@ def test_a_miss_below_a_level_that_holds_counts(adaptive: MakeRequest, level: Ma
     step = next_level(adaptive(), levels, left_s=600)
     assert isinstance(step, NextLevel)
     assert 16 < step.concurrency < 32
-    assert step.because.startswith("the SLO holds at 16 and is missed at 32 per copy")
+    assert step.because.startswith("SLO met at 16 and missed at 32 per copy")
 
 
 def test_the_most_goodput_is_found_where_the_slo_begins_to_be_missed(adaptive: MakeRequest, level: MakeLevel) -> None:
     found = searched(adaptive(goal="max_goodput", prior=LINE.prior(2.0)), lambda load: LINE.measure(level, load))
     best = max(found.levels, key=lambda one: one.goodput_requests_per_s or 0.0)
     assert is_right(best.concurrency, 100)
-    assert found.stopped.startswith(f"the most goodput so far is {best.goodput_requests_per_s:.2f} requests/s at")
+    assert found.stopped.startswith(f"highest goodput so far: {best.goodput_requests_per_s:.2f} requests/s at")
 
 
 def test_no_goodput_anywhere_ends_at_the_lowest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
     slow = Line(alone_ms=2_500)
     found = searched(adaptive(goal="max_goodput", gate_concurrency=2), lambda load: slow.measure(level, load))
     assert found.loads == [2, 1]
-    assert found.stopped == "the most goodput so far is 0.00 requests/s at 1 per copy, the lowest level"
+    assert found.stopped == "highest goodput so far: 0.00 requests/s at 1 per copy, the lowest level"
 
 
 def test_neighbours_with_as_much_goodput_are_named(adaptive: MakeRequest, level: MakeLevel) -> None:

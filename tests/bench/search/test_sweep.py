@@ -17,14 +17,14 @@ def test_the_listed_levels_are_measured_ascending(adaptive: MakeRequest, level: 
     request = adaptive(search="sweep", concurrency_levels=(1, 2, 4, 16))
     found = searched(request, lambda load: Line().measure(level, load))
     assert found.loads == [1, 2, 4, 16]
-    assert set(found.reasons) == {"it is the next of the listed levels"}
+    assert set(found.reasons) == {"next listed level"}
     assert found.stopped == "every level was measured"
 
 
 def test_a_sweep_goes_on_where_it_was_left(adaptive: MakeRequest, level: MakeLevel) -> None:
     request = adaptive(search="sweep", concurrency_levels=(1, 2, 4, 16))
     step = next_level(request, [level(1), level(2)], left_s=1.0)
-    assert step == NextLevel(concurrency=4, because="it is the next of the listed levels")
+    assert step == NextLevel(concurrency=4, because="next listed level")
 
 
 def test_no_success_stops(adaptive: MakeRequest, level: MakeLevel) -> None:

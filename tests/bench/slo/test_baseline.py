@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     MakeLevel = Callable[..., LevelResult]
     MakeTrial = Callable[..., TrialResult]
 
-PASS = Verdict(status="pass", because="the objective is met", checks=())
+PASS = Verdict(status="pass", because="objective met", checks=())
 
 
 def around(p95: float, *, margin: float = 5.0) -> Distribution:
@@ -67,7 +67,7 @@ def trial(trial_request: Callable[..., TrialRequest]) -> MakeTrial:
 
 def test_nothing_changed(level: MakeLevel, trial: MakeTrial) -> None:
     found = compare(trial(at(level)), trial(at(level), plan_digest="before"), baseline_uri="s3://bucket/released")
-    assert (found.status, found.because) == ("same", "6 numbers are as they were, within tolerance or noise")
+    assert (found.status, found.because) == ("same", "6 numbers unchanged, within tolerance or noise")
     assert (found.baseline_uri, found.baseline_plan_digest) == ("s3://bucket/released", "before")
     assert found.baseline_started_at == "2026-11-21T01:02:03+00:00"
     assert [change.metric for change in found.changes] == [
@@ -136,21 +136,21 @@ def test_no_cost_is_compared_where_a_local_engine_was_measured(
             {"e2e_latency_ms": around(600.0, margin=200.0)},
             "e2e_latency_ms p95",
             "e2e_latency_ms p95 at concurrency 4 per copy rose from 500.0 ms to 600.0 ms (+20.0 %): "
-            "beyond the tolerance of 10 %, but within noise",
+            "beyond the tolerance of 10 %, within noise",
             False,
         ),
         (
             {"tpot_ms": replace(around(23.0), intervals={})},
             "tpot_ms p95",
             "tpot_ms p95 at concurrency 4 per copy rose from 20.0 ms to 23.0 ms (+15.0 %): "
-            "within the tolerance of 20 % (doubled: no interval tells noise)",
+            "within the tolerance of 20 % (doubled: no interval)",
             False,
         ),
         (
             {"tpot_ms": replace(around(25.0), intervals={"p95": Interval(low=None, high=30.0)})},
             "tpot_ms p95",
             "tpot_ms p95 at concurrency 4 per copy rose from 20.0 ms to 25.0 ms (+25.0 %): "
-            "worse beyond the tolerance of 20 % (doubled: no interval tells noise)",
+            "worse beyond the tolerance of 20 % (doubled: no interval)",
             True,
         ),
         (
@@ -164,7 +164,7 @@ def test_no_cost_is_compared_where_a_local_engine_was_measured(
             {"succeeded": 7, "error_rate_interval": Interval(low=0.02, high=0.4)},
             "error_rate",
             "error_rate at concurrency 4 per copy rose from 0.00 % to 12.50 %: "
-            "beyond the tolerance of 10 %, but within noise",
+            "beyond the tolerance of 10 %, within noise",
             False,
         ),
     ],
@@ -217,14 +217,14 @@ def test_open_loops_are_compared_at_the_same_rate(level: MakeLevel, trial: MakeT
 @pytest.mark.parametrize(
     ("changes", "because"),
     [
-        ({"endpoint": "other"}, "another endpoint"),
-        ({"copy_count": 2, "environment": "prod"}, "another environment, another number of copies"),
+        ({"endpoint": "other"}, "endpoint"),
+        ({"copy_count": 2, "environment": "prod"}, "environment, number of copies"),
     ],
 )
 def test_what_is_not_comparable(level: MakeLevel, trial: MakeTrial, changes: dict[str, object], because: str) -> None:
     found = compare(trial(at(level)), trial(at(level), **changes))
     assert (found.status, found.because, found.changes) == (
-        "incomparable", f"the last release was measured with {because}", ()
+        "incomparable", f"the last release was measured with a different {because}", ()
     )  # fmt: skip
 
 
@@ -232,23 +232,23 @@ def test_another_workload_is_not_comparable(level: MakeLevel, trial: MakeTrial) 
     before = trial(at(level))
     longer = replace(before.request, workload=replace(before.request.workload, output_tokens=9))
     found = compare(before, replace(before, request=longer))
-    assert found.because == "the last release was measured with another workload"
+    assert found.because == "the last release was measured with a different workload"
 
 
 def test_nothing_to_compare_with(level: MakeLevel, trial: MakeTrial) -> None:
-    assert compare(trial(at(level)), None).because == "no earlier release's result is known"
+    assert compare(trial(at(level)), None).because == "no result of an earlier release"
     found = compare(trial(at(level, 1)), trial(at(level, 2)))
-    assert found.because == "no level was measured in both without the client limiting it"
+    assert found.because == "no level is valid in both results"
 
 
 @pytest.mark.parametrize(
     ("status", "on_regression", "expected"),
     [
-        ("worse", "fail", ("fail", "the objective is met; regression: slower")),
-        ("worse", "warn", ("pass", "the objective is met")),
-        ("worse", "ignore", ("pass", "the objective is met")),
-        ("better", "fail", ("pass", "the objective is met")),
-        ("incomparable", "fail", ("pass", "the objective is met")),
+        ("worse", "fail", ("fail", "objective met; regression: slower")),
+        ("worse", "warn", ("pass", "objective met")),
+        ("worse", "ignore", ("pass", "objective met")),
+        ("better", "fail", ("pass", "objective met")),
+        ("incomparable", "fail", ("pass", "objective met")),
     ],
 )
 def test_a_regression_fails_where_the_gate_says_so(status: str, on_regression: str, expected: tuple[str, str]) -> None:

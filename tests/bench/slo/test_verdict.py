@@ -31,7 +31,7 @@ THROUGHPUT = Objective(metric="output_tok_s", statistic="value", bound=100.0, se
     [
         (500.0, "ttft_ms p95 500.0 ms is within 500.0 ms at concurrency 4 per copy"),
         (812.0, "ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 4 per copy"),
-        (None, "ttft_ms p95 was not measured at concurrency 4 per copy: no request gave one"),
+        (None, "ttft_ms p95 was not measured at concurrency 4 per copy: no request has a value"),
     ],
 )
 def test_sentences_of_latency(level: MakeLevel, ttft_ms: float | None, sentence: str) -> None:
@@ -69,7 +69,7 @@ def test_a_level_without_success_misses_even_an_empty_slo(level: MakeLevel) -> N
 def test_pass(level: MakeLevel) -> None:
     verdict = verdict_at(4, [level(1), level(4)], [TTFT, TPOT])
     assert verdict.status == "pass"
-    assert verdict.because == "all 2 objectives are met, 8 of 8 requests succeeded at concurrency 4 per copy"
+    assert verdict.because == "all 2 objectives met; 8 of 8 requests succeeded at concurrency 4 per copy"
     assert [check.met for check in verdict.checks] == [True, True]
 
 
@@ -92,13 +92,13 @@ def test_nothing_succeeded_fails(level: MakeLevel) -> None:
 def test_a_metric_that_nothing_gave_is_inconclusive(level: MakeLevel) -> None:
     verdict = verdict_at(4, [level(4, ttft_ms=None)], [TTFT, TPOT])
     assert verdict.status == "inconclusive"
-    assert verdict.because == "ttft_ms p95 was not measured at concurrency 4 per copy: no request gave one"
+    assert verdict.because == "ttft_ms p95 was not measured at concurrency 4 per copy: no request has a value"
 
 
 def test_no_objectives_pass_when_requests_succeed(level: MakeLevel) -> None:
     verdict = verdict_at(4, [level(4)], [])
     assert (verdict.status, verdict.because) == (
-        "pass", "no objective is set, 8 of 8 requests succeeded at concurrency 4 per copy"
+        "pass", "no objective is set; 8 of 8 requests succeeded at concurrency 4 per copy"
     )  # fmt: skip
 
 
@@ -106,8 +106,7 @@ def test_the_gate_between_levels_passes_by_a_higher_one(level: MakeLevel) -> Non
     verdict = verdict_at(3, [level(2), level(4)], [TTFT])
     assert verdict.status == "pass"
     assert verdict.because == (
-        "concurrency 3 per copy was not measured; "
-        "the objective is met, 8 of 8 requests succeeded at concurrency 4 per copy"
+        "concurrency 3 per copy was not measured; objective met; 8 of 8 requests succeeded at concurrency 4 per copy"
     )
 
 
@@ -124,13 +123,13 @@ def test_a_higher_level_that_misses_proves_nothing_about_the_gate(level: MakeLev
     bad = level(4, ttft_ms=812.0, meets_slo=False)
     verdict = verdict_at(3, [level(2), bad], [TTFT])
     assert (verdict.status, verdict.checks) == ("inconclusive", ())
-    assert verdict.because == "concurrency 3 per copy was not measured; measured in full: 2, 4"
+    assert verdict.because == "concurrency 3 per copy was not measured; measured levels: 2, 4"
 
 
 def test_nothing_measured_is_inconclusive() -> None:
     verdict = verdict_at(4, [], [TTFT])
     assert (verdict.status, verdict.because) == (
-        "inconclusive", "concurrency 4 per copy was not measured; measured in full: none"
+        "inconclusive", "concurrency 4 per copy was not measured; measured levels: none"
     )  # fmt: skip
 
 
@@ -140,7 +139,7 @@ LAGGED = "receive lag p99 of 9.0 ms"
 def test_a_void_level_proves_nothing(level: MakeLevel) -> None:
     verdict = verdict_at(4, [level(2), level(4, void=lagging(LAGGED)), level(8)], [TTFT])
     assert (verdict.status, [check.met for check in verdict.checks]) == ("inconclusive", [None])
-    assert verdict.because == f"the level at concurrency 4 per copy proves nothing: {LAGGED}"
+    assert verdict.because == f"the level at concurrency 4 per copy is void: {LAGGED}"
     assert verdict.checks[0].measured == 100.0  # what was measured stays readable
 
 
@@ -178,8 +177,8 @@ def test_a_gate_that_was_cut_without_a_success_fails_and_says_what_was_seen(leve
     verdict = verdict_at(4, [level(1)], [TTFT], unmeasured=[cut(4, {"unanswered": 3, "timeout": 1})])
     assert (verdict.status, verdict.because) == (
         "fail",
-        "concurrency 4 per copy was not measured: the budget of 10 s ended; 0 of 4 requests were answered, 4 failed "
-        "after 10.0 s at most: unanswered 3, timeout 1 (unanswered: in its words)",
+        "concurrency 4 per copy was not measured: the budget of 10 s ended; 0 of 4 requests succeeded, 4 failed "
+        "within 10.0 s: unanswered 3, timeout 1 (unanswered: in its words)",
     )
 
 
@@ -187,8 +186,8 @@ def test_a_gate_that_was_cut_with_successes_is_inconclusive_and_says_what_was_se
     verdict = verdict_at(4, [level(1)], [TTFT], unmeasured=[cut(40, {"unanswered": 2})])
     assert (verdict.status, verdict.because) == (
         "inconclusive",
-        "concurrency 4 per copy was not measured: the budget of 10 s ended; 38 of 40 requests were answered, 2 failed "
-        "after 10.0 s at most: unanswered 2 (unanswered: in its words); measured in full: 1",
+        "concurrency 4 per copy was not measured: the budget of 10 s ended; 38 of 40 requests succeeded, 2 failed "
+        "within 10.0 s: unanswered 2 (unanswered: in its words); measured levels: 1",
     )
 
 
@@ -215,8 +214,8 @@ def test_a_trial_in_which_nothing_was_answered_fails_wherever_it_ended(level: Ma
     verdict = verdict_at(4, [dead], [TTFT], unmeasured=[first, warm_up, cut(1, {"unanswered": 1}, concurrency=2)])
     assert (verdict.status, verdict.because) == (
         "fail",
-        "concurrency 4 per copy was not measured; in the whole trial 0 of 6 requests were answered, 6 failed after "
-        "10.0 s at most: timeout 5, unanswered 1 (timeout: in its words)",
+        "concurrency 4 per copy was not measured; whole trial: 0 of 6 requests succeeded, 6 failed within 10.0 "
+        "s: timeout 5, unanswered 1 (timeout: in its words)",
     )
 
 
@@ -264,8 +263,8 @@ def test_the_highest_rate_decides_also_where_it_was_cut(level: MakeLevel) -> Non
     verdict = verdict_at(1, measured, [TTFT], unmeasured=[hung])
     assert (verdict.status, verdict.because) == (
         "fail",
-        "4 requests/s was not measured: the budget of 10 s ended; 0 of 4 requests were answered, 4 failed after 10.0 s "
-        "at most: unanswered 4 (unanswered: in its words)",
+        "4 requests/s was not measured: the budget of 10 s ended; 0 of 4 requests succeeded, 4 failed within 10.0 s: "
+        "unanswered 4 (unanswered: in its words)",
     )
     slow = cut(4, {"unanswered": 1}, concurrency=512, offered_requests_per_s=4.0)
     assert verdict_at(1, measured, [TTFT], unmeasured=[slow]).status == "inconclusive"
@@ -276,7 +275,7 @@ def test_void_levels_beside_the_gate_are_no_evidence(level: MakeLevel) -> None:
     verdict = verdict_at(3, [bad, level(4, void=lagging(LAGGED))], [TTFT])
     assert (verdict.status, verdict.because) == (
         "inconclusive",
-        f"concurrency 3 per copy was not measured; measured in full: 2 (void: {LAGGED}), 4 (void: {LAGGED})",
+        f"concurrency 3 per copy was not measured; measured levels: 2 (void: {LAGGED}), 4 (void: {LAGGED})",
     )
     assert verdict_at(3, [bad, level(4, void=lagging(LAGGED)), level(8)], [TTFT]).status == "pass"
 
@@ -309,7 +308,7 @@ def test_with_a_confidence_a_verdict_takes_proof(
 def test_a_level_above_that_proves_nothing_lets_nothing_pass(level: MakeLevel) -> None:
     verdict = verdict_at(3, [level(4)], [TTFT], confidence=0.9)  # without a histogram
     assert (verdict.status, verdict.because) == (
-        "inconclusive", "concurrency 3 per copy was not measured; measured in full: 4"
+        "inconclusive", "concurrency 3 per copy was not measured; measured levels: 4"
     )  # fmt: skip
 
 

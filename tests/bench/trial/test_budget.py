@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     ("usd", "copies", "seconds", "over"),
     [
         (None, 1, 30.0, "the budget of 30 s ended"),
-        (0.02, 1, 20.0, "the budget of 0.02 USD ended, after 20 s"),  # 0.02 / 3.6 per hour
-        (0.02, 2, 10.0, "the budget of 0.02 USD ended, after 10 s"),
+        (0.02, 1, 20.0, "the budget of 0.02 USD was spent after 20 s"),  # 0.02 / 3.6 per hour
+        (0.02, 2, 10.0, "the budget of 0.02 USD was spent after 10 s"),
         (1.0, 1, 30.0, "the budget of 30 s ended"),  # a dollar would last for 1,000 s
     ],
 )

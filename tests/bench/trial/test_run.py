@@ -95,8 +95,8 @@ def test_an_endpoint_that_does_not_answer_within_the_budget_is_not_loaded(trial:
     assert result.stopped.because == "the budget of 0.3 s ended"
     assert result.verdict.status == "fail"
     assert result.verdict.because == (
-        "concurrency 4 per copy was not measured; in the whole trial 0 of 1 requests were answered, 1 failed after "
-        "0.3 s at most: timeout 1 (timeout: the budget of 0.3 s ended before the first answer (after 1 token events))"
+        "concurrency 4 per copy was not measured; whole trial: 0 of 1 requests succeeded, 1 failed within 0.3 "
+        "s: timeout 1 (timeout: the budget of 0.3 s ended before the first answer (after 1 token events))"
     )
 
 
@@ -127,8 +127,8 @@ def test_an_open_loop_offers_rates(trial: Callable[..., TrialResult]) -> None:
     assert [level.offered_requests_per_s for level in result.levels] == [20.0, 40.0]
     assert [level.requests for level in result.levels] == [10, 20]
     assert [step.because for step in result.search] == [
-        "20 requests/s is the next of the listed rates",
-        "40 requests/s is the next of the listed rates",
+        "next listed rate, 20 requests/s",
+        "next listed rate, 40 requests/s",
     ]
 
 
@@ -198,15 +198,16 @@ def test_the_deployment_is_proven_before_and_after(proven_trial: Callable[..., T
     result = proven_trial(description("config-2", 1), description("config-2", 1))
     assert result.live.proven
     assert result.live.because == (
-        "the endpoint is InService on config config-2, its component is InService and runs model model-2 in 1 copies"
+        "the endpoint is InService with config config-2, its component is InService and runs model model-2 in 1 copies"
     )
 
 
 def test_copies_that_are_not_those_loaded_are_told(proven_trial: Callable[..., TrialResult]) -> None:
     result = proven_trial(description("config-2", 1), description("config-2", 3))
     assert result.live.because == (
-        "the endpoint is InService on config config-2, its component is InService and runs model model-2 in 3 copies; "
-        "beware: 1 and 3 copies ran before and after, the load was made for 1"
+        "the endpoint is InService with config config-2, its component is InService and runs model model-2 in 3 "
+        "copies; "
+        "1 and 3 copies ran before and after; the load was for 1"
     )
 
 
@@ -214,7 +215,7 @@ def test_copies_that_come_or_go_meanwhile_prove_nothing(proven_trial: Callable[.
     result = proven_trial(description("config-2", 1), description("config-2", 3))
     changed = "copies changed from 1 to 3 during the trial"
     assert result.verdict.status == "inconclusive"
-    assert result.verdict.because.startswith(f"{changed}; the objective is met, ")
+    assert result.verdict.because.startswith(f"{changed}; objective met; ")
     assert (result.target_concurrency_per_copy, result.target_detector) == (2.0, None)
     assert result.target_because == f"fallback 2 per copy: {changed}"
     assert len(result.levels) == 3
@@ -231,7 +232,9 @@ def test_numbers_of_copies_that_came_or_went_are_not_compared(proven_trial: Call
 
 
 def test_a_rollback_during_the_trial_voids_it(proven_trial: Callable[..., TrialResult]) -> None:
-    with pytest.raises(BenchError, match="SEA502: the live endpoint config is config-1, this deployment's is config-2"):
+    with pytest.raises(
+        BenchError, match="SEA502: the live endpoint config is config-1, not config-2 of this deployment"
+    ):
         proven_trial(description("config-2", 1), description("config-1", 1))
 
 
@@ -247,9 +250,9 @@ def test_a_proof_that_nobody_can_ask_for_afterwards_keeps_what_was_measured(
     proven_trial: Callable[..., TrialResult], code: str, told: str
 ) -> None:
     result = proven_trial(description("config-2", 1), refused_after=code)
-    because = f"nobody could ask after the trial whether this deployment is still live: {told}"
+    because = f"the deployment could not be checked after the trial: {told}"
     assert (result.verdict.status, result.live.proven, result.live.because) == ("inconclusive", False, because)
-    assert result.verdict.because.startswith(f"{because}; the objective is met, ")
+    assert result.verdict.because.startswith(f"{because}; objective met; ")
     assert [level.concurrency for level in result.levels] == [1, 2, 4]
     assert result.target_because == f"fallback 2 per copy: {because}"
 

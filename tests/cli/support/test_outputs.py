@@ -43,8 +43,8 @@ def inputs(project: Path) -> Path:
 
 
 def clash(option: str, path: str, name: str) -> str:
-    message = f"command line: {option}: SEA514: {path} is read as {name}: writing it would destroy that"
-    return f"{message}\n  hint: name another place to write to\n"
+    message = f"command line: {option}: SEA514: {path} is also read as {name}"
+    return f"{message}\n  hint: choose another output\n"
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def clash(option: str, path: str, name: str) -> str:
         ("--against page/report.json -o page", clash("--output (report.json)", "page/report.json", "--against")),
         (
             "--records page/report.json -o page",
-            "command line: --output (report.json): SEA514: page/report.json is written as --records too\n"
-            "  hint: name two files\n",
+            "command line: --output (report.json): SEA514: page/report.json is also the output --records\n"
+            "  hint: choose two different files\n",
         ),
         (
             "--prompts p.jsonl --against base.json --records p.jsonl -o page",
@@ -103,7 +103,7 @@ def test_a_calibration_is_not_written_over_its_points(seatrial: Seatrial, projec
     assert (done.returncode, done.stderr) == (2, clash("--write", name, "--points"))
 
 
-MEASURED = "verdict: pass: no objective is set, 3 of 3 requests succeeded at concurrency 1 per copy"
+MEASURED = "verdict: pass: no objective is set; 3 of 3 requests succeeded at concurrency 1 per copy"
 
 
 def bench_on_a_full_disk(project: Path, origin: str, *outputs: str) -> subprocess.CompletedProcess[str]:
@@ -136,7 +136,7 @@ def test_a_full_disk_keeps_the_verdict_and_names_what_is_not_written(project: Pa
     ]
     assert (done.returncode, done.stderr) == (
         1,
-        "requests.jsonl: SEA506: can't be written: File too large; the measurement is not concerned\n"
+        "requests.jsonl: SEA506: can't be written: File too large; the measurement continues\n"
         "page: SEA506: can't be written: File too large\n",
     )
     assert files(project) == before
@@ -145,7 +145,7 @@ def test_a_full_disk_keeps_the_verdict_and_names_what_is_not_written(project: Pa
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
 def test_records_to_a_device_that_is_full_keep_the_verdict(seatrial: Seatrial, origin: str) -> None:
     done = seatrial("bench", "--url", f"{origin}/v1", "--requests", "3", "--levels", "1", "--records", "/dev/full")
-    told = "/dev/full: SEA506: can't be written: No space left on device; the measurement is not concerned\n"
+    told = "/dev/full: SEA506: can't be written: No space left on device; the measurement continues\n"
     assert (done.returncode, done.stderr) == (1, told)
     assert MEASURED in done.stdout.splitlines()
     assert Path("/dev/full").is_char_device()
@@ -184,5 +184,5 @@ def test_what_has_no_end_is_refused_with_a_rule(seatrial: Seatrial, inputs: Path
 def test_a_pipe_is_not_waited_for(seatrial: Seatrial, inputs: Path) -> None:
     os.mkfifo(inputs / "pipe")
     done = seatrial("report", "pipe")
-    told = "pipe: SEA501: the result can't be read: [Errno 22] it is a pipe, not a regular file: 'pipe'\n"
-    assert (done.returncode, done.stderr) == (1, f"{told}  hint: name the file, or its s3:// URI\n")
+    told = "pipe: SEA501: the result can't be read: [Errno 22] a pipe, not a regular file: 'pipe'\n"
+    assert (done.returncode, done.stderr) == (1, f"{told}  hint: give a file or an s3:// URI\n")

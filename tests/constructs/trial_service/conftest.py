@@ -44,7 +44,7 @@ BEFORE: SuspendedStateTypeDef = {
 }
 UNREADABLE = "unreadable"
 ROLLBACKS = ["UPDATE_ROLLBACK_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"]
-STOPPED = "CloudFormation went on without this trial: its request was cancelled or deleted"
+STOPPED = "CloudFormation cancelled or deleted this trial's request"
 
 Response: TypeAlias = "dict[str, str | dict[str, str]]"
 

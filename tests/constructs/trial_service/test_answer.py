@@ -77,7 +77,7 @@ def test_mode_report_goes_on_whatever_the_verdict(
     ("document", "why"),
     [
         ('{"error": "SEA502: the live endpoint config is config-1"}', "SEA502: the live endpoint config is config-1"),
-        ('{"schema_version": "0"}', "another release wrote its result: trial result: "),
+        ('{"schema_version": "0"}', "its result is from another release: trial result: "),
         (None, "it ended without a result (result: unknown)"),
     ],
 )

@@ -154,8 +154,8 @@ def test_without_a_status_an_unproven_configuration_never_stays(
     world: World = request.getfixturevalue(fixture)
     world.status = UNREADABLE
     assert reason(world.ask(update)) == (
-        "The sea trial's request failed: Whether dev-chat is rolled back can't be told, and no stored trial of it was "
-        "passed (reading the stack's status: throttled)"
+        "The sea trial's request failed: dev-chat: the stack's state is unknown and no trial of this plan passed "
+        "before (reading the stack's status: throttled)"
     )
     assert world.workflow.started == []
 

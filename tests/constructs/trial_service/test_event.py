@@ -59,7 +59,7 @@ def test_a_measured_trial_is_told_whole(passed: TrialResult) -> None:
         "endpointName": "dev-chat",
         "planDigest": "b",
         "verdict": "pass",
-        "because": "the objective is met",
+        "because": "objective met",
         "kneeConcurrencyPerCopy": 16,
         "resultUri": "s3://r.json",
         "reportUri": "s3://r.md",

@@ -17,7 +17,7 @@ def test_a_trial_that_passed(passed: TrialResult) -> None:
     assert short_report(passed, URI) == (
         "# Sea trial of chat in dev: pass\n"
         "\n"
-        "the objective is met.\n"
+        "objective met.\n"
         "\n"
         "- ttft_ms p95 is within its bound\n"
         "\n"
@@ -26,7 +26,7 @@ def test_a_trial_that_passed(passed: TrialResult) -> None:
         "| 8 | 48 | 0 | 250.0 | 812.2 | 45.5 | 45.5 | met |\n"
         "| 16 (knee) | 48 | 0 | 410.5 | 812.2 | 45.5 | 45.5 | met |\n"
         "\n"
-        "Scale at 12.8 requests in flight per copy: slo knee 16 per copy x target utilization 0.8.\n"
+        "Scaling target: 12.8 concurrent requests per copy: slo knee 16 per copy x target utilization 0.8.\n"
         "\n"
         "- knee by `slo`: 16: every level meets the SLO\n"
         "- knee by `kneedle`: 8: the curve bends there\n"
@@ -37,8 +37,8 @@ def test_a_trial_that_passed(passed: TrialResult) -> None:
         "- USD per million output tokens: 1.025\n"
         "- USD per million tokens, input and output blended 3:1: 0.26\n"
         "\n"
-        f"The short report of <{URI}>, plan b, begun at 2026-11-21T01:00:00+00:00.\n"
-        f"The whole one: `seatrial report {URI}`.\n"
+        f"Summary of <{URI}>, plan b, started at 2026-11-21T01:00:00+00:00.\n"
+        f"Full report: `seatrial report {URI}`.\n"
     )
 
 

@@ -58,7 +58,7 @@ def test_a_worker_that_could_not_load_spoils_the_level(this: Round, store: DictS
         merged_tally(this, 3)
     assert lost.value.loss == Loss.FAILED
     assert str(lost.value) == (
-        "2 of 3 workers could not load their share: worker 1: it began 3.0 s after the others; worker 2: 'AWS_REGION'"
+        "2 of 3 workers failed: worker 1: it began 3.0 s after the others; worker 2: 'AWS_REGION'"
     )
 
 

@@ -71,7 +71,7 @@ def test_texts_that_s3_could_not_remove_are_told(store: S3TrialStore) -> None:
         stub.add_response("delete_objects", {"Errors": [{"Key": "b", "Code": "InternalError"}]})
         with pytest.raises(UnavailableError) as raised:
             store.clear("dev-chat")
-    assert str(raised.value) == "emptying s3://results: 1 texts are left, the first, b: InternalError"
+    assert str(raised.value) == "emptying s3://results: 1 objects are left, the first b: InternalError"
 
 
 def test_what_later_deployments_are_answered_from_is_removed_folder_by_folder_and_the_trials_stay(
@@ -162,7 +162,7 @@ def test_a_text_is_replaced_where_it_is_still_the_same(
 @pytest.mark.parametrize(
     ("statuses", "message"),
     [
-        ([409, 409, 409], f"creating s3://results/{KEY}: another write of it came 3 times at the same time"),
+        ([409, 409, 409], f"creating s3://results/{KEY}: 3 concurrent writes"),
         (
             [403],
             f"creating s3://results/{KEY}: An error occurred (Refused) when calling the PutObject operation: ",

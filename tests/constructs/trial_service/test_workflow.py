@@ -109,7 +109,7 @@ class TestATrialThatPasses:
                 "endpointName": "dev-chat",
                 "planDigest": "b",
                 "verdict": "pass",
-                "because": "the objective is met",
+                "because": "objective met",
                 "kneeConcurrencyPerCopy": 16,
                 "resultUri": URI,
                 "reportUri": URI.replace(".json", ".md"),
@@ -183,7 +183,7 @@ class TestScaling:
 
         monkeypatch.setattr(ordered.scaling, "suspend", refused)
         ordered.machine().execute()
-        assert "scaling is left to the answer: resuming: throttled" in capsys.readouterr().out
+        assert "the answer restores scaling: resuming: throttled" in capsys.readouterr().out
         assert ordered.responses[0]["Status"] == "SUCCESS"
         assert ordered.scaling.states == {COMPONENT: BEFORE}
 
@@ -210,7 +210,7 @@ class TestAComponentThatSleeps:
         ordered.clock.wait(600.0)
         ordered.machine().execute()
         assert ordered.course.begun == []
-        assert ordered.document(TRIAL) == {"error": "SEA507: the budget of 600 s ended before the trial began"}
+        assert ordered.document(TRIAL) == {"error": "SEA507: the budget of 600 s ended before the trial started"}
 
 
 class TestALevelOfSeveralFunctions:
@@ -255,7 +255,7 @@ class TestALevelOfSeveralFunctions:
 def _late() -> Exception:
     from seatrial.bench.client.load_share import LateStartError  # noqa: PLC0415 (only here)
 
-    return LateStartError.of("SEA507", "worker 0 of 4 was ready 5.0 s after the common start")
+    return LateStartError.of("SEA507", "worker 0 of 4 started 5.0 s late")
 
 
 class TestAFunctionThatDies:
@@ -270,7 +270,7 @@ class TestAFunctionThatDies:
         machine.execute()
         assert machine.entered == ["Begin", "Choose", "Abandon", "Answer"]
         assert ordered.responses[0]["Reason"] == (
-            f"The sea trial of dev-chat could not be made: Runtime.ExitError: the function ended (result: {URI})"
+            f"The sea trial of dev-chat failed to run: Runtime.ExitError: the function ended (result: {URI})"
         )
 
     @pytest.mark.parametrize("times", [1, 2])
@@ -284,8 +284,8 @@ class TestAFunctionThatDies:
         ordered.scaling.states[COMPONENT] = BEFORE
         ordered.machine(Dies("Share", 3)).execute()
         assert ordered.responses[0]["Reason"] == (
-            "The sea trial of dev-chat could not be made: concurrency 16 per copy was loaded 3 times: worker 0 of 1 "
-            f"ended without a word; Runtime.ExitError: the function ended (result: {URI})"
+            "The sea trial of dev-chat failed to run: concurrency 16 per copy failed 3 times: worker 0 of 1 ended "
+            f"without a result; Runtime.ExitError: the function ended (result: {URI})"
         )
         assert ordered.scaling.states == {COMPONENT: BEFORE}
 
@@ -332,9 +332,7 @@ class TestWhateverGoesWrong:
         ]
         (detail,) = ordered.events.details
         assert (detail["endpoint"], detail["verdict"], detail["because"]) == ("chat", "error", message)
-        assert ordered.responses[0]["Reason"] == (
-            f"The sea trial of dev-chat could not be made: {message} (result: {URI})"
-        )
+        assert ordered.responses[0]["Reason"] == (f"The sea trial of dev-chat failed to run: {message} (result: {URI})")
 
     def test_a_malformed_request_is_written_down(self, world: World, create: CustomResourceEvent) -> None:
         create["ResourceProperties"]["Request"] = "{}"
@@ -356,7 +354,7 @@ class TestWhateverGoesWrong:
     def test_a_trial_that_takes_longer_than_its_budget_and_margin_ends(self, ordered: World) -> None:
         ordered.load.acting = lambda _: ordered.clock.wait(841.0)
         ordered.machine().execute()
-        assert ordered.document(TRIAL) == {"error": "no end after 841 s, the budget was 600 s"}
+        assert ordered.document(TRIAL) == {"error": "not finished after 841 s; the budget was 600 s"}
 
     def test_a_level_that_was_cut_ends_the_measurement_and_not_the_trial(self, ordered: World) -> None:
         because = "a function's 885 s are too short for concurrency 16 per copy"
@@ -373,9 +371,7 @@ class TestWhateverGoesWrong:
 
         ordered.load.acting = failing
         ordered.machine().execute()
-        assert ordered.document(TRIAL) == {
-            "error": "1 of 1 workers could not load their share: worker 0: SEA503: no credentials"
-        }
+        assert ordered.document(TRIAL) == {"error": "1 of 1 workers failed: worker 0: SEA503: no credentials"}
 
 
 class TestTheRequestThatFollows:
@@ -508,7 +504,7 @@ class TestAnExecutionThatDied:
         ordered.store.write(PAUSE, json.dumps({"request_id": "request-1", "before": BEFORE}))
         dispatch(dead, ordered.around)
         assert ordered.responses[0]["Reason"] == (
-            "The sea trial of dev-chat could not be made: its workflow ended as TIMED_OUT: no reason is told "
+            "The sea trial of dev-chat failed to run: its workflow ended with TIMED_OUT: no reason given "
             f"(result: {URI})"
         )
         assert ordered.scaling.states == {COMPONENT: BEFORE}

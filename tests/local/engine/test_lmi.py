@@ -130,7 +130,7 @@ def test_the_environment_is_read_under_the_names_that_the_entrypoint_gives_it() 
         ({"engine": "MPI"}, "engine: SEA605: engine 'MPI' is not an engine of this image: write engine=Python"),
         (
             {"option.model_id": ""},
-            "SEA605: no model is named: set option.model_id or the environment's HF_MODEL_ID",
+            "SEA605: no model is set: set option.model_id or the environment's HF_MODEL_ID",
         ),
         (
             {"option.max_rolling_batch_size": "64", "option.max_rolling_batch_prefill_tokens": "63"},

@@ -15,11 +15,11 @@ def test_more_copies_at_the_target_than_planned_are_said_with_their_price(ask: A
 
     assert plan.copy_count.value == 1
     assert plan.target_concurrency_per_copy.value == 14.5  # half of the knee of 29; the workload brings 16
-    (told,) = [warning for warning in plan.warnings if "autoscaling to target_utilization runs" in warning]
-    assert told.endswith("runs 2: $3.03 per hour.")
+    (told,) = [warning for warning in plan.warnings if "At peak, autoscaling runs" in warning]
+    assert told.endswith(" 2 copies instead of the planned 1: $3.03 per hour.")
 
 
 def test_a_size_that_autoscaling_keeps_needs_no_words(ask: Ask) -> None:
     plan = make_plan(ask(scaling={"target_utilization": 1.0, "max_copies": 3}))
 
-    assert not any("autoscaling to target_utilization runs" in warning for warning in plan.warnings)
+    assert not any("At peak, autoscaling runs" in warning for warning in plan.warnings)

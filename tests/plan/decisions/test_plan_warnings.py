@@ -28,8 +28,8 @@ def test_known_options_are_not(ask: Ask) -> None:
         (
             3.02,
             [
-                "An update at max_copies needs 1 instance on top of 1 for a while: $3.03 per hour exceed the guard "
-                "rail of $3.02, which bounds max_copies alone."
+                "An update at max_copies needs 1 instance besides 1: $3.03 per hour, above the guard rail of $3.02, "
+                "which does not cover updates."
             ],
         ),
         (3.03, []),

@@ -33,6 +33,6 @@ def test_the_bound_of_the_service_is_kept_and_warned_of() -> None:
 
     assert startup.value == 3_600
     assert timeout_warnings(startup, download_timeout(HUB, 810 * GB)) == (
-        "It covers 300 s for the engine and loading 754.4 GiB at 500 MB/s, after fetching them from the hub at "
-        "100 MB/s, all assumed: 10,020 s, above the service's bound of 3,600 s. The start may fail for lack of time.",
+        "Assumed: 300 s engine start, loading 754.4 GiB at 500 MB/s, download from the hub at 100 MB/s: 10,020 s, "
+        "above SageMaker's maximum of 3,600 s. The start may time out.",
     )

@@ -65,11 +65,11 @@ def test_more_copies_are_priced_and_recorded(ask: Ask) -> None:
     adoption = adopted(loaded)
     assert dict(adoption.overruled) == {"copy_count": Adopted(planned=planned.copy_count.value, adopted=3)}
     assert adoption.plan.adopted == adoption.overruled
-    assert adoption.plan.copy_count.because == "Set by hand in the lock; the planner decided 1."
+    assert adoption.plan.copy_count.because == "Set by hand in the lock; the planner chose 1."
     assert (adoption.plan.instance_count.value, adoption.plan.gate_concurrency_per_copy.value) == (3, 6)
     assert adoption.plan.cost.usd_per_hour == pytest.approx(3 * (planned.cost.usd_per_hour or 0))
     assert "instance_count: 1 -> 3" in adoption.recomputed
-    assert "copy_count was set by hand: 3, and the planner decided 1." in adoption.plan.warnings
+    assert "copy_count was set by hand to 3; the planner chose 1." in adoption.plan.warnings
     assert adoption.plan.digest != planned.digest
 
 
@@ -99,18 +99,22 @@ def test_the_planners_value_put_back_is_no_longer_by_hand(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "problem"),
     [
-        ("tensor_parallel_degree", 3, "SEA204: tensor_parallel_degree 3 does not divide 32 attention heads and 32 KV"),
-        ("tensor_parallel_degree", 8, "SEA416: ml.g5.2xlarge: It has 1 accelerator, too few for a degree of 8."),
+        (
+            "tensor_parallel_degree",
+            3,
+            "SEA204: tensor_parallel_degree 3 does not divide the 32 attention heads and 32 KV",
+        ),
+        ("tensor_parallel_degree", 8, "SEA416: ml.g5.2xlarge: 1 accelerator, too few for degree 8."),
         ("copy_count", 500, "SEA414: 500 exceeds 4, which scaling.max_copies allows (chat.yaml:"),
-        ("copy_count", 0, "SEA416: 0 is not from 1 to 1000"),
-        ("copies_per_instance", 2, "SEA416: 1 accelerators hold 1 copies of degree 1, not 2"),
+        ("copy_count", 0, "SEA416: 0 is not between 1 and 1000"),
+        ("copies_per_instance", 2, "SEA416: 1 accelerators fit 1 copies of degree 1, not 2"),
         ("max_num_seqs", 100_000, "SEA416: Input should be less than or equal to 65536, not 100000"),
-        ("max_model_len", 9000, "SEA208: max_model_len 9,000 exceeds the 4,096 of"),
+        ("max_model_len", 9000, "SEA208: max_model_len 9,000 exceeds the context of"),
         ("instance_type", "ml.p5.48xlarge", "SEA414: ml.p5.48xlarge is not among ml.g5.2xlarge, which"),
-        ("instance_type", "ml.g99.large", "SEA110: the catalog has none of ml.g99.large"),
-        ("startup_timeout_s", 7200, "SEA416: 7200 is not from 60 to 3600"),
-        ("inference_ami_version", "mine", "SEA416: mine is not known"),
-        ("gate_concurrency_per_copy", 2, "SEA412: it is the spec's, or follows from other fields"),
+        ("instance_type", "ml.g99.large", "SEA110: not in the catalog: ml.g99.large"),
+        ("startup_timeout_s", 7200, "SEA416: 7200 is not between 60 and 3600"),
+        ("inference_ami_version", "mine", "SEA416: mine is unknown"),
+        ("gate_concurrency_per_copy", 2, "SEA412: can't be set by hand: it comes from the spec"),
     ],
 )
 def test_what_can_not_hold_is_refused(ask: Ask, field: str, value: object, problem: str) -> None:

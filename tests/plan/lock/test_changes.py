@@ -43,7 +43,7 @@ def test_another_image_is_named_by_its_address(plan: Plan, ask: Ask) -> None:
 def test_other_words_are_no_decision(plan: Plan) -> None:
     new = plan.model_copy(update={"warnings": ("other",)})
 
-    assert changes(plan.model_dump(mode="json"), new) == ("no decision changed, only what is said of them",)
+    assert changes(plan.model_dump(mode="json"), new) == ("no decision changed, only texts or predictions",)
 
 
 def test_a_decision_that_an_older_release_did_not_make_was_none(plan: Plan) -> None:

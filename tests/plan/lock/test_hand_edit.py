@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LOCK = Path("chat.lock.json")
 HINT = (
     "\n  hint: restore the committed lock, plan again (`seatrial plan chat.yaml --environment dev --write`), or adopt "
-    "what was changed (`seatrial plan chat.yaml --environment dev --adopt`)"
+    "the changes (`seatrial plan chat.yaml --environment dev --adopt`)"
 )
 AGAIN = "\n  hint: plan again (`seatrial plan chat.yaml --environment dev --write`), or change the limit"
 FOREIGN = "666666666666.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -77,7 +77,7 @@ class TestSeal:
         loaded = locked(ask, serving={})
         edit("instance_type", "value", value="ml.p5.48xlarge")
         assert refusal(loaded) == (
-            f"chat.lock.json: dev.instance_type: SEA411: it was changed by hand and is now ml.p5.48xlarge{HINT}"
+            f"chat.lock.json: dev.instance_type: SEA411: changed by hand: now ml.p5.48xlarge{HINT}"
         )
 
     def test_every_changed_field_is_told_with_the_limits_that_it_breaks(self, ask: Ask) -> None:
@@ -86,17 +86,17 @@ class TestSeal:
         edit("image", "value", "uri", value=FOREIGN)
         registry = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference"
         assert refusal(loaded) == (
-            f"chat.lock.json: dev.copy_count: SEA411: it was changed by hand and is now 500{HINT}\n"
-            f"chat.lock.json: dev.image: SEA411: it was changed by hand and is now {FOREIGN}{HINT}\n"
-            f"chat.lock.json: dev.copy_count: SEA414: 500 exceeds 1, which scaling.max_copies allows (chat.yaml){AGAIN}"
-            f"\nchat.lock.json: dev.image: SEA415: {FOREIGN} is of no registry that is known for lmi in us-east-1: "
-            f"{registry}\n  hint: give an image of your own as serving.image in the spec, and plan again"
+            f"chat.lock.json: dev.copy_count: SEA411: changed by hand: now 500{HINT}\n"
+            f"chat.lock.json: dev.image: SEA411: changed by hand: now {FOREIGN}{HINT}\nchat.lock.json: "
+            f"dev.copy_count: SEA414: 500 exceeds 1, which scaling.max_copies allows "
+            f"(chat.yaml){AGAIN}\nchat.lock.json: dev.image: SEA415: {FOREIGN} is not in a known registry for lmi in "
+            f"us-east-1: {registry}\n  hint: set serving.image in the spec for an image of your own, and plan again"
         )
 
     def test_a_reason_is_a_part_of_the_plan(self, ask: Ask) -> None:
         loaded = locked(ask)
         edit("dtype", "because", value="Trust me.")
-        assert "dev.dtype: SEA411: it was changed by hand" in refusal(loaded)
+        assert "dev.dtype: SEA411: changed by hand" in refusal(loaded)
 
     def test_also_a_stale_plan_must_be_what_was_written(self, ask: Ask) -> None:
         loaded = locked(ask)
@@ -110,7 +110,7 @@ class TestSeal:
         del document["digests"]
         LOCK.write_text(json.dumps(document), encoding="utf-8")
         assert refusal(loaded) == (
-            "chat.lock.json: dev: SEA411: the plan has no digest, so nobody can tell whether it is what was planned"
+            "chat.lock.json: dev: SEA411: the plan has no digest, so changes by hand can't be detected"
             "\n  hint: run `seatrial plan chat.yaml --environment dev --write`"
         )
 
@@ -208,7 +208,8 @@ class TestLimits:
         loaded = locked(ask, serving={"instance_types": ["ml.g5.2xlarge"]}, scaling={"max_copies": 2})
         tightened = self.place(ask, {"usd_per_hour": 2}, scaling={"max_copies": 2})
         text = refusal(tightened)
-        assert f"SEA402: the plan was made from {loaded.digest}" in text
+        assert "dev: SEA402: " in text
+        assert f"planned {loaded.digest}\n" in text
         assert (
             "dev.cost.usd_per_hour: SEA413: $3.03 per hour at 2 copies exceeds $2.00, which guard_rails.usd_per_hour "
             "allows (environments/dev.yaml:4)"

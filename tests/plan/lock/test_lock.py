@@ -93,21 +93,21 @@ def test_a_changed_spec_makes_the_lock_stale(plan: Plan, ask: Ask) -> None:
         read_locked_plan(loaded)
 
     assert str(caught.value) == (
-        f"chat.lock.json: dev: SEA402: the plan was made from {plan.spec_digest}, and the spec is now "
-        f"{loaded.digest}{HINT}"
+        f"chat.lock.json: dev: SEA402: the spec changed after planning: digest {loaded.digest}, "
+        f"planned {plan.spec_digest}{HINT}"
     )
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "it is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ("{", "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         (
             "[" * 100_000,
-            "it is not JSON: maximum recursion depth exceeded while decoding a JSON array from a unicode string",
+            "not JSON: maximum recursion depth exceeded while decoding a JSON array from a unicode string",
         ),
-        ("[]", "it is not a lock"),
-        ('{"schema_version": "2", "environments": {}}', "its schema_version is 2, and this release reads 1"),
+        ("[]", "not a lock"),
+        ('{"schema_version": "2", "environments": {}}', "schema_version is 2; this release reads 1"),
     ],
 )
 def test_an_unreadable_lock(text: str, message: str, ask: Ask) -> None:
@@ -127,7 +127,7 @@ def test_a_lock_that_is_a_folder(ask: Ask) -> None:
     with pytest.raises(SpecError) as caught:
         read_locked_plan(loaded)
 
-    assert str(caught.value) == f"chat.lock.json: SEA403: it can't be read: Is a directory{AGAIN}"
+    assert str(caught.value) == f"chat.lock.json: SEA403: can't be read: Is a directory{AGAIN}"
 
 
 def test_a_disk_that_takes_nothing_leaves_the_old_lock_and_nothing_else(plan: Plan, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_disk_that_takes_nothing_leaves_the_old_lock_and_nothing_else(plan: Pl
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     assert str(caught.value) == (
-        "chat.lock.json: SEA403: it can't be written: File too large\n  hint: the folder of the spec must be writable"
+        "chat.lock.json: SEA403: can't be written: File too large\n  hint: the folder of the spec must be writable"
     )
     assert Path("chat.lock.json").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chat.lock.json", "chat.yaml", "environments"]
@@ -150,7 +150,7 @@ def test_a_disk_that_takes_nothing_leaves_the_old_lock_and_nothing_else(plan: Pl
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": "1"}, "the plan's schema_version is 1, and this release reads 2"),
+        ({"schema_version": "1"}, "the plan's schema_version is 1; this release reads 2"),
         ({"max_copies": "six"}, "max_copies: Input should be a valid integer, unable to parse string as an integer"),
         ({"surprise": 1}, "surprise: Extra inputs are not permitted"),
     ],

@@ -19,10 +19,10 @@ def test_an_slo_that_no_deployment_meets_is_refused_unless_accepted(ask: Ask) ->
     plan = make_plan(loaded, accept_slo_miss=True)
     assert reads(
         plan.warnings[0],
-        "SEA205, accepted: no deployment is predicted to meet the SLO: 1 ms is out of reach, the best is # ms, for a "
-        "single request on ml.g5.2xlarge with degree 1",
+        "SEA205, accepted: no deployment is predicted to meet the SLO: the bound is 1 ms, the best # ms, for a single "
+        "request on ml.g5.2xlarge with degree 1",
     )
-    assert "of 1 candidate predicted to answer within the request timeout" in plan.instance_type.because
+    assert "of 1 candidate predicted to answer within request_timeout_s" in plan.instance_type.because
 
 
 def test_accepting_a_miss_changes_nothing_when_there_is_none(ask: Ask) -> None:

@@ -67,4 +67,4 @@ def test_a_loser_is_told_apart_from_the_chosen_one(goal: Goal, other: Score, bes
 def test_without_a_price_nothing_is_called_cheap(objective: str, ask: Ask) -> None:
     plan = make_plan(ask(serving={"instance_types": ["ml.p6-b300.48xlarge"]}, objective=objective))
 
-    assert plan.instance_type.because.startswith("No price is known. Highest throughput of ")
+    assert plan.instance_type.because.startswith("Price unknown. Highest throughput of ")

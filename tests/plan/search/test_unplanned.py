@@ -19,11 +19,11 @@ def test_a_backend_of_neuron_and_a_pipeline_are_refused_at_once(ask: Ask) -> Non
         make_plan(ask(serving=serving))
 
     assert [(problem.rule, problem.field, problem.message) for problem in caught.value.problems] == [
-        ("SEA352", "serving.backend", "the backend neuronx runs on AWS Neuron accelerators, which are not planned"),
+        ("SEA352", "serving.backend", "the backend neuronx needs AWS Neuron, which is not supported"),
         (
             "SEA352",
             "serving.overrides.pipeline_parallel_degree",
-            "a copy is placed by tensor parallelism alone; a pipeline over accelerators is not planned",
+            "pipeline parallelism is not supported",
         ),
     ]
 
@@ -32,6 +32,6 @@ def test_dynamic_batching_is_predicted_as_continuous_and_said(ask: Ask) -> None:
     serving = {"instance_types": ["ml.g5.2xlarge"], "backend": "python"}
 
     assert any(
-        warning.startswith("The container will batch dynamically")
+        warning.startswith("Predictions assume continuous batching; dynamic batching")
         for warning in make_plan(ask(serving=serving)).warnings
     )

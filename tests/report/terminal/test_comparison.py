@@ -86,9 +86,9 @@ instance type   GPUs copies  alone tok/s flight    $/h output blended band
 ml.g5.2xlarge      1  1 x 1   33.1   612     64 $1.515 $0.687  $0.172 a
 ml.g6e.12xlarge    4  2 x 2   14.9 4,120    512      ?      ?       ? b
 
-For one instance, the cheapest token first. Alone: a single request. Most: at the
-highest doubling of the requests in flight at which every one ends in time. Blended:
-3 input tokens to 1 output token. A price that is not known is a question mark.
+One instance of each type, lowest price per token first. Alone: a single request.
+Most: highest power of 2 of concurrent requests that all end in time. Blended: 3
+input tokens to 1 output token. ?: price unknown.
 a: throughput ±4 %, latency ±5 % (measured). 80 % of the rows left out lay within
 it.
 b: throughput ±50 %, latency ±50 % (assumed). No constants are fitted on L40S.
@@ -104,15 +104,14 @@ def test_bands_of_one_width_share_a_letter_and_their_reasons_stay_with_the_machi
     other = ASSUMED.model_copy(update={"because": "No constants are fitted on L4."})
     basis = replace(BASIS, bands={"ml.g5.2xlarge": other, "ml.g6e.12xlarge": ASSUMED})
     assert list(band_lines(ROWS[:2], basis)) == [
-        "a: throughput ±50 %, latency ±50 % (assumed). Where it comes from differs from type to type: --format json "
-        "tells."
+        "a: throughput ±50 %, latency ±50 % (assumed). The source differs by type: see --format json."
     ]
     assert [row["band_because"] for row in comparison_rows(ROWS[:2], basis)] == [other.because, ASSUMED.because]
 
 
 def test_without_a_type_that_holds_the_model_there_is_no_table(shown: Shown) -> None:
     text = shown(comparison_view(ROWS[2:], BASIS, "Instance types for chat in dev"))
-    assert "No instance type holds the model.\n\nLeft out\n" in text
+    assert "The model fits on no instance type.\n\nLeft out\n" in text
     assert "band" not in text
 
 

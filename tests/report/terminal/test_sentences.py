@@ -29,20 +29,19 @@ def test_the_rule_of_thumb_gives_the_articles_worked_example() -> None:
     [
         (
             1,
-            "The KV room holds 1 sequence of 4,096 tokens. {rule} 4: it forgets the activations and what the engine "
-            "keeps in reserve.",
+            "The KV cache holds 1 sequence of 4,096 tokens. {rule} 4: it ignores activations and the engine's reserve.",
         ),
-        (4, "The KV room holds 4 sequences of 4,096 tokens. {rule} the same."),
+        (4, "The KV cache holds 4 sequences of 4,096 tokens. {rule} the same."),
         (
             9,
-            "The KV room holds 9 sequences of 4,096 tokens. {rule} 4: it knows no sliding window, which keeps fewer "
-            "tokens in the cache.",
+            "The KV cache holds 9 sequences of 4,096 tokens. {rule} 4: it ignores the sliding window, which keeps "
+            "fewer tokens in the cache.",
         ),
     ],
 )
 def test_where_the_rule_of_thumb_differs_the_reason_is_told(batch: int, sentence: str) -> None:
     fit = LLAMA_2_7B_ON_A10G.model_copy(update={"kv_limited_batch": batch})
-    rule = "The published rule of thumb, (memory - weights) / (KV per token x tokens), says"
+    rule = "The rule of thumb, (memory - weights) / (KV per token x tokens), gives"
     assert memory_sentence(fit, 4096) == sentence.format(rule=rule)
 
 

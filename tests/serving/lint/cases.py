@@ -15,16 +15,26 @@ VLLM = "SM_VLLM_MODEL=org/model\nSM_VLLM_REVISION=abc\nSM_VLLM_TENSOR_PARALLEL_S
 
 @dataclass(frozen=True)
 class Case:
-    """One row: a text, and the whole of what one rule says of it; empty when the text passes."""
+    """One row: a text, and where one rule finds what, as `line: key: severity`; empty when the text passes."""
 
     rule: str
     text: str
-    message: str
+    place: str
     name: str = "serving.properties"
     given: Given = field(default_factory=Given)
 
     def __str__(self) -> str:
-        return f"{self.rule}-{'fails' if self.message else 'passes'}-{self.text.splitlines()[-1][:40]}"
+        return f"{self.rule}-{'fails' if self.place else 'passes'}-{self.text.splitlines()[-1][:40]}"
+
+    def says(self) -> list[str]:
+        """Return the whole of what the rule says, as `line: key: severity: message | fix`."""
+        return said(self.rule, self.text, name=self.name, given=self.given)
+
+    def found(self) -> list[str]:
+        """Return where the rule finds what, as `line: key: severity`."""
+        whole = linted(self.text, name=self.name, given=self.given).findings
+        keyed = ((one, f"{one.key}: " if one.key else "") for one in whole if one.rule == self.rule)
+        return [f"{one.line}: {key}{one.severity}" for one, key in keyed]
 
 
 def linted(text: str, *, name: str = "serving.properties", given: Given | None = None) -> LintReport:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import pytest
 
 from seatrial.serving.lint.lint import Given
-from tests.serving.lint.cases import BASE, LMI, TGI, Case, said
+from tests.serving.lint.cases import BASE, LMI, TGI, Case
 
 CASES = (
     Case(
         "SEA319",
         "option.model_id=org/model\noption.revision=abc\noption.max_num_seqs=64",
-        (
-            "3: option.max_num_seqs: error: LMI always sets max_rolling_batch_size, and vLLM does not start "
-            "when max_num_seqs says otherwise | write option.max_rolling_batch_size only"
-        ),
+        "3: option.max_num_seqs: error",
     ),
     Case(
         "SEA319",
@@ -24,48 +21,33 @@ CASES = (
     Case(
         "SEA319",
         BASE + "option.async_mode=true\noption.rolling_batch=vllm",
-        (
-            "5: option.rolling_batch: error: the asynchronous handler batches itself and excludes "
-            "rolling_batch=vllm | write rolling_batch=disable"
-        ),
+        "5: option.rolling_batch: error",
     ),
     Case("SEA319", BASE + "option.async_mode=true\noption.rolling_batch=disable", ""),
     Case(
         "SEA319",
         BASE + "batch_size=2\noption.rolling_batch=vllm",
-        (
-            "4: batch_size: error: batch_size=2 is dynamic batching, and turns rolling_batch=vllm off | "
-            "leave batch_size out, or write rolling_batch=disable"
-        ),
+        "4: batch_size: error",
     ),
     Case("SEA319", BASE + "batch_size=1\noption.rolling_batch=vllm", ""),
     Case(
         "SEA319",
         TGI + "MAX_INPUT_TOKENS=1000\nMAX_INPUT_LENGTH=1000",
-        (
-            "5: MAX_INPUT_LENGTH: error: TGI does not start with MAX_INPUT_LENGTH beside MAX_INPUT_TOKENS | "
-            "leave MAX_INPUT_LENGTH out"
-        ),
+        "5: MAX_INPUT_LENGTH: error",
         "container.env",
     ),
     Case("SEA319", TGI + "MAX_INPUT_TOKENS=1000", "", "container.env"),
     Case(
         "SEA319",
         TGI + "DTYPE=float16\nHF_MODEL_QUANTIZE=awq",
-        (
-            "4: DTYPE: error: TGI takes only one of DTYPE and QUANTIZE=awq, and does not start with both | "
-            "leave DTYPE out"
-        ),
+        "4: DTYPE: error",
         "container.env",
     ),
     Case("SEA319", TGI + "DTYPE=float16\nHF_MODEL_QUANTIZE=bitsandbytes-nf4", "", "container.env"),
     Case(
         "SEA319",
         TGI + "DTYPE=float16\nHF_MODEL_QUANTIZE=bitsandbytes",
-        (
-            "4: DTYPE: error: TGI takes only one of DTYPE and QUANTIZE=bitsandbytes, and does not start with both | "
-            "leave DTYPE out"
-        ),
+        "4: DTYPE: error",
         "container.env",
         Given(engine="tgi", version="1.1.1"),
     ),
@@ -79,17 +61,14 @@ CASES = (
     Case(
         "SEA319",
         "HF_MODEL_ID=org/model\nHF_MODEL_REVISION=abc\nSM_NUM_GPUS=2\nHF_MODEL_QUANTIZE=exl2",
-        "4: HF_MODEL_QUANTIZE: error: TGI can't shard exl2 weights | write SM_NUM_GPUS=1",
+        "4: HF_MODEL_QUANTIZE: error",
         "container.env",
     ),
     Case("SEA319", TGI + "HF_MODEL_QUANTIZE=exl2", "", "container.env"),
     Case(
         "SEA319",
         LMI + "TENSOR_PARALLEL_DEGREE=4\nOPTION_TENSOR_PARALLEL_DEGREE=2",
-        (
-            "5: OPTION_TENSOR_PARALLEL_DEGREE: error: TENSOR_PARALLEL_DEGREE=4 on line 4 is the same "
-            "option, said differently | keep one of them"
-        ),
+        "5: OPTION_TENSOR_PARALLEL_DEGREE: error",
         "container.env",
     ),
     Case("SEA319", LMI + "TENSOR_PARALLEL_DEGREE=4\nOPTION_TENSOR_PARALLEL_DEGREE=4", "", "container.env"),
@@ -100,10 +79,7 @@ CASES = (
             ""
             "option.max_model_len=4096\noption.max_rolling_batch_prefill_tokens=4095\noption.enable_chunked_prefill=false"
         ),
-        (
-            "5: option.max_rolling_batch_prefill_tokens: error: 4095 tokens of a step are below 4096 of a "
-            "sequence, and prompts aren't chunked | write at least 4096, or enable chunked prefill"
-        ),
+        "5: option.max_rolling_batch_prefill_tokens: error",
     ),
     Case(
         "SEA319",
@@ -117,40 +93,28 @@ CASES = (
     Case(
         "SEA322",
         TGI + "MAX_INPUT_TOKENS=2048\nMAX_TOTAL_TOKENS=2048",
-        (
-            "4: MAX_INPUT_TOKENS: error: MAX_INPUT_TOKENS=2048 is not below MAX_TOTAL_TOKENS=2048, and TGI "
-            "does not start | write at most 2047"
-        ),
+        "4: MAX_INPUT_TOKENS: error",
         "container.env",
     ),
     Case("SEA322", TGI + "MAX_INPUT_TOKENS=2047\nMAX_TOTAL_TOKENS=2048", "", "container.env"),
     Case(
         "SEA322",
         TGI + "MAX_TOTAL_TOKENS=2049\nMAX_BATCH_TOTAL_TOKENS=2048",
-        (
-            "4: MAX_TOTAL_TOKENS: error: MAX_TOTAL_TOKENS=2049 is above MAX_BATCH_TOTAL_TOKENS=2048, and "
-            "TGI does not start | write at most 2048"
-        ),
+        "4: MAX_TOTAL_TOKENS: error",
         "container.env",
     ),
     Case("SEA322", TGI + "MAX_TOTAL_TOKENS=2048\nMAX_BATCH_TOTAL_TOKENS=2048", "", "container.env"),
     Case(
         "SEA322",
         TGI + "MAX_BATCH_PREFILL_TOKENS=2049\nMAX_BATCH_TOTAL_TOKENS=2048",
-        (
-            "4: MAX_BATCH_PREFILL_TOKENS: error: MAX_BATCH_PREFILL_TOKENS=2049 is above "
-            "MAX_BATCH_TOTAL_TOKENS=2048, and TGI does not start | write at most 2048"
-        ),
+        "4: MAX_BATCH_PREFILL_TOKENS: error",
         "container.env",
     ),
     Case("SEA322", TGI + "MAX_BATCH_PREFILL_TOKENS=2048\nMAX_BATCH_TOTAL_TOKENS=2048", "", "container.env"),
     Case(
         "SEA322",
         TGI + "MAX_INPUT_LENGTH=1024\nMAX_BATCH_PREFILL_TOKENS=1023",
-        (
-            "5: MAX_BATCH_PREFILL_TOKENS: error: MAX_BATCH_PREFILL_TOKENS=1023 is below "
-            "MAX_INPUT_LENGTH=1024, and TGI does not start | write at least 1024"
-        ),
+        "5: MAX_BATCH_PREFILL_TOKENS: error",
         "container.env",
         Given(engine="tgi", version="1.4.5"),
     ),
@@ -164,7 +128,7 @@ CASES = (
     Case(
         "SEA322",
         TGI + "MAX_BATCH_SIZE=0",
-        "4: MAX_BATCH_SIZE: error: MAX_BATCH_SIZE must be above 0, or TGI does not start | write 1",
+        "4: MAX_BATCH_SIZE: error",
         "container.env",
     ),
     Case("SEA322", TGI + "MAX_BATCH_SIZE=1", "", "container.env"),
@@ -175,10 +139,7 @@ CASES = (
             ""
             "option.rolling_batch=lmi-dist\nengine=MPI\noption.speculative_draft_model=org/draft\noption.enable_lora=true"
         ),
-        (
-            "6: option.speculative_draft_model: error: lmi-dist does not start with LoRA and speculative "
-            "decoding together | leave one of them out"
-        ),
+        "6: option.speculative_draft_model: error",
         given=Given(engine="lmi", version="lmi12"),
     ),
     Case(
@@ -188,16 +149,13 @@ CASES = (
             ""
             "option.rolling_batch=lmi-dist\nengine=MPI\noption.speculative_draft_model=org/draft\noption.tensor_parallel_degree=4\noption.draft_model_tp_size=2"
         ),
-        "8: option.draft_model_tp_size: error: the draft model runs on 1 GPU or on all 4, not on 2 | write 1 or 4",
+        "8: option.draft_model_tp_size: error",
         given=Given(engine="lmi", version="lmi12"),
     ),
     Case(
         "SEA332",
         BASE + 'option.speculative_config={"method": "eagle3", "num_speculative_tokens": 3}',
-        (
-            "4: option.speculative_config: error: eagle3 drafts with a model of its own, and none is named "
-            '| name it: "model": …'
-        ),
+        "4: option.speculative_config: error",
     ),
     Case(
         "SEA332",
@@ -207,18 +165,12 @@ CASES = (
     Case(
         "SEA332",
         BASE + 'option.speculative_config={"method": "ngram"}',
-        (
-            "4: option.speculative_config: error: how many tokens are drafted is not said, and vLLM does "
-            'not start | say it: "num_speculative_tokens": 4'
-        ),
+        "4: option.speculative_config: error",
     ),
     Case(
         "SEA332",
         BASE + "option.rolling_batch=vllm\noption.speculative_model=org/draft\noption.num_speculative_tokens=3",
-        (
-            "5: option.speculative_model: error: LMI 12 drafts only with vLLM's second block manager | "
-            "write option.use_v2_block_manager=true beside it"
-        ),
+        "5: option.speculative_model: error",
         given=Given(engine="lmi", version="lmi12"),
     ),
     Case(
@@ -235,5 +187,5 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_what_a_rule_says_at_its_boundary(case: Case) -> None:
-    assert said(case.rule, case.text, name=case.name, given=case.given) == ([case.message] if case.message else [])
+def test_a_rule_finds_its_boundary(case: Case) -> None:
+    assert case.found() == ([case.place] if case.place else [])

@@ -5,35 +5,26 @@ from __future__ import annotations
 import pytest
 
 from seatrial.serving.lint.lint import Given
-from tests.serving.lint.cases import BASE, TGI, VLLM, Case, said
+from tests.serving.lint.cases import BASE, TGI, VLLM, Case
 
 CASES = (
     Case(
         "SEA321",
         "option.model_id=org/model\noption.revision=abc",
-        (
-            "1: warning: without max_rolling_batch_size the asynchronous handler batches 32 sequences; the "
-            "documentation says 256 | write option.max_rolling_batch_size"
-        ),
+        "1: warning",
         given=Given(engine="lmi", version="lmi17"),
     ),
     Case("SEA321", BASE, "", given=Given(engine="lmi", version="lmi17")),
     Case(
         "SEA323",
         BASE + "option.model_loading_timeout=3601",
-        (
-            "4: option.model_loading_timeout: warning: 3601 s of loading exceed 3600 s, the longest startup "
-            "health check, which ends the container first | write at most 3600"
-        ),
+        "4: option.model_loading_timeout: warning",
     ),
     Case("SEA323", BASE + "option.model_loading_timeout=3600", ""),
     Case(
         "SEA323",
         BASE + "option.model_loading_timeout=901",
-        (
-            "4: option.model_loading_timeout: warning: 901 s of loading exceed the startup health check's "
-            "900 s, which ends the container first | write at most 900"
-        ),
+        "4: option.model_loading_timeout: warning",
         given=Given(startup_timeout_s=900),
     ),
     Case("SEA323", BASE + "option.model_loading_timeout=900", "", given=Given(startup_timeout_s=900)),
@@ -43,10 +34,7 @@ CASES = (
             ""
             "option.model_id=tiiuae/falcon-7b\noption.revision=abc\noption.max_rolling_batch_size=64\noption.tensor_parallel_degree=2"
         ),
-        (
-            "4: option.tensor_parallel_degree: error: 71 attention heads of tiiuae/falcon-7b can't be split "
-            "evenly over 2 GPUs | write 1"
-        ),
+        "4: option.tensor_parallel_degree: error",
     ),
     Case(
         "SEA326",
@@ -59,10 +47,7 @@ CASES = (
     Case(
         "SEA326",
         BASE + "option.tensor_parallel_degree=8",
-        (
-            "4: option.tensor_parallel_degree: error: ml.g5.12xlarge has 4 accelerators, fewer than 8 | "
-            "write at most 4, or choose a larger instance"
-        ),
+        "4: option.tensor_parallel_degree: error",
         given=Given(instance_type="ml.g5.12xlarge"),
     ),
     Case(
@@ -74,7 +59,7 @@ CASES = (
     Case(
         "SEA327",
         TGI + "DTYPE=bfloat16",
-        "4: DTYPE: error: NVIDIA T4 does not compute in bfloat16, and the engine does not start | write float16",
+        "4: DTYPE: error",
         "container.env",
         Given(instance_type="ml.g4dn.xlarge"),
     ),
@@ -82,39 +67,26 @@ CASES = (
     Case(
         "SEA328",
         BASE + "option.kv_cache_dtype=fp8_e4m3",
-        (
-            "4: option.kv_cache_dtype: warning: NVIDIA A10G has no FP8, and not every attention kernel "
-            "takes an FP8 cache there | leave it out"
-        ),
+        "4: option.kv_cache_dtype: warning",
         given=Given(instance_type="ml.g5.2xlarge"),
     ),
     Case("SEA328", BASE + "option.kv_cache_dtype=auto", "", given=Given(instance_type="ml.g5.2xlarge")),
     Case(
         "SEA328",
         BASE + "option.quantize=fp8",
-        (
-            "4: option.quantize: warning: NVIDIA A10G has no FP8: weights are stored in it, and computed in "
-            "16 bits, which is slower | choose awq or gptq weights"
-        ),
+        "4: option.quantize: warning",
         given=Given(instance_type="ml.g5.2xlarge"),
     ),
     Case(
         "SEA330",
         TGI + "API_KEY=correct horse",
-        (
-            "4: API_KEY: error: a secret stands in plain text, where everybody reads it who may describe "
-            "the model | take it out and revoke it; refer to Secrets Manager: model.hub_token_secret"
-        ),
+        "4: API_KEY: error",
         "container.env",
     ),
     Case(
         "SEA333",
         BASE + "option.rolling_batch=trtllm",
-        (
-            "1: option.model_id: warning: TensorRT-LLM compiles this model at every start, on every new "
-            "instance: expect many minutes | compile it ahead of time and serve the compiled repository; "
-            "else raise both startup timeouts"
-        ),
+        "1: option.model_id: warning",
     ),
     Case(
         "SEA333",
@@ -127,11 +99,7 @@ CASES = (
     Case(
         "SEA334",
         BASE + "option.rolling_batch=disable",
-        (
-            "4: option.rolling_batch: error: alone, this makes LMI 17 load the model through Hugging Face "
-            "Accelerate, not vLLM | write option.async_mode=true and "
-            "option.entryPoint=djl_python.lmi_vllm.vllm_async_service beside it, or leave it out"
-        ),
+        "4: option.rolling_batch: error",
         given=Given(engine="lmi", version="lmi17"),
     ),
     Case(
@@ -143,10 +111,7 @@ CASES = (
     Case(
         "SEA336",
         "SM_VLLM_MODEL=org/model\nSM_VLLM_REVISION=abc",
-        (
-            "1: warning: the vLLM container uses 1 of the 4 GPUs of ml.g5.12xlarge | write "
-            "SM_VLLM_TENSOR_PARALLEL_SIZE=4"
-        ),
+        "1: warning",
         "container.env",
         Given(instance_type="ml.g5.12xlarge"),
     ),
@@ -163,10 +128,7 @@ CASES = (
             ""
             "option.model_id=mistralai/Mixtral-8x7B-v0.1\noption.revision=abc\noption.max_rolling_batch_size=64\noption.max_model_len=32769"
         ),
-        (
-            "4: option.max_model_len: error: 32769 tokens exceed the 32768 of mistralai/Mixtral-8x7B-v0.1, "
-            "and vLLM does not start | write at most 32768"
-        ),
+        "4: option.max_model_len: error",
     ),
     Case(
         "SEA340",
@@ -179,35 +141,26 @@ CASES = (
     Case(
         "SEA341",
         "MAX_TOTAL_TOKENS=2048\nSM_NUM_GPUS=1",
-        (
-            "1: error: TGI does not start without HF_MODEL_ID | write HF_MODEL_ID, which is /opt/ml/model "
-            "for weights from S3"
-        ),
+        "1: error",
         "container.env",
     ),
     Case("SEA341", TGI, "", "container.env"),
     Case(
         "SEA342",
         TGI,
-        (
-            "1: note: TGI is in maintenance since December 2025: only small fixes, no new models | plan to "
-            "move to LMI with vLLM: seatrial convert --to lmi"
-        ),
+        "1: note",
         "container.env",
     ),
     Case("SEA342", VLLM, "", "container.env"),
     Case(
         "SEA365",
         "option.model_id=org/model\noption.max_rolling_batch_size=4",
-        (
-            "1: option.model_id: note: the main branch of org/model can move, and then a restart loads "
-            "another model | name the commit beside it"
-        ),
+        "1: option.model_id: note",
     ),
     Case("SEA365", "option.model_id=s3://bucket/model/\noption.max_rolling_batch_size=4", ""),
 )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_what_a_rule_says_at_its_boundary(case: Case) -> None:
-    assert said(case.rule, case.text, name=case.name, given=case.given) == ([case.message] if case.message else [])
+def test_a_rule_finds_its_boundary(case: Case) -> None:
+    assert case.found() == ([case.place] if case.place else [])

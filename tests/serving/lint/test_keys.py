@@ -5,25 +5,19 @@ from __future__ import annotations
 import pytest
 
 from seatrial.serving.lint.lint import Given
-from tests.serving.lint.cases import BASE, LMI, TGI, VLLM, Case, said
+from tests.serving.lint.cases import BASE, LMI, TGI, VLLM, Case
 
 CASES = (
     Case(
         "SEA313",
         BASE + "option.max_rolling_batch=64",
-        (
-            "4: option.max_rolling_batch: warning: max_rolling_batch is unknown to LMI 27, which drops it "
-            "without a word | did you mean option.max_rolling_batch_size?"
-        ),
+        "4: option.max_rolling_batch: warning",
     ),
     Case("SEA313", BASE, ""),
     Case(
         "SEA313",
         BASE + "option.entirely_made_up_thing=1",
-        (
-            "4: option.entirely_made_up_thing: warning: entirely_made_up_thing is unknown to LMI 27, which "
-            "drops it without a word | leave it out"
-        ),
+        "4: option.entirely_made_up_thing: warning",
         given=Given(version="lmi27", engine="lmi"),
     ),
     Case(
@@ -35,26 +29,20 @@ CASES = (
     Case(
         "SEA313",
         BASE + "job_queue_sise=10",
-        "4: job_queue_sise: warning: job_queue_sise is no key of the model server | did you mean job_queue_size?",
+        "4: job_queue_sise: warning",
     ),
     Case("SEA313", BASE + "job_queue_size=10", ""),
     Case(
         "SEA313",
         TGI + "MAX_BATCH_PREFIL_TOKENS=4096",
-        (
-            "4: MAX_BATCH_PREFIL_TOKENS: warning: MAX_BATCH_PREFIL_TOKENS is unknown to TGI 3.3.6 | did you "
-            "mean MAX_BATCH_PREFILL_TOKENS?"
-        ),
+        "4: MAX_BATCH_PREFIL_TOKENS: warning",
         "container.env",
     ),
     Case("SEA313", TGI + "MAX_BATCH_PREFILL_TOKENS=4096\nSOME_VARIABLE_OF_MINE=1", "", "container.env"),
     Case(
         "SEA313",
         VLLM + "SM_VLLM_MAX_MODEL_LENGTH=4096",
-        (
-            "4: SM_VLLM_MAX_MODEL_LENGTH: warning: max_model_length is no argument of vLLM 0.26.0, which "
-            "then does not start | did you mean SM_VLLM_MAX_MODEL_LEN?"
-        ),
+        "4: SM_VLLM_MAX_MODEL_LENGTH: warning",
         "container.env",
         Given(engine="vllm", version="0.26.0"),
     ),
@@ -62,10 +50,7 @@ CASES = (
     Case(
         "SEA314",
         TGI + "MAX_INPUT_LENGTH=1024",
-        (
-            "4: MAX_INPUT_LENGTH: warning: TGI 2.0 renamed it; the old name is an alias that may not stand "
-            "beside the new one | write MAX_INPUT_TOKENS"
-        ),
+        "4: MAX_INPUT_LENGTH: warning",
         "container.env",
         Given(engine="tgi", version="2.0.0"),
     ),
@@ -73,10 +58,7 @@ CASES = (
     Case(
         "SEA314",
         TGI + "USE_PREFIX_CACHING=1",
-        (
-            "4: USE_PREFIX_CACHING: warning: TGI 2.4 renamed it and drops the old name without a word | "
-            "write PREFIX_CACHING"
-        ),
+        "4: USE_PREFIX_CACHING: warning",
         "container.env",
         Given(engine="tgi", version="2.4.0"),
     ),
@@ -84,111 +66,77 @@ CASES = (
     Case(
         "SEA314",
         BASE + "option.rolling_batch=lmi-dist",
-        "4: option.rolling_batch: warning: lmi-dist was removed in LMI 15: LMI 15 runs vLLM instead | write vllm",
+        "4: option.rolling_batch: warning",
         given=Given(engine="lmi", version="lmi15"),
     ),
     Case("SEA314", BASE + "option.rolling_batch=vllm", "", given=Given(engine="lmi", version="lmi15")),
     Case(
         "SEA315",
         BASE + "option.swap_space=4",
-        (
-            "4: option.swap_space: warning: swap_space is gone from vLLM (last seen in LMI 20); LMI 27 "
-            "drops it without a word | leave it out: vLLM no longer swaps to host memory"
-        ),
+        "4: option.swap_space: warning",
         given=Given(engine="lmi", version="lmi27"),
     ),
     Case(
         "SEA315",
         BASE + "option.rope_scaling={}",
-        (
-            "4: option.rope_scaling: warning: rope_scaling is gone from vLLM (last seen in LMI 16); LMI 17 "
-            'drops it without a word | write hf_overrides={"rope_parameters": …} instead'
-        ),
+        "4: option.rope_scaling: warning",
         given=Given(engine="lmi", version="lmi17"),
     ),
     Case(
         "SEA315",
         BASE + "option.paged_attention=True\noption.rolling_batch=lmi-dist\nengine=MPI",
-        (
-            "4: option.paged_attention: warning: paged_attention is no longer read (last seen in DJL 0.25); "
-            "LMI 8 drops it without a word | leave it out: the KV cache is always paged"
-        ),
+        "4: option.paged_attention: warning",
         given=Given(engine="lmi", version="0.26.0"),
     ),
     Case(
         "SEA315",
         BASE + "option.max_input_len=1024",
-        (
-            "4: option.max_input_len: warning: max_input_len is read by TensorRT-LLM only, not by vLLM | "
-            "write option.max_model_len, which counts prompt and output together"
-        ),
+        "4: option.max_input_len: warning",
         given=Given(engine="lmi", version="lmi27"),
     ),
     Case(
         "SEA315",
         TGI + "ROPE_SCALING=linear",
-        (
-            "4: ROPE_SCALING: warning: ROPE_SCALING came later (first seen in TGI 1.0.1); TGI 0.9.3 drops "
-            "it without a word | leave it out"
-        ),
+        "4: ROPE_SCALING: warning",
         "container.env",
         Given(engine="tgi", version="0.9.3"),
     ),
     Case(
         "SEA316",
         BASE + "option.output_formatter=jsonlines",
-        (
-            "4: option.output_formatter: warning: the asynchronous handler formats responses itself and "
-            "drops this without a word | leave it out, or set option.rolling_batch=vllm for the old schema"
-        ),
+        "4: option.output_formatter: warning",
     ),
     Case("SEA316", BASE + "option.rolling_batch=vllm\noption.output_formatter=jsonlines", ""),
     Case(
         "SEA316",
         BASE + "option.speculative_draft_model=org/draft",
-        (
-            "4: option.speculative_draft_model: warning: since LMI 15 speculative decoding is told by one "
-            'key, and this one is dropped without a word | write option.speculative_config={"method": …, '
-            '"model": …, "num_speculative_tokens": …}'
-        ),
+        "4: option.speculative_draft_model: warning",
         given=Given(engine="lmi", version="lmi15"),
     ),
     Case(
         "SEA316",
         BASE + "tensor_parallel_degree=4",
-        (
-            "4: tensor_parallel_degree: warning: without the prefix `option.` the engine never sees it | "
-            "write option.tensor_parallel_degree"
-        ),
+        "4: tensor_parallel_degree: warning",
     ),
     Case("SEA316", BASE + "option.tensor_parallel_degree=4", ""),
     Case(
         "SEA316",
         TGI + "MESSAGES_API_ENABLED=true",
-        (
-            "4: MESSAGES_API_ENABLED: warning: removed in TGI 2.4: the shape of each request says whether "
-            "it is a chat | leave it out"
-        ),
+        "4: MESSAGES_API_ENABLED: warning",
         "container.env",
         Given(engine="tgi", version="2.4.0"),
     ),
     Case(
         "SEA316",
         VLLM + "SM_VLLM_ENABLE_PREFIX_CACHING=false",
-        (
-            "4: SM_VLLM_ENABLE_PREFIX_CACHING: warning: the container leaves a flag out whose value is "
-            "false, so that vLLM's own default, on, stays | write SM_VLLM_NO_ENABLE_PREFIX_CACHING=true"
-        ),
+        "4: SM_VLLM_ENABLE_PREFIX_CACHING: warning",
         "container.env",
     ),
     Case("SEA316", VLLM + "SM_VLLM_NO_ENABLE_PREFIX_CACHING=true", "", "container.env"),
     Case(
         "SEA316",
         LMI + "SM_VLLM_DTYPE=auto",
-        (
-            "4: SM_VLLM_DTYPE: warning: LMI 27 does not read variables of another container | convert the "
-            "configuration: seatrial convert"
-        ),
+        "4: SM_VLLM_DTYPE: warning",
         "container.env",
         Given(engine="lmi", version="lmi27"),
     ),
@@ -196,7 +144,7 @@ CASES = (
     Case(
         "SEA316",
         LMI + "MAX_TOTAL_TOKENS=4096",
-        "4: MAX_TOTAL_TOKENS: warning: LMI 27 does not read this variable of TGI | write OPTION_MAX_MODEL_LEN",
+        "4: MAX_TOTAL_TOKENS: warning",
         "container.env",
         Given(engine="lmi", version="lmi27"),
     ),
@@ -204,39 +152,30 @@ CASES = (
     Case(
         "SEA320",
         BASE + "option.max_model_len=1024\noption.max_model_len=2048",
-        "4: option.max_model_len: warning: written again on line 5, and that one counts: 2048 | keep one of them",
+        "4: option.max_model_len: warning",
     ),
     Case("SEA320", BASE + "option.max_model_len=1024", ""),
     Case(
         "SEA320",
         BASE + "option.max_model_len=1024\noption.max_model_len=1024",
-        "4: option.max_model_len: warning: written again on line 5 | keep one of them",
+        "4: option.max_model_len: warning",
     ),
     Case(
         "SEA337",
         BASE + "option.Max_Model_Len=4096",
-        (
-            "4: option.Max_Model_Len: warning: the case counts: LMI 27 knows max_model_len, and reads "
-            "Max_Model_Len here | write option.max_model_len"
-        ),
+        "4: option.Max_Model_Len: warning",
     ),
     Case("SEA337", BASE + "option.max_model_len=4096", ""),
     Case(
         "SEA337",
         BASE + "option.entrypoint=djl_python.lmi_vllm.vllm_async_service",
-        (
-            "4: option.entrypoint: warning: the case counts: LMI 27 knows entryPoint, and reads entrypoint "
-            "here | write option.entryPoint"
-        ),
+        "4: option.entrypoint: warning",
     ),
     Case("SEA337", BASE + "option.entryPoint=djl_python.lmi_vllm.vllm_async_service", ""),
     Case(
         "SEA337",
         LMI + "OPTION_max_Model_len=4096",
-        (
-            "4: OPTION_max_Model_len: warning: the case counts: LMI 27 knows max_model_len, and reads "
-            "max_Model_len here | write OPTION_MAX_MODEL_LEN"
-        ),
+        "4: OPTION_max_Model_len: warning",
         "container.env",
     ),
     Case("SEA337", LMI + "OPTION_MAX_MODEL_LEN=4096", "", "container.env"),
@@ -244,5 +183,5 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_what_a_rule_says_at_its_boundary(case: Case) -> None:
-    assert said(case.rule, case.text, name=case.name, given=case.given) == ([case.message] if case.message else [])
+def test_a_rule_finds_its_boundary(case: Case) -> None:
+    assert case.found() == ([case.place] if case.place else [])

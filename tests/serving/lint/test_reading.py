@@ -114,7 +114,7 @@ class TestModels:
 def test_engine_and_version_are_guessed_and_told(text: str, name: str, expected: str) -> None:
     (reading,) = linted(text, name=name).readings
     assert f", read as {expected}" in reading
-    assert reading.endswith("version assumed, the newest; say --version)")
+    assert reading.endswith("version assumed, the newest; give --version)")
 
 
 def test_what_is_given_overrules_the_guess() -> None:
@@ -124,7 +124,7 @@ def test_what_is_given_overrules_the_guess() -> None:
 
 def test_an_unknown_container_is_told_and_its_secrets_are_still_found() -> None:
     report = linted("MY_PASSWORD=secret\n", name=".env")
-    assert report.readings == (".env: environment file; nothing tells which container reads it: --engine",)
+    assert report.readings == (".env: environment file; container unknown: give --engine",)
     assert [one.rule for one in report.findings] == ["SEA330"]
 
 
@@ -159,19 +159,19 @@ class TestFolders:
     def test_an_empty_folder_is_unreadable(self, tmp_path: Path) -> None:
         (found,) = read_path(tmp_path)
         assert isinstance(found, Unreadable)
-        assert found.because == "no file in this folder holds a serving configuration"
+        assert found.because == "no serving configuration in this folder"
 
 
 @pytest.mark.parametrize(
     ("content", "name", "because"),
     [
-        (b"\x7fELF\0", "a.env", "it is not text"),
-        (b"x" * (MAX_BYTES + 1), "a.env", "it has more than 4,194,304 bytes"),
-        (b"{", "a.json", "it is not JSON: line 1: a name in quotes is missing"),
-        (b"[" * 100, "a.json", "it is not JSON: line 1: nested deeper than 64"),
-        (b'{"a": 1} x', "a.json", "it is not JSON: line 1: something follows the JSON text"),
-        (b'{"a": [1]}', "a.json", "it is no environment, model, inference component or endpoint config"),
-        (b"prose", "README", "it is no serving configuration"),
+        (b"\x7fELF\0", "a.env", "not a text file"),
+        (b"x" * (MAX_BYTES + 1), "a.env", "larger than 4,194,304 bytes"),
+        (b"{", "a.json", "not JSON: line 1: a name in quotes is missing"),
+        (b"[" * 100, "a.json", "not JSON: line 1: nested deeper than 64"),
+        (b'{"a": 1} x', "a.json", "not JSON: line 1: something follows the JSON text"),
+        (b'{"a": [1]}', "a.json", "not an environment, model, inference component or endpoint config"),
+        (b"prose", "README", "not a serving configuration"),
     ],
 )
 def test_what_can_not_be_read_is_told(content: bytes, name: str, because: str) -> None:

@@ -43,7 +43,7 @@ class TestAmi:
     def test_cuda_13_needs_an_ami_with_its_driver(self) -> None:
         assert said("SEA324", model(CU130), name="m.json", given=Given(ami_version=self.OLD)) == [
             "4: Image: error: CUDA 13.0 of the image needs a newer driver than al2-ami-sagemaker-inference-gpu-3-1 "
-            "has; no log is written | write InferenceAmiVersion al2023-ami-sagemaker-inference-gpu-4-1"
+            "has; it fails without a log | write InferenceAmiVersion al2023-ami-sagemaker-inference-gpu-4-1"
         ]
         new = Given(ami_version="al2023-ami-sagemaker-inference-gpu-4-1")
         assert said("SEA324", model(CU130), name="m.json", given=new) == []
@@ -51,7 +51,7 @@ class TestAmi:
 
     def test_the_endpoint_config_of_the_model_tells_that_none_is_chosen(self) -> None:
         assert together("SEA324", model(CU130), config(InstanceType="ml.g5.2xlarge")) == [
-            "0.json:4: CUDA 13.0 of the image needs a newer driver than the default AMI has; no log is written"
+            "0.json:4: CUDA 13.0 of the image needs a newer driver than the default AMI has; it fails without a log"
         ]
 
     def test_without_an_endpoint_config_nothing_is_told(self) -> None:
@@ -61,9 +61,9 @@ class TestAmi:
 @pytest.mark.parametrize(
     ("image", "instance", "expected"),
     [
-        (NEURON, "ml.g5.2xlarge", "the image is for AWS Neuron, and ml.g5.2xlarge has NVIDIA A10G"),
+        (NEURON, "ml.g5.2xlarge", "the image is for AWS Neuron, but ml.g5.2xlarge has NVIDIA A10G"),
         (NEURON, "ml.inf2.xlarge", ""),
-        (CU129, "ml.inf2.xlarge", "the image is for NVIDIA GPUs, and ml.inf2.xlarge has AWS Inferentia2"),
+        (CU129, "ml.inf2.xlarge", "the image is for NVIDIA GPUs, but ml.inf2.xlarge has AWS Inferentia2"),
         (CU129, "ml.g5.2xlarge", ""),
     ],
 )
@@ -74,8 +74,8 @@ def test_an_image_runs_on_its_own_accelerators(image: str, instance: str, expect
 
 def test_an_isolated_container_fetches_nothing() -> None:
     assert said("SEA329", model(env=HUB, isolated=True), name="m.json") == [
-        "6: HF_MODEL_ID: error: an isolated container can't fetch org/model | stage the weights (seatrial stage), "
-        "name them in ModelDataSource, and write /opt/ml/model here"
+        "6: HF_MODEL_ID: error: with network isolation, the container can't download org/model | stage the weights "
+        "(seatrial stage), set ModelDataSource, and write /opt/ml/model here"
     ]
     assert said("SEA329", model(env=MOUNTED, isolated=True), name="m.json") == []
     assert said("SEA329", model(env=HUB), name="m.json") == []
@@ -87,12 +87,12 @@ class TestSecrets:
     def test_a_token_is_told_and_never_repeated(self) -> None:
         report = lint(read_bytes(f"{TGI}HF_TOKEN={self.TOKEN}\nHF_TOKEN={self.TOKEN}x\n".encode(), "a.env"))
         assert [str(one) for one in report.findings if one.rule == "SEA330"] == [
-            f"a.env:{line}: HF_TOKEN: SEA330: error: a credential stands in plain text, where everybody reads it who "
-            "may describe the model\n  fix: take it out and revoke it; refer to Secrets Manager: model.hub_token_secret"
+            f"a.env:{line}: HF_TOKEN: SEA330: error: a credential is in plain text, readable with "
+            f"sagemaker:DescribeModel\n  fix: revoke it and remove it; use Secrets Manager: model.hub_token_secret"
             for line in (4, 5)
         ]
         assert [one.message for one in report.findings if one.rule == "SEA320"] == [
-            "written again on line 5, and that one counts: (hidden)"
+            "duplicate on line 5, which takes precedence: (hidden)"
         ]
         assert self.TOKEN not in repr(report)
 
@@ -127,8 +127,8 @@ class TestSecrets:
 class TestWeights:
     def test_gated_weights_need_an_accepted_eula(self) -> None:
         assert said("SEA331", model(ModelDataSource=weights(GATED)), name="m.json") == [
-            "11: ModelDataSource.S3DataSource.S3Uri: error: these weights are gated, and no ModelAccessConfig accepts "
-            "their EULA | read the EULA, then write ModelAccessConfig: {AcceptEula: true} beside S3Uri"
+            "11: ModelDataSource.S3DataSource.S3Uri: error: these weights are gated, but no ModelAccessConfig accepts "
+            "their EULA | read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
         ]
         accepted = weights(GATED, ModelAccessConfig={"AcceptEula": True})
         assert said("SEA331", model(ModelDataSource=accepted), name="m.json") == []
@@ -137,8 +137,8 @@ class TestWeights:
     def test_a_declined_eula_is_an_error(self) -> None:
         declined = weights("s3://mine/llama/", ModelAccessConfig={"AcceptEula": False})
         assert [text.partition(": ")[2] for text in said("SEA331", model(ModelDataSource=declined), name="m.json")] == [
-            "ModelDataSource.S3DataSource.ModelAccessConfig.AcceptEula: error: the EULA is declined, and the service "
-            "refuses the weights | read it, then write ModelAccessConfig.AcceptEula: true"
+            "ModelDataSource.S3DataSource.ModelAccessConfig.AcceptEula: error: the EULA is declined: SageMaker "
+            "refuses the weights | read it, then set ModelAccessConfig.AcceptEula: true"
         ]
 
     def test_a_prefix_ends_in_a_slash(self) -> None:
@@ -151,7 +151,7 @@ class TestWeights:
 class TestTwoModels:
     def test_a_hub_id_beside_packaged_weights(self) -> None:
         assert together("SEA335", model(env=HUB, ModelDataUrl="s3://bucket/model.tar.gz")) == [
-            "0.json:6: LMI loads org/model as a second model beside the one packaged in s3://bucket/model.tar.gz"
+            "0.json:6: LMI loads org/model as a second model besides the one in s3://bucket/model.tar.gz"
         ]
         assert together("SEA335", model(env=MOUNTED, ModelDataUrl="s3://bucket/model.tar.gz")) == []
         assert together("SEA335", model(env=HUB)) == []
@@ -163,11 +163,11 @@ class TestTwoModels:
         ]
         found = lint(sources).findings
         assert [one.message for one in found if one.rule == "SEA335"] == [
-            "LMI loads org/model as a second model beside the one packaged in here/serving.properties"
+            "LMI loads org/model as a second model besides the one in here/serving.properties"
         ]
         assert [str(one) for one in found if one.rule == "SEA343"] == [
-            "here/container.env:3: OPTION_MAX_ROLLING_BATCH_SIZE: SEA343: warning: here/serving.properties says 65 on "
-            "line 2, and the file wins\n  fix: keep one of them"
+            "here/container.env:3: OPTION_MAX_ROLLING_BATCH_SIZE: SEA343: warning: here/serving.properties has 65 on "
+            "line 2, which takes precedence\n  fix: keep one of them"
         ]
 
     def test_only_serving_properties_is_read_by_the_container(self) -> None:
@@ -184,14 +184,13 @@ class TestEnvironmentLimits:
     def test_1024_characters_pass_and_1025_do_not(self) -> None:
         assert said("SEA302", f"{TGI}X={'a' * 1024}", name="a.env") == []
         assert said("SEA302", f"{TGI}X={'a' * 1025}", name="a.env") == [
-            "4: X: error: the value has 1025 characters, which exceeds 1024 | move the option to serving.properties"
+            "4: X: error: the value has 1025 characters; the limit is 1024 | move the option to serving.properties"
         ]
 
     def test_100_variables_pass_and_101_do_not(self) -> None:
         assert said("SEA302", TGI + "".join(f"X{i}=\n" for i in range(97)), name="a.env") == []
         assert said("SEA302", TGI + "".join(f"X{i}=\n" for i in range(98)), name="a.env") == [
-            "1: error: 101 environment variables exceed 100 | leave variables out, "
-            "or move options to serving.properties"
+            "1: error: 101 environment variables exceed 100 | remove variables, or move options to serving.properties"
         ]
 
     def test_32_kib_pass_and_a_byte_more_does_not(self) -> None:

@@ -58,7 +58,7 @@ def answer_of(order: Order, store: TrialStore) -> Answer:
     try:
         result = TrialResult.from_json(text)
     except BenchError as unreadable:
-        return not_made(properties, f"another release wrote its result: {unreadable}", uri=uri)
+        return not_made(properties, f"its result is from another release: {unreadable}", uri=uri)
     return _judged(properties, result, uri)
 
 

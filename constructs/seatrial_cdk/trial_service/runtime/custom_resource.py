@@ -225,7 +225,7 @@ def not_made(properties: TrialProperties, message: str, *, uri: str = "unknown")
     """Return the answer where there is no result: in mode `rollback` the deployment fails, else it stays unverified."""
     if properties.mode == "rollback":
         return Answer(
-            failed_because=f"The sea trial of {properties.endpoint_name} could not be made: {message} (result: {uri})"
+            failed_because=f"The sea trial of {properties.endpoint_name} failed to run: {message} (result: {uri})"
         )
     return Answer(data=unmeasured_attributes(properties.fallback_target, verdict="error", uri=uri))
 
@@ -269,7 +269,7 @@ def _known_either_way(
             return _readable(store, passed_key(properties), properties)
     if properties.mode == "rollback":
         raise DirectionUnknownError(
-            f"Whether {properties.endpoint_name} is rolled back can't be told, and no stored trial of it was passed "
+            f"{properties.endpoint_name}: the stack's state is unknown and no trial of this plan passed before "
             f"({unavailable})"
         ) from unavailable
     return None

@@ -82,6 +82,6 @@ def bury(execution: Execution, around: Surroundings) -> None:
     if order is None:
         return
     trial = Trial(order, around, ownership_of(ref, around))
-    why = execution.get("cause") or "no reason is told"
-    abandon(trial, f"its workflow ended as {execution['status']}: {why}")
+    why = execution.get("cause") or "no reason given"
+    abandon(trial, f"its workflow ended with {execution['status']}: {why}")
     answer(trial, whatever_happens=True)

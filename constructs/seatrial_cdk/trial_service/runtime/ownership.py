@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 10.0  # between two looks at the owner: each is one read of S3
 MOST_WRITES = 5
-STOPPED = "CloudFormation went on without this trial: its request was cancelled or deleted"
+STOPPED = "CloudFormation cancelled or deleted this trial's request"
 CANCELLED = Stop(reason=StopReason.CANCELLED, because=STOPPED)
 
 
@@ -89,7 +89,7 @@ def take_ownership(
         text = json.dumps(asdict(owner))
         if store.create(key, text) if found is None else store.replace(key, text, found.version):
             return owner
-    raise UnavailableError(f"writing {store.uri(key)}: others wrote it {MOST_WRITES} times meanwhile")
+    raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
 
 
 def _first_seen(store: TrialStore, endpoint_name: str, request_id: str, now_s: float) -> float:

@@ -36,12 +36,12 @@ def _lines(result: TrialResult, uri: str) -> Iterator[str]:
     yield from (f"- {check.sentence}" for check in result.verdict.checks)
     yield from _levels(result)
     target = exported(result.target_concurrency_per_copy)
-    yield f"Scale at {target} requests in flight per copy: {result.target_because}."
+    yield f"Scaling target: {target} concurrent requests per copy: {result.target_because}."
     yield ""
     yield from (f"- knee by `{knee.detector}`: {_load(knee.concurrency)}: {knee.because}" for knee in result.knees)
     yield from _facts(result)
-    yield f"The short report of <{uri}>, plan {request.plan_digest}, begun at {result.started_at}."
-    yield f"The whole one: `seatrial report {uri}`."
+    yield f"Summary of <{uri}>, plan {request.plan_digest}, started at {result.started_at}."
+    yield f"Full report: `seatrial report {uri}`."
 
 
 def _levels(result: TrialResult) -> Iterator[str]:

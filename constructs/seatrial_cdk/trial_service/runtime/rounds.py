@@ -38,7 +38,7 @@ class Loss(StrEnum):
     """How a level's workers failed to load it."""
 
     LATE = "late"  # they were not ready at the common start: all that is wrong is that they had too little time
-    DIED = "died"  # functions ended without a word
+    DIED = "died"  # functions ended without a result
     FAILED = "failed"  # at least one says what went wrong
 
 
@@ -152,18 +152,18 @@ def merged_tally(this: Round, workers: int) -> LevelTally | CutLevel:
     """Return the level that a round's workers loaded together, or what one worker saw of a level that was cut.
 
     Raises:
-        ShareLostError: Not every worker loaded its share: `DIED` where one ended without a word, `LATE` where all that
-            failed came too late for the common start.
+        ShareLostError: Not every worker loaded its share: `DIED` where one ended without a result, `LATE` where all
+            that failed came too late for the common start.
         BenchError: SEA501 when a tally can't be read.
     """
     texts = {worker: this.store.read(this.tally_key(worker)) for worker in range(workers)}
     if silent := [f"{worker}" for worker, text in texts.items() if text is None]:
-        raise ShareLostError(Loss.DIED, f"worker {', '.join(silent)} of {workers} ended without a word")
+        raise ShareLostError(Loss.DIED, f"worker {', '.join(silent)} of {workers} ended without a result")
     told = {worker: json.loads(text or "") for worker, text in texts.items()}
     if lost := {worker: each for worker, each in told.items() if "error" in each}:
         why = "; ".join(f"worker {worker}: {each['error']}" for worker, each in lost.items())
         loss = Loss.LATE if all(each["late"] for each in lost.values()) else Loss.FAILED
-        raise ShareLostError(loss, f"{len(lost)} of {workers} workers could not load their share: {why}")
+        raise ShareLostError(loss, f"{len(lost)} of {workers} workers failed: {why}")
     if "stopped" in told[0]:
         return read_document(CutLevel, texts[0] or "", where="level that was cut")
     return merge([LevelTally.from_json(text or "") for text in texts.values()])

@@ -100,7 +100,7 @@ def rest(scaling: ComponentScaling, store: TrialStore, properties: TrialProperti
         if store.create(key, text) if found is None else store.replace(key, text, found.version):
             scaling.suspend(component, ALL_SUSPENDED)
             return
-    raise UnavailableError(f"writing {store.uri(key)}: others wrote it {MOST_WRITES} times meanwhile")
+    raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
 
 
 def resume(scaling: ComponentScaling, store: TrialStore, properties: TrialProperties, request_id: str) -> None:

@@ -200,15 +200,15 @@ def begin(trial: Trial, at: Position) -> Position:
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     if trial.is_made:
-        return position("answer", 0, "it was made already")
+        return position("answer", 0, "already done")
     if _former_runs(trial):
-        waiting = position("wait", 0, "the trial of the request before is still ending")
+        waiting = position("wait", 0, "the previous trial is still ending")
         return {**waiting, "Seconds": FORMER_LOOK_S}
     rest(trial.around.scaling, trial.around.store, trial.properties, trial.ownership)
     try:
         progress = _begun(trial, waited_s=trial.late_s if at.get("Woken") else 0.0)
     except AsleepError as asleep:
-        return {**position("wait", 0, "no copy serves yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
+        return {**position("wait", 0, "no copy is in service yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     trial.keep_progress(trial.round(0), progress)
@@ -251,7 +251,7 @@ def choose(trial: Trial, at: Position) -> Position:
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     if trial.late_s > trial.properties.budget_s + OVERDUE_MARGIN_S:
-        raise OverdueError(f"no end after {trial.late_s:.0f} s, the budget was {trial.properties.budget_s:.0f} s")
+        raise OverdueError(f"not finished after {trial.late_s:.0f} s; the budget was {trial.properties.budget_s:.0f} s")
     number, request = at["Round"], trial.request
     this = trial.round(number)
     progress = trial.timed(this.progress())
@@ -294,7 +294,7 @@ def absorb(trial: Trial, at: Position) -> Position:
     number, workers = at["Round"], len(at["Shares"])
     this = trial.round(number)
     if this.next.has_progress():
-        return position("choose", number + 1, "the level was taken in already")
+        return position("choose", number + 1, "the level was absorbed before")
     shares = [this.share(worker) for worker in range(workers)]
     progress = trial.timed(this.progress())
     sent = progress.sent + sum(share.requests for share in shares)
@@ -333,11 +333,11 @@ def _lost(
     elif lost.loss == Loss.DIED and reloads < MOST_RELOADS:
         again["Reloads"] = reloads + 1
     elif lost.loss == Loss.DIED:
-        raise ShareLostError(Loss.DIED, f"{level} was loaded {reloads + 1} times: {lost}{_last_words(at)}") from lost
+        raise ShareLostError(Loss.DIED, f"{level} failed {reloads + 1} times: {lost}{_last_words(at)}") from lost
     elif trial.around.now_s() < shares[0].deadline_epoch_s:
         raise lost
     else:
-        over = Stop(reason=StopReason.BUDGET, because=f"the time for {level} was over: {lost}")
+        over = Stop(reason=StopReason.BUDGET, because=f"{level} timed out: {lost}")
         progress = replace(progress, stopped=over)
         again["Because"] = over.because
     trial.keep_progress(following, progress)
@@ -361,7 +361,7 @@ def conclude(trial: Trial, at: Position) -> Position:
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     if trial.is_made:
-        return position("answer", at["Round"], "it was made already")
+        return position("answer", at["Round"], "already done")
     store, properties = trial.around.store, trial.properties
     before = baseline_of(store, properties.endpoint_name)
     result = trial.around.course.conclude(
@@ -403,7 +403,7 @@ def _let_scale(trial: Trial) -> None:
     try:
         resume(trial.around.scaling, trial.around.store, trial.properties, trial.order.request_id)
     except UnavailableError as unavailable:
-        log(f"scaling is left to the answer: {unavailable}")
+        log(f"the answer restores scaling: {unavailable}")
 
 
 def answer(trial: Trial, *, whatever_happens: bool = False) -> Position:
@@ -429,8 +429,10 @@ def answer(trial: Trial, *, whatever_happens: bool = False) -> Position:
     except UnavailableError as unavailable:
         if trial.ownership.stopped is None:
             raise
-        return position("answer", 0, f"CloudFormation waits no more: {unavailable}")
-    return position("answer", 0, "CloudFormation goes on" if given.failed_because is None else given.failed_because)
+        return position("answer", 0, f"CloudFormation no longer waits: {unavailable}")
+    return position(
+        "answer", 0, "CloudFormation was answered" if given.failed_because is None else given.failed_because
+    )
 
 
 def shortened(request: TrialRequest, late_s: float) -> TrialRequest:
@@ -443,7 +445,7 @@ def shortened(request: TrialRequest, late_s: float) -> TrialRequest:
         return request
     left_s = request.load.budget_s - late_s
     if left_s <= 0:
-        raise BenchError.of("SEA507", f"the budget of {request.load.budget_s:g} s ended before the trial began")
+        raise BenchError.of("SEA507", f"the budget of {request.load.budget_s:g} s ended before the trial started")
     return replace(request, load=replace(request.load, budget_s=left_s))
 
 

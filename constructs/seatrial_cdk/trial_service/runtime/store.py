@@ -175,7 +175,7 @@ class S3TrialStore:
                         raise
                 else:
                     return True
-        raise UnavailableError(f"{what}: another write of it came {CONFLICTS} times at the same time")
+        raise UnavailableError(f"{what}: {CONFLICTS} concurrent writes")
 
     def uri(self, key: str) -> str:
         """Return the S3 URI of a text."""
@@ -200,7 +200,7 @@ class S3TrialStore:
         answer = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
         if left := answer.get("Errors"):
             first = left[0]
-            why = f"{len(left)} texts are left, the first, {first.get('Key')}: {first.get('Code')}"
+            why = f"{len(left)} objects are left, the first {first.get('Key')}: {first.get('Code')}"
             raise UnavailableError(f"emptying s3://{self.bucket}: {why}")
 
 

@@ -47,8 +47,7 @@ OPENAI_PATH: Final = re.compile(
     r"/+(?:openai/+)?v1/+(?:chat/+completions|completions|responses|embeddings|models)(?:/.*)?"
 )
 NO_MODEL: Final = (
-    "the embedded AWS has no OpenAI route, as SageMaker's runtime has none: the deployed model answers OpenAI bodies "
-    "by InvokeEndpoint, at /endpoints/NAME/invocations"
+    "no OpenAI route: send OpenAI bodies with InvokeEndpoint to /endpoints/NAME/invocations, as on SageMaker"
 )
 
 

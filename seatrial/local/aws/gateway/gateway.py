@@ -64,7 +64,7 @@ class Gateway:
         elif service == "application-autoscaling":
             await _control(lambda name, ask: call_autoscaling(self.scaling, name, ask), headers, receive, send)
         elif service.startswith("bedrock"):
-            await reply_error(send, absent("Amazon Bedrock: MiniStack would answer with a mock, and no model runs"))
+            await reply_error(send, absent("Amazon Bedrock is not supported: no model runs here"))
         else:
             await self.behind(scope, receive, send)
 

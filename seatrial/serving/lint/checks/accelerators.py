@@ -29,7 +29,7 @@ def degree(subject: Subject) -> Iterator[Finding]:
         yield found(subject, "SEA326", said.option.entry, "a model can't run on 0 GPUs", "write 1 or more")
         return
     if model and model.attention_heads % degree:
-        message = f"{model.attention_heads} attention heads of {model.id} can't be split evenly over {degree} GPUs"
+        message = f"{degree} GPUs do not divide the {model.attention_heads} attention heads of {model.id}"
         fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not model.attention_heads % number)
         yield found(subject, "SEA326", said.option.entry, message, f"write {fits.replace(', ', ' or ')}")
     if instance and degree > _devices(instance):
@@ -50,7 +50,7 @@ def dtype(subject: Subject) -> Iterator[Finding]:
         return
     told = subject.fields.get("dtype")
     if told and told.value == "bf16" and not instance.has_bf16:
-        message = f"{instance.accelerator} does not compute in bfloat16, and the engine does not start"
+        message = f"{instance.accelerator} has no bfloat16: the engine does not start"
         is_lmi = subject.target is not None and subject.target.engine == "lmi"
         yield found(subject, "SEA327", told.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
     quantization = subject.fields.get("quantization")
@@ -71,8 +71,8 @@ def _quantization(subject: Subject, said: NeutralField, instance: Instance) -> I
 
 def _no_fp8(instance: Instance, what: str) -> str:
     if what == "cache":
-        return f"{instance.accelerator} has no FP8, and not every attention kernel takes an FP8 cache there"
-    return f"{instance.accelerator} has no FP8: weights are stored in it, and computed in 16 bits, which is slower"
+        return f"{instance.accelerator} has no FP8: some attention kernels reject an FP8 cache"
+    return f"{instance.accelerator} has no FP8: weights are stored in FP8 but computed in 16 bits, which is slower"
 
 
 def _has_fp8(instance: Instance) -> bool:
@@ -87,5 +87,5 @@ def context(subject: Subject) -> Iterator[Finding]:
     if said is None or model is None or said.number is None or stretched or not vllm:
         return
     if said.number > model.max_context and not subject.option("VLLM_ALLOW_LONG_MAX_MODEL_LEN"):
-        message = f"{said.number} tokens exceed the {model.max_context} of {model.id}, and vLLM does not start"
+        message = f"{said.number} tokens exceed the context of {model.id}, {model.max_context}: vLLM does not start"
         yield found(subject, "SEA340", said.option.entry, message, f"write at most {model.max_context}")

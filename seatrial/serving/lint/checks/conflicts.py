@@ -37,7 +37,7 @@ def own_names(subject: Subject) -> Iterator[Finding]:
         if option is None or (beside and beside.value == option.value):
             continue
         key = key_like(option, own)
-        message = f"LMI always sets {own}, and vLLM does not start when {name} says otherwise"
+        message = f"LMI always sets {own}: vLLM does not start if {name} differs"
         edit = None if beside else rename(subject.source, option.entry, key)
         yield found(subject, "SEA319", option.entry, message, f"write {key} only", edit)
 
@@ -48,10 +48,10 @@ def modes(subject: Subject) -> Iterator[Finding]:
     is_async = subject.text("async_mode").lower() == "true"
     if is_async and rolling not in ("", "disable"):
         option = subject.option("rolling_batch")
-        message = f"the asynchronous handler batches itself and excludes rolling_batch={rolling}"
+        message = f"the asynchronous handler does its own batching and excludes rolling_batch={rolling}"
         yield found(subject, "SEA319", option.entry if option else None, message, "write rolling_batch=disable")
     if batch and is_above_one(batch.value) and rolling not in ("", "disable"):
-        message = f"batch_size={batch.value} is dynamic batching, and turns rolling_batch={rolling} off"
+        message = f"batch_size={batch.value} selects dynamic batching and disables rolling_batch={rolling}"
         yield found(subject, "SEA319", batch.entry, message, "leave batch_size out, or write rolling_batch=disable")
 
 
@@ -61,7 +61,9 @@ def two_names(subject: Subject) -> Iterator[Finding]:
     for option in subject.options:
         known = first.setdefault((option.space, option.name), option)
         if known.entry.key != option.entry.key and known.value != option.value:
-            message = f"{known.entry.key}={known.value} on line {known.entry.line} is the same option, said differently"
+            message = (
+                f"{known.entry.key}={known.value} on line {known.entry.line} sets the same option to another value"
+            )
             yield found(subject, "SEA319", option.entry, message, "keep one of them")
 
 
@@ -72,7 +74,7 @@ def tgi(subject: Subject) -> Iterator[Finding]:
         return
     old, new = subject.option("MAX_INPUT_LENGTH"), subject.option("MAX_INPUT_TOKENS")
     if old and new and within(target.version, "2.0.0", None):
-        message = "TGI does not start with MAX_INPUT_LENGTH beside MAX_INPUT_TOKENS"
+        message = "TGI does not start with both MAX_INPUT_LENGTH and MAX_INPUT_TOKENS"
         yield found(subject, "SEA319", old.entry, message, "leave MAX_INPUT_LENGTH out")
     yield from _type_and_quantization(subject, target)
     shards, quantize = subject.fields.get("tensor_parallel_degree"), subject.option("QUANTIZE")
@@ -86,7 +88,7 @@ def _type_and_quantization(subject: Subject, target: TargetContainer) -> Iterato
         return
     if quantize.value in _BOTH_WAYS and target.version >= FIRST_TGI_WITH_TYPED_BITSANDBYTES:
         return
-    message = f"TGI takes only one of DTYPE and QUANTIZE={quantize.value}, and does not start with both"
+    message = f"TGI does not start with both DTYPE and QUANTIZE={quantize.value}"
     yield found(subject, "SEA319", dtype.entry, message, "leave DTYPE out")
 
 
@@ -99,7 +101,7 @@ def prefill(subject: Subject) -> Iterator[Finding]:
         return
     if tokens.number is not None and length.number is not None and tokens.number < length.number:
         message = (
-            f"{tokens.number} tokens of a step are below {length.number} of a sequence, and prompts aren't chunked"
+            f"{tokens.number} tokens per step are below the sequence length {length.number}, without chunked prefill"
         )
         fix = f"write at least {length.number}, or enable chunked prefill"
         yield found(subject, "SEA319", tokens.option.entry, message, fix)

@@ -21,9 +21,9 @@ _NEEDS_DEGREE = {
     "tgi": ("SM_NUM_GPUS", "TGI"),
 }
 _FROZEN = {
-    "tgi": "TGI is in maintenance since December 2025: only small fixes, no new models",
-    "lmi-trtllm": "the last image with TensorRT-LLM is of LMI 15",
-    "lmi-neuronx": "the last LMI image for Neuron is of LMI 11",
+    "tgi": "TGI is in maintenance mode since December 2025: small fixes, no new models",
+    "lmi-trtllm": "LMI 15 has the last image with TensorRT-LLM",
+    "lmi-neuronx": "LMI 11 has the last image for Neuron",
 }
 
 
@@ -34,7 +34,7 @@ def batch_size(subject: Subject) -> Iterator[Finding]:
         return
     if subject.option("max_rolling_batch_size") or subject.option("max_num_seqs"):
         return
-    message = "without max_rolling_batch_size the asynchronous handler batches 32 sequences; the documentation says 256"
+    message = "the default of max_rolling_batch_size is 32 in the asynchronous handler, not 256 as documented"
     yield found(subject, "SEA321", None, message, "write option.max_rolling_batch_size")
 
 
@@ -62,9 +62,7 @@ def marlin(subject: Subject) -> Iterator[Finding]:
     for name in ("quantize", "quantization"):
         option = subject.option(name, "option")
         if option and option.value in ("awq", "gptq"):
-            message = (
-                f"vLLM reads {option.value} from the checkpoint; written out, it turns the faster Marlin kernels off"
-            )
+            message = f"vLLM reads {option.value} from the checkpoint; setting it disables the faster Marlin kernels"
             yield found(subject, "SEA339", option.entry, message, "leave it out")
 
 
@@ -75,8 +73,8 @@ def compiled_at_start(subject: Subject) -> Iterator[Finding]:
         return
     if subject.text("backend") == "pytorch":
         return
-    message = "TensorRT-LLM compiles this model at every start, on every new instance: expect many minutes"
-    fix = "compile it ahead of time and serve the compiled repository; else raise both startup timeouts"
+    message = "TensorRT-LLM compiles this model at every start, which takes many minutes"
+    fix = "compile it ahead of time, or raise both startup timeouts"
     yield found(subject, "SEA333", model.option.entry, message, fix)
 
 
@@ -86,7 +84,7 @@ def accelerate(subject: Subject) -> Iterator[Finding]:
     written = {one.name: one.value for one in subject.options}
     if target is None or target.engine != "lmi" or option is None or not is_accelerate_trap(written, target.version):
         return
-    message = f"alone, this makes {target.called} load the model through Hugging Face Accelerate, not vLLM"
+    message = f"without option.async_mode, {target.called} loads the model with Hugging Face Accelerate, not vLLM"
     fix = (
         "write option.async_mode=true and option.entryPoint=djl_python.lmi_vllm.vllm_async_service beside it, "
         "or leave it out"
@@ -100,19 +98,19 @@ def model(subject: Subject) -> Iterator[Finding]:
     if target is None or target.engine != "tgi" or subject.option("MODEL_ID"):
         return
     message = "TGI does not start without HF_MODEL_ID"
-    yield found(subject, "SEA341", None, message, f"write HF_MODEL_ID, which is {MOUNT} for weights from S3")
+    yield found(subject, "SEA341", None, message, f"write HF_MODEL_ID; for weights from S3, {MOUNT}")
 
 
 def frozen(subject: Subject) -> Iterator[Finding]:
     """SEA342: containers that get no new versions."""
     target = subject.target
     if target and (because := _FROZEN.get(target.dialect)):
-        yield found(subject, "SEA342", None, because, "plan to move to LMI with vLLM: seatrial convert --to lmi")
+        yield found(subject, "SEA342", None, because, "move to LMI with vLLM: seatrial convert --to lmi")
 
 
 def revision(subject: Subject) -> Iterator[Finding]:
     """SEA365: a hub model without revision."""
     said = subject.fields.get("model_id")
     if said and hub_id(said.value) and "revision" not in subject.fields:
-        message = f"the main branch of {said.value} can move, and then a restart loads another model"
-        yield found(subject, "SEA365", said.option.entry, message, "name the commit beside it")
+        message = f"the main branch of {said.value} can move: a restart may load another model"
+        yield found(subject, "SEA365", said.option.entry, message, "set the commit as revision")

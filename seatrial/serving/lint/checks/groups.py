@@ -26,7 +26,7 @@ def two_models(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]
     )
     place = f"{packaged[0].source.file}" if packaged else data.value if data else ""
     if place:
-        message = f"LMI loads {written.value} as a second model beside the one packaged in {place}"
+        message = f"LMI loads {written.value} as a second model besides the one in {place}"
         fix = "leave HF_MODEL_ID out and write option.model_id in serving.properties, or package no model"
         yield found(subject, "SEA335", written, message, fix)
 
@@ -39,7 +39,7 @@ def overruled(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]:
         for option in subject.options:
             same = other.option(option.name, option.space)
             if same and same.value != option.value and option.name != "model_id":
-                message = f"{other.source.file} says {same.value} on line {same.entry.line}, and the file wins"
+                message = f"{other.source.file} has {same.value} on line {same.entry.line}, which takes precedence"
                 yield found(subject, "SEA343", option.entry, message, "keep one of them")
 
 

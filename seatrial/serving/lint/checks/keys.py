@@ -77,7 +77,7 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
     cased = _in_known_case(target, option.name)
     if cased:
         key = _cased_key(option, cased)
-        message = f"the case counts: {target.called} knows {cased}, and reads {option.name} here"
+        message = f"case matters: {target.called} reads {option.name}, but the key is {cased}"
         yield found(subject, "SEA337", option.entry, message, f"write {key}", rename(subject.source, option.entry, key))
     elif verdict.kind == "elsewhere":
         instead = _successors().get(option.name, "leave it out")
@@ -153,10 +153,10 @@ def _without_prefix(subject: Subject, option: NamedOption) -> Iterator[Finding]:
     if target is None or option.name in SERVER_KEYS or _custom_code(subject):
         return
     if is_known_option(target, option.name):
-        message = "without the prefix `option.` the engine never sees it"
+        message = "without the prefix `option.` it does not reach the engine"
         yield found(subject, "SEA316", option.entry, message, f"write option.{option.name}")
     elif nearest := nearest_of(option.name, tuple(sorted(SERVER_KEYS))):
-        message = f"{option.name} is no key of the model server"
+        message = f"{option.name} is not a key of the model server"
         yield found(subject, "SEA313", option.entry, message, f"did you mean {nearest}?")
 
 
@@ -164,7 +164,7 @@ def _left_out(subject: Subject, option: NamedOption) -> Iterator[Finding]:
     flags = ("enable_prefix_caching", "enable_chunked_prefill")
     if option.name in flags and option.value.lower() == "false":
         key = f"SM_VLLM_NO_{option.name.upper()}"
-        message = "the container leaves a flag out whose value is false, so that vLLM's own default, on, stays"
+        message = "the container drops flags with value false: vLLM's default, on, stays"
         yield found(subject, "SEA316", option.entry, message, f"write {key}=true")
 
 
@@ -182,7 +182,7 @@ def _repeated(subject: Subject, repeated: list[NamedOption]) -> Iterator[Finding
     last = repeated[-1].entry
     for option in repeated[:-1]:
         same = option.value == last.value
-        message = f"written again on line {last.line}" + ("" if same else f", and that one counts: {last.value}")
+        message = f"duplicate on line {last.line}" + ("" if same else f", which takes precedence: {last.value}")
         edit = remove(option.entry) if same else None
         yield found(subject, "SEA320", option.entry, message, "keep one of them", edit)
 

@@ -61,5 +61,5 @@ def service(subject: Subject) -> Iterator[Finding]:
     entries = {entry.key: entry for entry in subject.source.entries if entry.form == "env"}
     by_start = {key[:40]: entry for key, entry in entries.items()}
     for problem in env_problems({key: entry.value for key, entry in entries.items()}, subject.source.file):
-        hint = problem.hint or "leave variables out, or move options to serving.properties"
+        hint = problem.hint or "remove variables, or move options to serving.properties"
         yield found(subject, "SEA302", by_start.get(problem.field), problem.message, hint)

@@ -37,7 +37,7 @@ def startup_timeout(subject: Subject) -> Iterator[Finding]:
     limit_s = int(check) if check and check.isdigit() else MAX_STARTUP_TIMEOUT_S
     if loading_s > limit_s:
         told = f"the startup health check's {limit_s} s" if check else f"{limit_s} s, the longest startup health check"
-        message = f"{loading_s} s of loading exceed {told}, which ends the container first"
+        message = f"{loading_s} s of loading exceed {told}, which stops the container first"
         yield found(subject, "SEA323", said.option.entry, message, f"write at most {limit_s}")
 
 
@@ -51,7 +51,9 @@ def ami(subject: Subject) -> Iterator[Finding]:
     told = chosen or "the default AMI"
     has = _AMI_CUDA.get(chosen) if chosen else None
     if needed[0] > (has[0] if has else 12 if chosen is None else needed[0]):
-        message = f"CUDA {needed[0]}.{needed[1]} of the image needs a newer driver than {told} has; no log is written"
+        message = (
+            f"CUDA {needed[0]}.{needed[1]} of the image needs a newer driver than {told} has; it fails without a log"
+        )
         fix = f"write InferenceAmiVersion {ami_version(cuda[0]) or max(_AMI_CUDA)}"
         yield found(subject, "SEA324", subject.source.facts.get("image"), message, fix)
 
@@ -65,7 +67,7 @@ def accelerator(subject: Subject) -> Iterator[Finding]:
     has_neuron = instance.link == "neuron"
     if for_neuron != has_neuron:
         wanted = "AWS Neuron" if for_neuron else "NVIDIA GPUs"
-        message = f"the image is for {wanted}, and {instance.instance_type} has {instance.accelerator}"
+        message = f"the image is for {wanted}, but {instance.instance_type} has {instance.accelerator}"
         fix = (
             "choose ml.inf2, ml.trn1 or ml.trn2"
             if for_neuron
@@ -80,8 +82,8 @@ def isolation(subject: Subject) -> Iterator[Finding]:
     if said is None or (subject.fact("network_isolation") or "").lower() != "true":
         return
     if hub_id(said.value) or said.value.startswith("s3://"):
-        message = f"an isolated container can't fetch {said.value}"
-        fix = f"stage the weights (seatrial stage), name them in ModelDataSource, and write {MOUNT} here"
+        message = f"with network isolation, the container can't download {said.value}"
+        fix = f"stage the weights (seatrial stage), set ModelDataSource, and write {MOUNT} here"
         yield found(subject, "SEA329", said.option.entry, message, fix)
 
 
@@ -89,8 +91,8 @@ def secrets(subject: Subject) -> Iterator[Finding]:
     """SEA330: a secret in plain text; no part of it is repeated."""
     for entry in subject.source.entries:
         if what := secret_in(entry.key, entry.value):
-            message = f"{what} stands in plain text, where everybody reads it who may describe the model"
-            fix = "take it out and revoke it; refer to Secrets Manager: model.hub_token_secret"
+            message = f"{what} is in plain text, readable with sagemaker:DescribeModel"
+            fix = "revoke it and remove it; use Secrets Manager: model.hub_token_secret"
             yield found(subject, "SEA330", entry, message, fix)
 
 
@@ -98,11 +100,11 @@ def eula(subject: Subject) -> Iterator[Finding]:
     """SEA331: gated weights whose EULA is not accepted."""
     uri, accepted = subject.facts.get("s3_uri"), subject.facts.get("accept_eula")
     if accepted and accepted.value.lower() != "true":
-        message = "the EULA is declined, and the service refuses the weights"
-        yield found(subject, "SEA331", accepted, message, "read it, then write ModelAccessConfig.AcceptEula: true")
+        message = "the EULA is declined: SageMaker refuses the weights"
+        yield found(subject, "SEA331", accepted, message, "read it, then set ModelAccessConfig.AcceptEula: true")
     elif uri and accepted is None and _GATED_BUCKET.match(uri.value):
-        message = "these weights are gated, and no ModelAccessConfig accepts their EULA"
-        fix = "read the EULA, then write ModelAccessConfig: {AcceptEula: true} beside S3Uri"
+        message = "these weights are gated, but no ModelAccessConfig accepts their EULA"
+        fix = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
         yield found(subject, "SEA331", uri, message, fix)
 
 

@@ -39,13 +39,13 @@ def vllm(subject: Subject) -> Iterator[Finding]:
         return
     method, model = config.get("method"), config.get("model")
     if method in _WITH_DRAFT_MODEL and not model:
-        message = f"{method} drafts with a model of its own, and none is named"
-        yield found(subject, "SEA332", option.entry, message, 'name it: "model": …')
+        message = f"{method} needs a draft model, but none is set"
+        yield found(subject, "SEA332", option.entry, message, 'set "model": …')
     if not method and not model:
-        yield found(subject, "SEA332", option.entry, "neither method nor model is named", 'name one: "method": …')
+        yield found(subject, "SEA332", option.entry, "neither method nor model is set", 'set "method": …')
     if "num_speculative_tokens" not in config and method in ("ngram", "draft_model"):
-        message = "how many tokens are drafted is not said, and vLLM does not start"
-        yield found(subject, "SEA332", option.entry, message, 'say it: "num_speculative_tokens": 4')
+        message = "num_speculative_tokens is missing: vLLM does not start"
+        yield found(subject, "SEA332", option.entry, message, 'set "num_speculative_tokens": 4')
     size, degree = config.get("draft_tensor_parallel_size"), subject.fields.get("tensor_parallel_degree")
     if isinstance(size, int) and degree and degree.number and size not in (1, degree.number):
         message = f"the draft model runs on 1 GPU or on all {degree.number}, not on {size}"
@@ -67,5 +67,5 @@ def v2_block_manager(subject: Subject) -> Iterator[Finding]:
     if target is None or target.dialect != "lmi-vllm" or target.version not in ((12,), (13,)) or draft is None:
         return
     if subject.text("use_v2_block_manager").lower() != "true":
-        message = f"{target.called} drafts only with vLLM's second block manager"
+        message = f"speculative decoding in {target.called} needs vLLM's second block manager"
         yield found(subject, "SEA332", draft.entry, message, "write option.use_v2_block_manager=true beside it")

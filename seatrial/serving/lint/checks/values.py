@@ -60,7 +60,7 @@ def dtype(subject: Subject) -> Iterator[Finding]:
     if spelled is None or (target.engine == "tgi" and spelled not in _TGI_TYPES):
         return
     edit = revalue(subject.source, option.entry, spelled)
-    message = f"{target.called} does not start with {option.value}: it takes {takes}"
+    message = f"{target.called} does not start with {option.value}; valid: {takes}"
     yield found(subject, "SEA317", option.entry, message, f"write {spelled}", edit)
 
 
@@ -79,7 +79,7 @@ def spelled(subject: Subject) -> Iterator[Finding]:
             continue
         if _wrong_kind(rows, option) or _wrong_word(target, rows, option):
             allowed = _allowed(rows)
-            message = f"{option.value!r} is no value that {target.called} takes: {allowed}"
+            message = f"{option.value!r} is not valid in {target.called}; valid: {allowed}"
             yield found(subject, "SEA318", option.entry, message, _nearest_fix(rows, option))
 
 
@@ -134,7 +134,7 @@ def _allowed(rows: list[Spelling]) -> str:
 def _nearest_fix(rows: list[Spelling], option: NamedOption) -> str:
     words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
     nearest = nearest_of(option.value, words)
-    return f"did you mean {nearest}?" if nearest else "write another value, or leave the key out"
+    return f"did you mean {nearest}?" if nearest else "use another value, or leave the key out"
 
 
 def batching(subject: Subject) -> Iterator[Finding]:
@@ -154,7 +154,7 @@ def _rolling_batch(subject: Subject, target: TargetContainer) -> Iterator[Findin
     if option is None or not taken:
         return
     if option.value not in taken:
-        message = f"{target.called} takes {', '.join(taken)}"
+        message = f"valid in {target.called}: {', '.join(taken)}"
         nearest = nearest_of(option.value, taken)
         yield found(subject, "SEA318", option.entry, message, f"did you mean {nearest}?" if nearest else "leave it out")
     elif option.value == "lmi-dist" and target.dialect == "lmi-vllm":
@@ -169,7 +169,7 @@ def _engine(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
         return
     name = option.value
     if target.dialect in ("lmi-async", "lmi-vllm") and name != "Python":
-        message = f"vLLM in {target.called} takes engine=Python only, and does not start with {name}"
+        message = f"vLLM in {target.called} needs engine=Python and does not start with {name}"
         yield found(subject, "SEA318", option.entry, message, "write engine=Python")
     elif name.lower() in ("deepspeed", "fastertransformer") and target.version > _LAST_DEEPSPEED_ENGINE:
         yield found(subject, "SEA318", option.entry, f"{target.called} has no engine {name}", "write engine=Python")
@@ -179,14 +179,14 @@ def _formatter(subject: Subject) -> Iterator[Finding]:
     option = subject.option("output_formatter")
     if option and option.value not in _FORMATS and subject.target and subject.target.dialect != "lmi-async":
         message = f"there is no formatter {option.value!r}: {', '.join(_FORMATS)}"
-        yield found(subject, "SEA318", option.entry, message, "name one of them")
+        yield found(subject, "SEA318", option.entry, message, "use one of them")
 
 
 def _pipeline(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     option = subject.option("pipeline_parallel_degree")
     if option and target.dialect in ("lmi-async", "lmi-vllm") and option.value.strip() != "1":
-        message = f"vLLM in {target.called} does not start with a pipeline parallel degree other than 1"
-        fix = "write 1, and a tensor parallel degree that covers the GPUs"
+        message = f"vLLM in {target.called} needs a pipeline parallel degree of 1"
+        fix = "write 1, and set the tensor parallel degree to the number of GPUs"
         yield found(subject, "SEA318", option.entry, message, fix)
 
 
@@ -202,4 +202,4 @@ def dialect_exists(subject: Subject) -> Iterator[Finding]:
     if chosen and chosen.name == "engine" and target.version > _LAST_DEEPSPEED_ENGINE:
         return  # told with the engine
     message = f"{target.called} has no {target.dialect}"
-    yield found(subject, "SEA318", chosen.entry if chosen else None, message, "name a version that has it: --version")
+    yield found(subject, "SEA318", chosen.entry if chosen else None, message, "give a version that has it: --version")
