@@ -139,27 +139,25 @@ def read_config_json(path: Path) -> ConfigJson:
     """
     config = ConfigJson(_read(path))
     if "kv_lora_rank" in config.fields:
-        message = f"{config.family} has multi-head latent attention, which can't be planned yet"
-        raise PlanError.of("SEA209", message, hint="choose a model without it", where=path.as_posix())
+        message = f"{config.family} has multi-head latent attention, which is not supported"
+        raise PlanError.of("SEA209", message, hint="choose another model", where=path.as_posix())
     if config.family not in _FAMILIES:
         hint = (
             f"known: {', '.join(_FAMILIES)}; or give model.architecture, a catalog id of the same shape (seatrial "
             "models list), or model.shape, its numbers"
         )
-        message = f"the model_type {config.family} can't be planned yet"
+        message = f"the model_type {config.family} is not supported"
         if "vision_config" in config.fields:
-            message = (
-                f"the model_type {config.family} is multimodal: the memory of its image encoder can't be planned yet"
-            )
+            message = f"the model_type {config.family} is multimodal: the memory of its image encoder is not supported"
         raise PlanError.of("SEA209", message, hint=hint, where=path.as_posix())
     required = _REQUIRED.get(config.family, (*_ALWAYS, *_MOST))
     missing = [name for name in required if config.optional(name) is None]
     if missing:
-        message, hint = f"{', '.join(missing)} missing", "use the config.json that lies beside the weights"
+        message, hint = f"{', '.join(missing)} missing", "use the config.json of the weights"
         raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix())
     impossible = _impossible(config, required)
     if impossible:
-        hint = "use the config.json that lies beside the weights"
+        hint = "use the config.json of the weights"
         raise PlanError.of("SEA211", impossible, hint=hint, where=path.as_posix())
     return config
 
@@ -180,9 +178,9 @@ def _read(path: Path) -> dict[str, object]:
     try:
         fields = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
-        message, hint = f"the file can't be read: {error}", "it must be the model's config.json"
+        message, hint = f"the file can't be read: {error}", "give the model's config.json"
         raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix()) from error
     if not isinstance(fields, dict):
-        message, hint = "the file is not a JSON object", "it must be the model's config.json"
+        message, hint = "the file is not a JSON object", "give the model's config.json"
         raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix())
     return fields

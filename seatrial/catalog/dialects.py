@@ -58,7 +58,7 @@ def dialect_in(name: DialectName, version: str) -> tuple[Dialect, Version]:
     number = read_version(dialect.engine, version)
     if number is None:
         hint = "write an LMI number (lmi27), a DJL version (0.25.0) or an engine version (3.3.6)"
-        raise RenderError.of("SEA307", f"{version!r} is no version of {dialect.engine}", hint=hint)
+        raise RenderError.of("SEA307", f"{version!r} is not a version of {dialect.engine}", hint=hint)
     if not exists(dialect, number):
         raise _no_such_dialect(dialect, number)
     return dialect, number

@@ -95,7 +95,7 @@ def read_metadata(path: Path, model_id: str) -> JumpStartModel:
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     found = [spec for file in files for spec in _specs(file) if spec.get("model_id") == model_id]
     if not found:
-        raise MetadataError(f"no file there describes {model_id}")
+        raise MetadataError(f"no file describes {model_id}")
     return _model(max(found, key=lambda spec: _version(str(spec.get("version", "")))))
 
 

@@ -236,17 +236,17 @@ def test_a_quantized_checkpoint_is_told(write: Write) -> None:
     [
         (
             {key: value for key, value in LLAMA_2_7B.items() if key not in ("hidden_size", "vocab_size")},
-            "SEA201: hidden_size, vocab_size missing\n  hint: use the config.json that lies beside the weights",
+            "SEA201: hidden_size, vocab_size missing\n  hint: use the config.json of the weights",
         ),
         (
             {**LLAMA_2_7B, "model_type": "gpt2"},
-            "SEA209: the model_type gpt2 can't be planned yet\n  hint: known: falcon, gemma, gemma2, gemma3_text, "
+            "SEA209: the model_type gpt2 is not supported\n  hint: known: falcon, gemma, gemma2, gemma3_text, "
             "gpt_neox, llama, mistral, mixtral, phi, phi3, qwen2, qwen3, qwen3_moe; or give model.architecture, a "
             "catalog id of the same shape (seatrial models list), or model.shape, its numbers",
         ),
         (
             {"model_type": "gemma3", "text_config": {"hidden_size": 5376}, "vision_config": {"hidden_size": 1152}},
-            "SEA209: the model_type gemma3 is multimodal: the memory of its image encoder can't be planned yet\n"
+            "SEA209: the model_type gemma3 is multimodal: the memory of its image encoder is not supported\n"
             "  hint: known: falcon, gemma, gemma2, gemma3_text, gpt_neox, llama, mistral, mixtral, phi, phi3, qwen2, "
             "qwen3, qwen3_moe; or give model.architecture, a catalog id of the same shape (seatrial models list), or "
             "model.shape, its numbers",
@@ -254,19 +254,17 @@ def test_a_quantized_checkpoint_is_told(write: Write) -> None:
         (
             {**LLAMA_2_7B, "num_attention_heads": 0, "num_key_value_heads": -1},
             "SEA211: num_attention_heads is 0, num_key_value_heads is -1: at least 1\n"
-            "  hint: use the config.json that lies beside the weights",
+            "  hint: use the config.json of the weights",
         ),
         (
             {**LLAMA_2_7B, "num_key_value_heads": 5},
-            "SEA211: 5 KV heads do not divide 32 attention heads\n"
-            "  hint: use the config.json that lies beside the weights",
+            "SEA211: 5 KV heads do not divide 32 attention heads\n  hint: use the config.json of the weights",
         ),
         (
             {"model_type": "deepseek_v3", "kv_lora_rank": 512},
-            "SEA209: deepseek_v3 has multi-head latent attention, which can't be planned yet\n"
-            "  hint: choose another model",
+            "SEA209: deepseek_v3 has multi-head latent attention, which is not supported\n  hint: choose another model",
         ),
-        ([], "SEA201: the file is not a JSON object\n  hint: it must be the model's config.json"),
+        ([], "SEA201: the file is not a JSON object\n  hint: give the model's config.json"),
     ],
 )
 def test_says_what_is_wrong(config: object, message: str, write: Write) -> None:

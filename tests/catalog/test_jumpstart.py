@@ -75,7 +75,7 @@ def test_of_a_folder_the_newest_version_counts(tmp_path: Path) -> None:
     [
         ("{", "a.json can't be read: "),
         ("[" * 100_000, "a.json can't be read: "),
-        ("[1, null]", "no file there describes team-llm-chat"),
+        ("[1, null]", "no file describes team-llm-chat"),
         (
             '{"model_id": "team-llm-chat"}',
             "team-llm-chat has no hosting_prepacked_artifact_key or hosting_artifact_key",

@@ -113,7 +113,7 @@ def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project
         "concurrency 1",
         "concurrency 2",
     ]
-    assert all(line.endswith("4/4 answered") for line in lines if line.startswith("concurrency"))
+    assert all(line.endswith("4/4 succeeded") for line in lines if line.startswith("concurrency"))
     assert lines[-2:] == ["stopped: every level was measured", "page/report.html"]
     verdict = told_of(done, "verdict")
     assert THE_CLIENT in verdict or verdict == (
@@ -175,7 +175,7 @@ def test_a_level_of_an_open_loop_is_a_rate(seatrial: Seatrial, origin: str) -> N
     done = seatrial("bench", "--url", f"{origin}/v1", *rate)
     assert done.stderr == ""
     assert [line for line in done.stdout.splitlines() if line.startswith("20.0 requests/s: ")]
-    assert "10/10 answered" in done.stdout
+    assert "10/10 succeeded" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
     done = seatrial("bench", "--url", f"{origin}/{manner}", "--levels", "1", "--requests", "2")
     level = f"0 of 2 requests succeeded at concurrency 1 per copy: {told}"
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.splitlines()[1].startswith(f"concurrency 1: 0/2 answered: {level}")
+    assert done.stdout.splitlines()[1].startswith(f"concurrency 1: 0/2 succeeded: {level}")
     assert told_of(done, "stopped") == "no request succeeded at concurrency 1 per copy"
     of_a_void_level = f"2 of 2 requests failed at concurrency 1 per copy, more than 1 %: {told}"
     assert told_of(done, "verdict") in {f"fail: {level}", f"fail: {of_a_void_level}"}

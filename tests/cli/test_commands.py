@@ -46,7 +46,7 @@ class TestValidate:
         assert (done.returncode, done.stdout, done.stderr) == (0, "llama-2-7b-chat.yaml: valid\n", "")
 
     def test_paths_are_named_as_the_user_gave_them(self, seatrial: Seatrial, project: Path) -> None:
-        hint = "\n  hint: known in {}: dev, local, prod\n"
+        hint = "\n  hint: known environments: dev, local, prod (in {})\n"
         done = seatrial("validate", "falcon-40b.yaml", "-e", "qa", folder=project / "endpoints")
         assert (
             done.stderr

@@ -25,7 +25,7 @@ def test_text_has_every_part_in_this_order(seatrial: Seatrial) -> None:
         "\nDecisions\n",
         "\ntensor parallel degree ",
         "\nMemory of one accelerator\n",
-        "The published rule of thumb",
+        "The rule of thumb",
         "\nRegime\n",
         "\nPredicted for one copy; simulated, not measured\n",
         "Band: throughput ±",

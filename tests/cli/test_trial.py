@@ -52,7 +52,7 @@ def test_each_level_is_told_once_with_what_is_left(capsys: pytest.CaptureFixture
 
 def test_a_passed_trial_ends_well_with_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     _Told.conclude(MOMENTS[-1], "dev-chat")
-    assert capsys.readouterr().out.splitlines()[-1] == "verdict: pass: objective met"
+    assert capsys.readouterr().out.splitlines()[-2] == "verdict: pass: objective met"
 
 
 @pytest.mark.parametrize("status", ["fail", "inconclusive"])

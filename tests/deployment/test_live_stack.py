@@ -32,7 +32,7 @@ def holding(s3: S3Client, text: str) -> S3Client:
 
 
 def test_a_trial_that_ended_with_an_error_says_which(s3: S3Client) -> None:
-    with pytest.raises(BenchError, match="SEA507: the live endpoint config is a, not b of this deployment"):
+    with pytest.raises(BenchError, match="SEA507: the live endpoint config is a, this deployment's is b"):
         fetch_result(URI, holding(s3, '{"error": "the live endpoint config is a, this deployment\'s is b"}'))
 
 

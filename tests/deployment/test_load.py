@@ -86,7 +86,8 @@ def test_what_is_wrong_with_the_environment_is_told_once(folders: tuple[Path, Pa
     with pytest.raises(SpecError) as caught:
         load_deployments(*folders, "stage")
     assert [str(problem) for problem in caught.value.problems] == [
-        "environments/stage.yaml: SEA109: there is no environment stage\n  hint: known in environments: dev"
+        "environments/stage.yaml: SEA109: there is no environment stage\n"
+        "  hint: known environments: dev (in environments)"
     ]
 
 

@@ -41,7 +41,7 @@ def told(checkout: Path, trace: Path, variables: dict[str, str], run_tool: RunTo
 def test_the_story_is_told_to_its_end(told: Outcome) -> None:
     assert told.exit_code == 0, told.output
     assert [line for line in told.output.splitlines() if re.match(r"\d\. ", line)] == CHAPTERS
-    assert re.search(r"\nThe whole story in \d+ s\.\n$", told.output)
+    assert re.search(r"\nFinished in \d+ s\.\n$", told.output)
 
 
 def test_no_step_failed(told: Outcome) -> None:

@@ -19,7 +19,7 @@ NEURON: Facts = {"accelerators": "neuron", "architecture": "llama"}
 
 def told(text: str) -> tuple[str, ...]:
     """Return the rules whose sentences a text holds, in its order; the sentences are those of the table."""
-    places = {rule.id: re.search(re.sub(r"\\{\w+\\}", ".+", re.escape(rule.because)), text) for rule in rules()}
+    places = {rule.id: re.search(re.sub(r"\\{\w+\\}", ".+?", re.escape(rule.because)), text) for rule in rules()}
     found = {name: match.end() for name, match in places.items() if match is not None}
     return tuple(sorted(found, key=lambda name: found[name]))
 

@@ -66,7 +66,7 @@ def test_a_calibration_brings_the_predictions_to_the_measurement(
     assert outlook.entry.fixed < 1
     assert [one.throughput_error for one in outlook.before] == pytest.approx([0.2] * 3, abs=1e-6)  # 1 - 1 / 1.25
     assert max(one.throughput_error for one in outlook.after) < 0.05
-    assert outlook_sentence(outlook).endswith("on average instead of 20.0 %.")
+    assert outlook_sentence(outlook).endswith("from 20.0 % to <0.1 %.")
     measured, before, after = (float(cell.exact) for cell in outlook_table(outlook).cells[0][1:4])
     assert measured == pytest.approx(FASTER * before)
     assert abs(after - measured) < abs(before - measured)
@@ -81,7 +81,7 @@ def test_levels_that_contradict_each_other_give_none(faster: TrialResult, locked
 def test_the_outlook_stands_below_predicted_and_measured(faster: TrialResult, locked: Plan, loaded: LoadedSpec) -> None:
     section = prediction_beside(faster, locked, outlook_of(faster, locked, loaded))
     assert section.tables[-1].caption == "Effect of a calibration with this trial"
-    assert section.paragraphs[-1].startswith("“seatrial calibrate” would multiply what a step takes whatever its batch")
+    assert section.paragraphs[-1].startswith("“seatrial calibrate” would scale the fixed time per step")
 
 
 def test_without_the_spec_the_ratio_is_told(real: TrialResult, plan: Plan) -> None:

@@ -74,13 +74,13 @@ def test_the_self_calibration_is_told(rich: TrialResult) -> None:
 
 
 def test_without_evidence_nothing_is_claimed(real: TrialResult, empty: TrialResult) -> None:
-    assert "no evidence" in validity_sentence(real)
+    assert "no client metrics" in validity_sentence(real)
     assert validity_section(real).tables == ()
     assert validity_section(empty).is_empty
 
 
 def test_a_client_that_was_never_the_limit_is_said(rich: TrialResult) -> None:
-    assert validity_sentence(replace(rich, levels=rich.levels[:7])).endswith("any of 7 levels.")
+    assert validity_sentence(replace(rich, levels=rich.levels[:7])).endswith("any of the 7 levels.")
 
 
 def test_what_sagemaker_adds_is_told_in_its_own_names(rich: TrialResult) -> None:

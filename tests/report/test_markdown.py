@@ -37,7 +37,7 @@ def test_text_from_the_network_is_shown_and_not_obeyed(text: str, written: str) 
 def test_the_verdict_comes_first(real: TrialResult, plan: Plan) -> None:
     lines = render_markdown(real, plan).splitlines()
     assert lines[0] == "## Sea trial of sample-chat in dev: pass"
-    assert lines[2] == "**PASS**: All 3 objectives are met, 96 of 96 requests succeeded at concurrency 16 per copy."
+    assert lines[2] == "**PASS**: All 3 objectives met; 96 of 96 requests succeeded at concurrency 16 per copy."
 
 
 def test_levels_checks_and_knees_are_tables(real: TrialResult, plan: Plan) -> None:
@@ -95,7 +95,7 @@ def test_a_void_level_says_so(rich: TrialResult, plan: Plan) -> None:
 
 def test_the_comparison_stands_above_the_fold(rich: TrialResult, plan: Plan) -> None:
     unfolded = render_markdown(rich, plan).partition("<details>")[0]
-    assert "### Against the last release\n\nOf 2 numbers, beyond tolerance and noise: 1 worse" in unfolded
+    assert "### Against the last release\n\n1 of 2 numbers worse" in unfolded
     assert "| 16 | output throughput, tok/s | 1,133 | 997 | \N{MINUS SIGN}12.0 % | ✗ worse |" in unfolded
 
 

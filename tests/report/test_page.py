@@ -29,7 +29,7 @@ MINUS = "\N{MINUS SIGN}"
 
 def test_a_page_tells_endpoint_environment_and_verdict_first(real_page: str) -> None:
     assert "<title>✓ Pass: sample-chat in dev – Seatrial</title>" in real_page
-    place = real_page.index('<p class="verdict pass"><strong>✓ Pass:</strong> <span>All 3 objectives are met, 96 of 96')
+    place = real_page.index('<p class="verdict pass"><strong>✓ Pass:</strong> <span>All 3 objectives met; 96 of 96')
     assert real_page.index("<h1>sample-chat in dev</h1>") < place < real_page.index("<main>")
 
 

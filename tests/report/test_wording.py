@@ -30,7 +30,7 @@ def test_without_a_plan_neither_prediction_nor_planned_cost_is_shown(real: Trial
 def test_the_plan_of_another_trial_is_left_out(real: TrialResult, plan: Plan) -> None:
     other = plan.model_copy(update={"max_copies": 7})
     page = render_html(real, other)
-    assert f"The plan given ({other.digest}) is not the plan of this trial ({plan.digest})" in page
+    assert f"The given plan ({other.digest}) is not the plan of this trial ({plan.digest})" in page
     assert 'id="prediction"' not in page
 
 

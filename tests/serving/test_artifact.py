@@ -105,9 +105,9 @@ def test_every_file_that_holds_a_credential_is_told_with_its_lines_and_without_t
     (code / "lib" / "settings.json").write_text('{"password": "hunter2"}')
     (code / "requirements.txt").write_text("--extra-index-url https://user:hunter2@pypi.example.org/simple\n")
     assert refused(loaded) == [
-        "SEA369: lib/settings.json holds a secret value (line 1)",
-        "SEA369: model.py holds a Hugging Face token (line 3, 4); an AWS access key id (line 1)",
-        "SEA369: requirements.txt holds a password in a URL (line 1)",
+        "SEA369: lib/settings.json contains a secret value (line 1)",
+        "SEA369: model.py contains a Hugging Face token (line 3, 4); an AWS access key id (line 1)",
+        "SEA369: requirements.txt contains a password in a URL (line 1)",
     ]
 
 

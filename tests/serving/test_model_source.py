@@ -93,7 +93,7 @@ def test_metadata_of_another_model_is_refused(loaded: Loaded, tmp_path: Path) ->
     with pytest.raises(RenderError) as error:
         model_source(loaded(model=f"{JUMPSTART}\n  jumpstart_metadata: spec.json"))
     assert str(error.value).endswith(
-        f"chat.yaml:6: model.jumpstart_metadata: SEA366: no file there describes {MISTRAL}\n"
+        f"chat.yaml:6: model.jumpstart_metadata: SEA366: no file describes {MISTRAL}\n"
         "  hint: it holds JumpStart's own specification of the model, as JSON"
     )
 

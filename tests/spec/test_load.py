@@ -290,7 +290,7 @@ class TestEnvironments:
         assert problem.startswith(
             "environments/stage.yaml: SEA109: there is no environment stage\n  hint: known environments: "
         )
-        assert problem.endswith(": dev, prod")
+        assert problem.endswith(": dev, prod (in environments)")
 
     def test_the_name_must_be_the_file_s(self, environments: Path) -> None:
         (environments / "qa.yaml").write_text("name: dev\nregion: eu-west-1\n")

@@ -149,12 +149,12 @@ def test_what_is_left_out_has_its_documented_default(write: Write, environments:
         ),
         pytest.param(
             {"attention_heads": 33},
-            f"{AT}.attention_heads: SEA114: hidden_size 4,096 / attention_heads 33 is no {HEAD_DIM}",
+            f"{AT}.attention_heads: SEA114: hidden_size 4,096 / attention_heads 33 is not a valid {HEAD_DIM}",
             id="heads-do-not-divide-the-width",
         ),
         pytest.param(
             {"attention_heads": 4096},
-            f"{AT}.attention_heads: SEA114: hidden_size 4,096 / attention_heads 4,096 is no {HEAD_DIM}",
+            f"{AT}.attention_heads: SEA114: hidden_size 4,096 / attention_heads 4,096 is not a valid {HEAD_DIM}",
             id="heads-of-one",
         ),
         pytest.param(

@@ -84,14 +84,7 @@ def _checks(checks: tuple[Check, ...]) -> RenderableType:
 
 
 def _facts(result: TrialResult) -> Iterator[str]:
-    found = {
-        knee.detector: f"{whole_or_tenths(knee.concurrency)} ({knee.detector})"
-        for knee in result.knees
-        if knee.concurrency is not None
-    }
-    sets = found.pop(result.target_detector, None) if result.target_detector is not None else None
-    others = f"; other detectors: {', '.join(found.values())}" if found else ""
-    yield f"knee: {'none' if sets is None else f'{sets} concurrent requests per copy'}{others}"
+    yield knee_line(result)
     yield f"scaling target: {result.target_because}"
     if result.usd_per_million_output_tokens is not None:
         yield f"cost: {usd(result.usd_per_million_output_tokens)} per million output tokens"

@@ -57,9 +57,9 @@ def test_beyond_it_the_message_says_what_would_do() -> None:
     with pytest.raises(BenchError) as caught:
         require_descriptors(1922, 2, (1024, 1024))
     assert str(caught.value) == (
-        "load.concurrency_levels: SEA508: 1922 streams in 2 processes need 1025 open files each,"
-        " and this machine allows 1024\n"
-        "  hint: use at most 1920 streams, more workers from more machines,"
+        "load.concurrency_levels: SEA508: 1922 streams in 2 processes need 1025 open files"
+        " each; this machine allows 1024\n"
+        "  hint: use at most 1920 streams, more workers or more machines,"
         " or raise the hard limit (ulimit -Hn)"
     )
 

@@ -158,8 +158,8 @@ def test_when_nobody_comes_home_there_is_no_result(crew: Callable[..., CrewResul
         crew(workers=2, write_request=dying)
     assert str(caught.value) == (
         "SEA507: all load workers failed: process 1 of 2 exited without a report (status 3);"
-        " its 6 requests are missing; process 2 of 2 exited without a report (status 3);"
-        " its 6 requests are missing"
+        " its 6 requests are lost; process 2 of 2 exited without a report (status 3);"
+        " its 6 requests are lost"
     )
 
 

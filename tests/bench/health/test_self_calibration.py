@@ -48,8 +48,8 @@ def test_a_small_calibration_has_every_number() -> None:
     assert 0 < calibration.cpu_s_per_1k_parts < 1
     assert calibration.receive_lag_p99_ms is not None
     assert calibration.because == (
-        "one process decoded 320 token events from a local test server over 8 connections (plain HTTP on the loopback)"
-        f" at {calibration.cpu_s_per_1k_parts:.3f} CPU seconds for a thousand"
+        "one process decoded 320 token events from a local test server over 8 connections (plain HTTP),"
+        f" {calibration.cpu_s_per_1k_parts:.3f} CPU seconds per 1,000"
     )
 
 

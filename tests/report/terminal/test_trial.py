@@ -64,7 +64,7 @@ def test_a_regression_is_a_table_and_no_paragraph(trial: TrialResult, shown: Sho
     verdict = replace(trial.verdict, status="fail", because=f"it was fine; regression: {comparison.because}")
     lines = shown(conclusion_view(replace(trial, verdict=verdict, comparison=comparison)), width=160).splitlines()
     assert "x" * 200 not in "".join(lines)
-    assert lines[0].startswith("verdict: fail: it was fine; regression: Of 14 numbers")
+    assert lines[0].startswith("verdict: fail: it was fine; regression: 14 of 14 numbers worse")
 
 
 def test_the_largest_changes_are_shown_and_the_rest_is_counted(shown: Shown) -> None:
