@@ -87,7 +87,7 @@ def split_uri(uri: str) -> tuple[str, str]:
         SpecError: SEA361 when it is none, or lacks the final slash.
     """
     if not re.match(S3_PREFIX, uri):
-        raise SpecError.of("SEA361", f"{uri!r} is no prefix of a bucket", field="--to", hint=HINTS[S3_PREFIX])
+        raise SpecError.of("SEA361", f"{uri!r} is not an S3 prefix", field="--to", hint=HINTS[S3_PREFIX])
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     return bucket, prefix
 

@@ -19,5 +19,5 @@ def context_text(app: App, name: str) -> str | None:
     value: object = app.node.try_get_context(name)
     if value is None or isinstance(value, str):
         return value
-    message = f"the context value `{name}` is {value!r}, not a text"
+    message = f"the context value `{name}` is {value!r}, not a string"
     raise SpecError.of("SEA404", message, hint=f"give it as `-c {name}=TEXT`")

@@ -70,7 +70,7 @@ def test_a_trial_that_pauses_goes_on_where_it_was(trial_request: MakeRequest, ru
     assert runs == 3
     assert 300.0 < ended.duration_s < 400.0
     assert [level.concurrency for level in ended.levels] == [1, 2, 4]
-    assert [step.because for step in ended.search] == ["it is the next of the listed levels"] * 3
+    assert [step.because for step in ended.search] == ["next listed level"] * 3
     assert ended.stopped.because == "every level was measured"
 
 
@@ -104,7 +104,7 @@ def test_a_level_that_no_run_is_long_enough_for_ends_the_trial(trial_request: Ma
     paused = run_trial(request, tools=tools, pause_after_s=0.3)
     assert isinstance(paused, TrialProgress)
     result = whole(run_trial(request, tools=tools, resume=paused, pause_after_s=0.3))
-    why = r"a run of 0\.3 s is too short for concurrency 1 per copy \([1-9]\d* of 100000 requests were over\)"
+    why = r"one run of 0\.3 s is too short for concurrency 1 per copy \([1-9]\d* of 100000 requests had ended\)"
     assert re.fullmatch(why, result.stopped.because)
 
 

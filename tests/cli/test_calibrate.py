@@ -37,7 +37,7 @@ def test_measured_stands_beside_predicted_before_and_after(seatrial: Seatrial, l
     assert words.startswith("Calibration of meta-llama/Llama-2-7b-chat-hf on ml.g")
     for part in ("Fixed time per step: x ", " 1 probe 20 ", " 32 probe 400 ", " 8 140 "):
         assert part in words
-    assert "Levels that were no probes are predicted within " in words
+    assert "Mean error at the other levels: throughput " in words
     assert files(locked) == before  # nothing is written without --write
 
 
@@ -56,7 +56,7 @@ def test_what_is_written_is_used_by_the_next_plan(seatrial: Seatrial, locked: Pa
     assert stale.returncode == 2
     assert "SEA402" in stale.stderr
     plan = json.loads(seatrial("plan", *ON_DEV, "--format", "json").stdout)
-    assert plan["band"]["because"].startswith("Calibrated by 3 points measured on ml.g")
+    assert plan["band"]["because"].startswith("Calibrated with 3 points measured on ml.g")
     assert plan["spec_digest"] != plain["spec_digest"]
 
 

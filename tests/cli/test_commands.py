@@ -182,13 +182,13 @@ class TestPathsThatCantBe:
         assert done.returncode == 2
         assert f"Invalid value for '--port': Input should be {bound}" in done.stderr
 
-    @pytest.mark.parametrize(("command", "first"), [("status", "not running"), ("down", "it was not running")])
+    @pytest.mark.parametrize(("command", "first"), [("status", "not running"), ("down", "not running")])
     def test_a_folder_without_an_embedded_aws_is_named(
         self, command: str, first: str, seatrial: Seatrial, project: Path
     ) -> None:
         done = seatrial("local", command)
-        place = f"no embedded AWS has its state in {project}/.seatrial/local"
-        assert done.stdout == f"{first}: {place}; another folder is named with --state\n"
+        place = f"no state in {project}/.seatrial/local"
+        assert done.stdout == f"{first}: {place}; give another folder with --state\n"
         assert not (project / ".seatrial").exists()
 
     def test_there_are_no_variables_without_an_embedded_aws(self, seatrial: Seatrial, project: Path) -> None:

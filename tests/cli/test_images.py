@@ -123,7 +123,7 @@ def test_without_credentials_the_tag_is_pinned_and_the_digest_is_not(
 
     assert (done.returncode, done.stdout) == (0, "")
     assert "SEA503: there are no AWS credentials: Unable to locate credentials\n  hint: log in" in done.stderr
-    assert done.stderr.endswith(f"the tag is pinned, djl-inference:{TAG}; its digest is not\n")
+    assert done.stderr.endswith(f"pinned by tag only, without digest: djl-inference:{TAG}\n")
     assert files(project) == before
     assert locked_image(locked)["tag"] == TAG
 

@@ -40,7 +40,7 @@ def test_two_results_are_compared(seatrial: Seatrial, project: Path, result: Tri
     done = seatrial("report", "now.json", "--against", "before.json")
     assert (done.returncode, done.stderr) == (0, "")
     title, header, first = done.stdout.splitlines()[:3]
-    assert title.startswith("last release: worse: Of ")
+    assert title.startswith("last release: worse: ")
     assert header.split()[-4:] == ["before", "now", "change", "outcome"]
     assert first.split()[-4:] == ["+100.0", "%", "✗", "worse"]
     assert max(map(len, done.stdout.splitlines())) < 120
@@ -82,4 +82,6 @@ def test_the_locked_plan_stands_beside_and_says_what_a_calibration_would_change(
     assert (done.returncode, done.stderr) == (0, "")
     page = (project / "report" / "report.html").read_text()
     assert "Predicted beside measured by level" in page
-    assert "“seatrial calibrate” would multiply what a step takes" in page or "These levels give no calibration" in page
+    assert (
+        "“seatrial calibrate” would scale the fixed time per step" in page or "These levels give no calibration" in page
+    )

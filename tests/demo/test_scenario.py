@@ -105,7 +105,7 @@ class TestAnUpdate:
         (ToolOutcome(0, "done"), "cdk deploy ended with exit code 0, although ttft_ms: {p95: 0.5} can't be met"),
         (
             ToolOutcome(1, "no Docker"),
-            "cdk deploy failed, but not because of ttft_ms p95: exit code 1; its last lines:\nno Docker",
+            "cdk deploy failed, but not with ttft_ms p95: exit code 1; its last lines:\nno Docker",
         ),
     ],
 )

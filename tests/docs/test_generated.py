@@ -20,8 +20,8 @@ def test_every_page_is_current() -> None:
     ("page", "row"),
     [
         (SPEC, "| `requests_per_second` | number | none | above 0; at most 1000000 | Requests per second at peak. |"),
-        (SPEC, "| `error_rate` | number | `0.01` | at least 0; below 1 | At most this share of requests fails. |"),
-        (SPEC, "| `mode` | `rollback` or `report` or `off` | `rollback` |  | What a failed trial does. |"),
+        (SPEC, "| `error_rate` | number | `0.01` | at least 0; below 1 | Largest share of requests that may fail. |"),
+        (SPEC, "| `mode` | `rollback` or `report` or `off` | `rollback` |  | Action after a failed trial. |"),
         (SPEC, "### `slo.ttft_ms`, `slo.tpot_ms`, `slo.e2e_latency_ms`"),
         ("reference/environment.md", "| `tags` | mapping of names to text | empty |  | Tags of every resource. |"),
         ("reference/rules.md", "| `SEA108` | two fields contradict each other |"),

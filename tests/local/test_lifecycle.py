@@ -306,7 +306,7 @@ def test_down_without_any_number_of_the_process_is_told(tmp_path: Path) -> None:
     with lock:
         (tmp_path / "aws.lock").write_text("")
         (tmp_path / "aws.json").write_text("\0")
-        with pytest.raises(LocalError, match="SEA607: an embedded AWS runs"):
+        with pytest.raises(LocalError, match="SEA607: an embedded AWS is running"):
             lifecycle.down(tmp_path)
 
 

@@ -128,9 +128,9 @@ class TestSentences:
 
         assert (found.bound_by, found.growth_limit) == ("host", "host")
         assert found.sentence == (
-            f"At 1 request in flight a step of {step.total * 1e3:.1f} ms is bound by the host: it launches kernels for "
-            f"{costs_of(copy).host * 1e3:.1f} ms of every step, whatever the batch. "
-            f"Past {full} requests in flight, most of what a further request adds to a step is the server's work on it."
+            f"At 1 request in flight a step of {step.total * 1e3:.1f} ms is bound by the host: launching kernels takes "
+            f"{costs_of(copy).host * 1e3:.1f} ms of every step, at any batch size. "
+            f"Beyond {full} requests in flight, a further request mostly adds server work."
         )
 
     def test_the_server_once_its_work_is_longer_than_the_launches(self) -> None:

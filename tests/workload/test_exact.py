@@ -50,10 +50,10 @@ def test_a_length_that_special_tokens_alone_exceed() -> None:
 
 
 def test_a_tokenizer_that_counts_in_pairs_meets_no_odd_number() -> None:
-    with pytest.raises(BenchError, match="no text of exactly 7 tokens was found"):
+    with pytest.raises(BenchError, match="no text of exactly 7 tokens exists"):
         exact_text(lambda text: 2 * len(text.split()), 7, "seed")
 
 
 def test_a_tokenizer_that_counts_nothing_ends_the_search() -> None:
-    with pytest.raises(BenchError, match="no text of exactly 16 tokens was found"):
+    with pytest.raises(BenchError, match="no text of exactly 16 tokens exists"):
         exact_text(lambda _text: 0, 16, "seed")

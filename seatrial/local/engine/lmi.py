@@ -103,7 +103,7 @@ def _refuse_what_never_starts(options: TextOptions) -> None:
     if engine != "Python":
         raise refusal(f"engine {engine!r} is not an engine of this image: write engine=Python", field="engine")
     if not options.text("option.model_id"):
-        raise refusal("no model is named: set option.model_id or the environment's HF_MODEL_ID")
+        raise refusal("no model is set: set option.model_id or the environment's HF_MODEL_ID")
     for name, ours in CONFLICTS.items():
         if name in options.values:
             raise refusal(f"conflicts with {ours}, which LMI always sets: write {ours} alone", field=name)

@@ -83,14 +83,14 @@ class World:
 
 def test_a_component_that_serves_is_left_alone() -> None:
     world = World(copies=2)
-    assert world.wake(may_scale=True) == Woken(slept=False, waited_s=0.0, because="2 copies serve")
+    assert world.wake(may_scale=True) == Woken(slept=False, waited_s=0.0, because="2 copies are in service")
     assert (world.knocks, world.orders) == (1, [])
 
 
 def test_requests_wake_it_by_the_scaling_alarm() -> None:
     world = World(wakes_after_s=300)
     assert world.wake() == Woken(
-        slept=True, waited_s=300.0, because="it was at zero and woke in 300 s: its requests raise the "
+        slept=True, waited_s=300.0, because="it scaled from zero in 300 s: its requests trigger the "
         "scaling alarm"
     )  # fmt: skip
     assert world.knocks == 21
@@ -100,7 +100,7 @@ def test_requests_wake_it_by_the_scaling_alarm() -> None:
 def test_it_is_scaled_to_one_copy_where_that_is_allowed() -> None:
     world = World(wakes_after_s=120)
     assert world.wake(may_scale=True) == Woken(
-        slept=True, waited_s=120.0, because="it was at zero and woke in 120 s: it was scaled to one copy"
+        slept=True, waited_s=120.0, because="it scaled from zero in 120 s: it was scaled to one copy"
     )
     assert world.orders == [{"InferenceComponentName": "chat-copy", "DesiredRuntimeConfig": {"CopyCount": 1}}]
 

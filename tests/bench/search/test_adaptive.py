@@ -183,15 +183,13 @@ def test_a_bracket_that_is_closed_by_expectation_says_so(adaptive: MakeRequest, 
     # 94 and 112 differ by more than 10 %; the power law between them crosses 2,000 ms at 101 to 102
     levels = [LINE.measure(level, load) for load in (16, 94, 112)]
     assert known(adaptive(gate_concurrency=94), levels) == (
-        "the SLO holds at 94 and is missed at 112 per copy; it is expected to be missed from 102 on"
+        "SLO met at 94 and missed at 112 per copy; expected to be missed from 102"
     )
 
 
 def test_ends_without_a_load_between_them_say_so(adaptive: MakeRequest, level: MakeLevel) -> None:
     levels = [Line(alone_ms=1_955).measure(level, load) for load in (2, 4, 5)]  # 2,005 ms at 5
-    assert known(adaptive(gate_concurrency=4), levels) == (
-        "the SLO holds at 4 and is missed at 5 per copy: no load lies between"
-    )
+    assert known(adaptive(gate_concurrency=4), levels) == ("SLO met at 4 and missed at 5 per copy; adjacent levels")
 
 
 def test_a_narrow_hold_over_a_wide_stretch_is_looked_into(adaptive: MakeRequest, level: MakeLevel) -> None:
@@ -234,9 +232,9 @@ def test_a_level_that_does_not_fit_into_the_time_left_is_replaced(adaptive: Make
     step = next_level(request, [gate], left_s=7.0)
     assert isinstance(step, NextLevel)
     assert step.concurrency == pytest.approx(75, abs=2)
-    assert step.because == "94 per copy would take about 8 s, and 7 s are left: the highest level that fits"
+    assert step.because == "94 per copy needs about 8 s, but 7 s are left; this level fits"
     assert next_level(request, [gate], left_s=4.0) == Stop(
-        reason=StopReason.BUDGET, because="94 per copy would take about 8 s, and 4 s are left"
+        reason=StopReason.BUDGET, because="94 per copy needs about 8 s, but 4 s are left"
     )
 
 
@@ -271,5 +269,5 @@ def test_no_goodput_anywhere_ends_at_the_lowest_level(adaptive: MakeRequest, lev
 def test_neighbours_with_as_much_goodput_are_named(adaptive: MakeRequest, level: MakeLevel) -> None:
     levels = [level(load, goodput_requests_per_s=rate) for load, rate in ((8, 4.95), (16, 5.0), (32, 4.95))]
     assert known(adaptive(goal="max_goodput"), levels) == (
-        "the most goodput so far is 5.00 requests/s at 16 per copy: as much, within 2 %, as at 8 and 32"
+        "highest goodput so far: 5.00 requests/s at 16 per copy: equal within 2 % to 8 and 32"
     )

@@ -103,7 +103,7 @@ def test_an_endpoint_that_does_not_answer_within_the_budget_is_not_loaded(trial:
 def test_a_level_that_the_budget_cuts_is_not_reported(trial: Callable[..., TrialResult]) -> None:
     result = trial("stream", load=replace(LOAD, requests=100_000, budget_s=0.5))
     assert result.levels == ()
-    cut = r"the budget of 0\.5 s ended at concurrency 1 per copy \([1-9]\d* of 100000 requests were over\)"
+    cut = r"the budget of 0\.5 s ended at concurrency 1 per copy \([1-9]\d* of 100000 requests had ended\)"
     assert re.fullmatch(cut, result.stopped.because)
 
 

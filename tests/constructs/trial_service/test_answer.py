@@ -86,7 +86,7 @@ def test_a_trial_that_was_not_made_rolls_back(order: Order, store: DictStore, do
         store.write(TRIAL, document)
     told = answer_of(order, store).failed_because
     assert told is not None
-    assert told.startswith(f"The sea trial of dev-chat could not be made: {why}")
+    assert told.startswith(f"The sea trial of dev-chat failed to run: {why}")
 
 
 def test_mode_report_goes_on_without_a_measurement(order: Order, store: DictStore, unverified: dict[str, str]) -> None:

@@ -219,7 +219,7 @@ def test_a_workflow_that_cannot_be_started_is_an_answer_too(
     if mode == "report":
         assert data(response) == {**unverified, "Verdict": "error", "ResultsBucket": "results"}
     else:
-        assert "could not be made: starting the trial's workflow: TooMany" in str(reason(response))
+        assert "failed to run: starting the trial's workflow: TooMany" in str(reason(response))
 
 
 def test_another_endpoint_name_is_another_resource(world: World, update: CustomResourceEvent) -> None:

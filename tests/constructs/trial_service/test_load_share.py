@@ -120,7 +120,7 @@ class CutShort:
 
 OVER = Stop(
     reason=StopReason.BUDGET,
-    because="the budget of 600 s ended at concurrency 16 per copy (3 of 51 requests were over)",
+    because="the budget of 600 s ended at concurrency 16 per copy (3 of 51 requests had ended)",
 )
 
 
@@ -145,7 +145,8 @@ def whole() -> FunctionShare:
         (
             300.0,
             StopReason.RUN_TOO_SHORT,
-            "a function's 300 s are too short for concurrency 16 per copy (3 of 51 requests were over)",
+            "the remaining 300 s of the function are too short for concurrency 16 per copy "
+            "(3 of 51 requests had ended)",
         ),
     ],
 )

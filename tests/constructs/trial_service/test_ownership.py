@@ -83,7 +83,7 @@ def test_of_two_requests_at_the_same_moment_the_later_one_wins_whoever_writes_fi
 def test_a_writer_that_never_comes_through_gives_up(store: DictStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "replace", lambda *_: False)
     take(store, "create", 90.0)
-    with pytest.raises(UnavailableError, match=f"others wrote it {MOST_WRITES} times meanwhile"):
+    with pytest.raises(UnavailableError, match=f"{MOST_WRITES} concurrent writes"):
         take(store, "update", 100.0)
 
 

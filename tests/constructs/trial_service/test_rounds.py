@@ -67,7 +67,7 @@ def test_a_worker_that_left_nothing_is_missed(this: Round, store: DictStore) -> 
     with pytest.raises(ShareLostError) as missing:
         merged_tally(this, 2)
     assert missing.value.loss == Loss.DIED
-    assert str(missing.value) == "worker 1 of 2 ended without a word"
+    assert str(missing.value) == "worker 1 of 2 ended without a result"
 
 
 def test_workers_that_were_all_too_late_only_had_too_little_time(this: Round, store: DictStore) -> None:

@@ -249,7 +249,7 @@ class TestALevelOfSeveralFunctions:
 
         ordered.load.acting = late
         ordered.machine().execute()
-        assert "workers could not load their share" in str(ordered.document(TRIAL)["error"])
+        assert "4 of 4 workers failed" in str(ordered.document(TRIAL)["error"])
 
 
 def _late() -> Exception:

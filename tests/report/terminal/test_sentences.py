@@ -61,7 +61,7 @@ def test_the_legend_tells_that_the_gate_is_none_of_the_levels_and_which_knee_is_
     gate = plan.gate_concurrency_per_copy.model_copy(update={"value": 12})
     between = plan.model_copy(update={"gate_concurrency_per_copy": gate})
     assert legend(between) == (
-        "The gate, 12, is none of the levels; the predicted knee is K, 16 (slo: the highest load predicted to "
+        "The gate, 12, is not among the levels; the predicted knee is K, 16 (slo: the highest load predicted to "
         "meet the SLO)."
     )
 
