@@ -153,7 +153,7 @@ def test_an_execution_that_is_stopped_from_outside_is_answered_all_the_same(
     awaited(lambda: "aborted" in answers.answers)
     assert answers.answers["aborted"]["Data"]["Verdict"] == "error"
     key = answers.answers["aborted"]["Data"]["ResultUri"].partition(gate.bucket + "/")[2]
-    assert json.loads(gate.text(key))["error"].startswith("its workflow ended as ABORTED: ")
+    assert json.loads(gate.text(key))["error"].startswith("its workflow ended with ABORTED: ")
 
 
 def test_a_deletion_stops_the_load_and_leaves_nothing(gate: Gate, cdk: RunCdk, answers: CloudFormation) -> None:

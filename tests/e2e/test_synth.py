@@ -92,7 +92,7 @@ def test_every_stale_and_every_missing_lock_is_told(refused: dict[str, Outcome],
     assert refused["locks"].exit_code == 1
     stale, first_hint, missing, second_hint, *end = refused["locks"].output.splitlines(keepends=True)
     folder = mistakes.endpoints
-    assert stale.startswith(f"{folder}/chat.lock.json: local: SEA402: the plan was made from ")
+    assert stale.startswith(f"{folder}/chat.lock.json: local: SEA402: the spec changed after planning: ")
     assert first_hint == f"  hint: run `seatrial plan {folder}/chat.yaml --environment local --write`\n"
     assert missing == f"{folder}/sum.lock.json: local: SEA401: there is no lock\n"
     assert second_hint == f"  hint: run `seatrial plan {folder}/sum.yaml --environment local --write`\n"
@@ -103,7 +103,8 @@ def test_an_unknown_environment_is_told_with_the_known_ones(refused: dict[str, O
     folder = mistakes.environments
     assert refused["unknown"].exit_code == 1
     assert refused["unknown"].output == (
-        f"{folder}/staging.yaml: SEA109: there is no environment staging\n  hint: known in {folder}: local\n{LAST_LINE}"
+        f"{folder}/staging.yaml: SEA109: there is no environment staging\n"
+        f"  hint: known environments: local (in {folder})\n{LAST_LINE}"
     )
 
 
