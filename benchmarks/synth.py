@@ -10,6 +10,7 @@ It reads no spec and no lock, packs no code, and refers to nothing by tokens.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from typing import TypedDict
 ROOT = Path(__file__).parent.parent
 COUNTS = (1, 100)
 RUNS = 5
+BUNDLED_NODE = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+"""The variables of a process that finds the virtual environment's Node before any other, as the CDK CLI does."""
 
 
 class Entry(TypedDict, total=False):
@@ -44,7 +47,9 @@ def main() -> None:
 
 def _run(kind: str, count: int, folder: str) -> tuple[float, int]:
     command = [sys.executable, __file__, kind, f"{count}", folder]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env=BUNDLED_NODE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
+    )
     seconds, resources = done.stdout.split()[-2:]
     return float(seconds), int(resources)
 
