@@ -23,7 +23,7 @@ from seatrial.errors import BenchError, Problem, SpecError
 from seatrial.units import S_PER_MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from seatrial.bench.model.request import Load, Objective, TrialRequest
@@ -205,7 +205,7 @@ def _max_error_rate(options: ServerOptions, objectives: Iterable[Objective]) -> 
 
 
 def _host(url: str) -> str:
-    """Return the host that a URL names; empty for what is no URL, which is told when the trial begins."""
+    """Return the host that a URL names; empty for what is no URL."""
     try:
         return urlsplit(url).netloc
     except ValueError:
@@ -406,10 +406,16 @@ class Mistakes:
 
     def values(self, request: TrialRequest) -> None:
         """Find the values that no trial can have."""
-        try:
-            request.check()
-        except BenchError as impossible:
-            self.problems.extend(self.in_options(impossible))
+        from seatrial.bench.client.connection import address_of
+
+        checks: list[Callable[[], object]] = [request.check]
+        if request.target.kind == "openai":
+            checks.append(lambda: address_of(request.target, stream=True))
+        for check in checks:
+            try:
+                check()
+            except BenchError as impossible:
+                self.problems.extend(self.in_options(impossible))
         self._wrong_gate(request)
         self._too_much(request)
         if "--goal" in self.given and request.load.search != "adaptive" and "--rate" not in self.given:

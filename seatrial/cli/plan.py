@@ -40,7 +40,7 @@ def plan(
         typer.Option(
             "--section",
             metavar="NAME[,NAME]",
-            help="Show only these sections: decisions, memory, regime, curve, cost, rivals, warnings.",
+            help="Show only these sections: decisions, memory, regime, curve, cost, alternatives, warnings.",
         ),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show every section.")] = False,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seatrial.plan.document import Plan
     from seatrial.spec.load import LoadedSpec
 
-Section = Literal["decisions", "memory", "regime", "curve", "cost", "rivals", "warnings"]
+Section = Literal["decisions", "memory", "regime", "curve", "cost", "alternatives", "warnings"]
 
 
 def plan_view(plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = ()) -> RenderableType:
@@ -71,7 +71,7 @@ def _cost(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     yield cost_view(plan.cost)
 
 
-def _rivals(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+def _alternatives(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     del loaded
     if plan.pareto:
         yield pareto_view(plan)
@@ -90,6 +90,6 @@ SECTIONS: Mapping[Section, Callable[[Plan, LoadedSpec], Iterator[RenderableType]
     "regime": _regime,
     "curve": _curve,
     "cost": _cost,
-    "rivals": _rivals,
+    "alternatives": _alternatives,
     "warnings": _warnings,
 }

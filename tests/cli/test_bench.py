@@ -213,6 +213,14 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
             ["--url: SEA501: can't be combined with SPEC or --environment"],
         ),
         (
+            "--url nonsense --levels 1,x",
+            [
+                "--levels: SEA501: '1,x' is not a list of whole numbers as in 1,2,4",
+                "--url: SEA504: the endpoint nonsense can't be used: not of the form http(s)://host[:port][/path]",
+                "  hint: give the server's base URL, such as http://localhost:8000/v1",
+            ],
+        ),
+        (
             "--url http://localhost --rate 1 --search adaptive",
             ["--rate: SEA501: can't be combined with --search: the levels of an open loop are its rates"],
         ),
@@ -274,7 +282,7 @@ def test_every_mistake_is_told_at_once_before_anything_is_sent(
 ) -> None:
     done = seatrial("bench", *written.split())
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines() == [f"command line: {line}" for line in told]
+    assert done.stderr.splitlines() == [line if line.startswith("  ") else f"command line: {line}" for line in told]
 
 
 @pytest.mark.parametrize(

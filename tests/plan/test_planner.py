@@ -397,7 +397,7 @@ def test_the_longest_request_is_above_the_typical_one(
 
     assert plan.max_model_len.value == max_model_len
     assert plan.max_model_len.because.startswith(because)
-    assert plan.max_model_len.because.endswith(" GiB each per accelerator).")
+    assert plan.max_model_len.because.endswith(" MiB each per accelerator).")
     assert plan.max_num_batched_tokens.value == 2_048
 
 

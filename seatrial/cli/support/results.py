@@ -33,7 +33,8 @@ def read_result(where: str) -> TrialResult:
     try:
         text = read_text(Path(where))
     except (OSError, UnicodeDecodeError) as error:
-        message = f"the result can't be read: {error}"
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        message = f"the result can't be read: {reason}"
         raise BenchError.of("SEA501", message, where=where, hint="give a file or an s3:// URI") from error
     try:
         return TrialResult.from_json(text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.plan.document import Decision
 from seatrial.predict.memory import missing_bytes
-from seatrial.units import counted, gib
+from seatrial.units import MIB, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,7 +75,7 @@ def _kv_words(length: int, demand: Demand, memory: MemoryFit) -> str:
     held = int(memory.kv_room_bytes // (memory.kv_bytes_per_token * cached))
     return (
         f"The KV cache holds {counted(memory.kv_limited_batch, 'typical request')}, or {held:,} of {length:,} tokens "
-        f"({gib(memory.kv_bytes_per_token * cached)} each per accelerator)."
+        f"({memory.kv_bytes_per_token * cached / MIB:,.0f} MiB each per accelerator)."
     )
 
 

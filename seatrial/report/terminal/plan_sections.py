@@ -96,7 +96,7 @@ _KIB = 1024
 
 def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
     """Return the memory table for requests of this many tokens, prompt and output."""
-    names = ("accelerator", "weights", "activations", "reserve", "KV room", "KV per token", "sequences")
+    names = ("accelerator", "weights", "activations", "reserve", "KV cache", "KV per token", "sequences")
     made = table(numbers=names)
     sizes = (
         fit.accelerator_memory_bytes,

@@ -99,7 +99,7 @@ def test_each_section_is_shown_alone(name: str, plan: Plan, loaded: LoadedSpec, 
         "regime": "\nRegime\n",
         "curve": "\nPredicted for one copy",
         "cost": "\nCost $",
-        "rivals": "\nPareto front\n",
+        "alternatives": "\nPareto front\n",
         "warnings": "\nwarning: ",
     }
     text = shown(plan_view(warned, loaded, [section for section in SECTIONS if section == name]))

@@ -34,7 +34,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, plan: Plan, loaded: Load
     assert max(map(len, lines)) <= width
 
 
-def test_a_plan_without_levels_rivals_or_price_says_so(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+def test_a_plan_without_levels_alternatives_or_price_says_so(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
     cost = plan.cost.model_copy(update={"usd_per_hour": None})
     bare = plan.model_copy(update={"curve": (), "pareto": (), "rejected": (), "warnings": (), "cost": cost})
     text = shown(plan_view(bare, loaded, SECTIONS))
