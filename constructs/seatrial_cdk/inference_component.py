@@ -64,6 +64,22 @@ def define_component(
     return component
 
 
+def specification_document(plan: Plan, model_name: str) -> dict[str, object]:
+    """Return what a copy of the component is, by the names of the SageMaker API."""
+    return {
+        "ModelName": model_name,
+        "ComputeResourceRequirements": {
+            "NumberOfAcceleratorDevicesRequired": plan.tensor_parallel_degree.value,
+            "NumberOfCpuCoresRequired": plan.cpu_cores_per_copy,
+            "MinMemoryRequiredInMb": plan.memory_min_mb.value,
+        },
+        "StartupParameters": {
+            "ContainerStartupHealthCheckTimeoutInSeconds": plan.startup_timeout_s.value,
+            "ModelDataDownloadTimeoutInSeconds": plan.download_timeout_s.value,
+        },
+    }
+
+
 def _specification(
     plan: Plan, model_name: str
 ) -> sagemaker.CfnInferenceComponent.InferenceComponentSpecificationProperty:

@@ -11,7 +11,12 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial_cdk.execution_role import ExecutionRole
-from seatrial_cdk.inference_component import VARIANT_NAME, define_component, define_model
+from seatrial_cdk.inference_component import (
+    VARIANT_NAME,
+    define_component,
+    define_model,
+    specification_document,
+)
 from seatrial_cdk.model_container import model_container
 from seatrial_cdk.serving_artifact import ServingArtifact
 
@@ -32,8 +37,9 @@ class LlmEndpoint(Construct):
     only replaced, and a replacement under a fixed name collides with what it replaces. The component's change of
     model is an update in place.
 
-    CopyCount is the planned count: an update that changes the component sets it again, and scaling goes on from there.
-    New copies run beside the old ones meanwhile, so the instances may grow by the plan's surge.
+    CopyCount is the planned count. With a `CandidateTrial` an update carries the live count instead; without one it
+    sets the planned count again, and scaling goes on from there. New copies run beside the old ones meanwhile, so the
+    instances may grow by the plan's surge.
 
     Another instance type or another tensor parallel degree is not safe in place: the service moves a live endpoint's
     instances and its components one after the other, and copies of the old size may not fit on what the new ones need.
@@ -89,6 +95,7 @@ class LlmEndpoint(Construct):
         self.config = _config(self, plan, serving, network, None if has_local_nvme else kms_key_arn)
         self.endpoint = _endpoint(self)
         self.component = define_component(self, self.endpoint, self.model, self.inference_component_name, plan)
+        self.specification = specification_document(plan, self.model.attr_model_name)
         Tags.of(self).add(ENVIRONMENT_TAG, plan.environment)
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:

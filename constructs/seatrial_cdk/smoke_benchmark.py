@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from aws_cdk import CustomResource, Duration, Stack
 from constructs import Construct
 
-from seatrial.errors import SpecError
-from seatrial.spec.endpoint import LONGEST_BUDGET_MINUTES
-from seatrial.units import S_PER_MINUTE, exported
 from seatrial_cdk.trial_service.trial_service import function_arn
 
 if TYPE_CHECKING:
     from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.trial_settings import TrialSettings
 
 ANSWER_MARGIN_S = 600  # proof, what passes between steps, functions that died
 
@@ -25,14 +22,10 @@ class SmokeBenchmark(Construct):
     The environment's `TrialService` makes it; its function is found by its name, so that no stack exports anything.
     CloudFormation refuses another function for a resource that is there: the service keeps its name.
 
-    Request properties (CloudFormation sends each as a string):
-        EndpointName, InferenceComponentName, EndpointConfigName, ModelName: What must be live.
-        Image: The container image that must be live.
-        PlanDigest: The trial runs again exactly when it, EndpointConfigName or ModelName changes.
-        Request: The trial request as JSON without `target` and `expected`.
-        Mode: `rollback` fails the deployment when the trial is not passed, `report` only reports.
-        BudgetSeconds: The trial measures no longer than this.
-        FallbackTarget: Scaling target per copy where no trial answers.
+    What an update deploys is tried by `CandidateTrial` before; here it is verified then: by names, and by a handful of
+    requests. Where there was no room for a candidate it is loaded beside its users.
+
+    Request properties: `TrialSettings.properties`.
 
     Response attributes (strings; `unknown` where there is no value):
         TargetConcurrencyPerCopy: Requests in flight per copy to scale at; always a number.
@@ -49,64 +42,24 @@ class SmokeBenchmark(Construct):
 
     Args:
         endpoint: What is tried.
-        environment: The environment's name.
-        trial_request: The `Request` property.
-        plan_digest: The `PlanDigest` property.
-        mode: The `Mode` property.
-        image: The `Image` property.
-        budget_minutes: The trial measures no longer than this, 50 at most: CloudFormation waits an hour.
-        fallback_target: The `FallbackTarget` property.
+        settings: How.
 
     Raises:
         SpecError: SEA505 when the budget exceeds 50 minutes.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        endpoint: LlmEndpoint,
-        environment: str,
-        trial_request: str,
-        plan_digest: str,
-        mode: Literal["rollback", "report"],
-        image: str,
-        budget_minutes: float,
-        fallback_target: float,
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, endpoint: LlmEndpoint, settings: TrialSettings) -> None:
         super().__init__(scope, construct_id)
-        budget_s = _budget_s(budget_minutes)
         self.resource = CustomResource(
             self,
             "Resource",
             resource_type="Custom::SmokeBenchmark",
-            service_token=function_arn(Stack.of(self), environment),
-            service_timeout=Duration.seconds(budget_s + ANSWER_MARGIN_S),
-            properties={
-                "EndpointName": endpoint.endpoint_name,
-                "InferenceComponentName": endpoint.inference_component_name,
-                "EndpointConfigName": endpoint.config.attr_endpoint_config_name,
-                "ModelName": endpoint.model.attr_model_name,
-                "Image": image,
-                "PlanDigest": plan_digest,
-                "Request": trial_request,
-                "Mode": mode,
-                "BudgetSeconds": f"{budget_s:g}",
-                "FallbackTarget": exported(fallback_target),
-            },
+            service_token=function_arn(Stack.of(self), settings.environment),
+            service_timeout=Duration.seconds(settings.budget_s + ANSWER_MARGIN_S),
+            properties={**settings.properties(endpoint, "deployed")},
         )
         self.resource.node.add_dependency(endpoint.component)
 
     def attribute(self, name: str) -> str:
         """Return a response attribute as a token."""
         return self.resource.get_att_string(name)
-
-
-def _budget_s(budget_minutes: float) -> int:
-    """Return the budget in seconds, rounded up: CloudFormation counts whole ones."""
-    if budget_minutes > LONGEST_BUDGET_MINUTES:
-        message = f"budget {budget_minutes:g} minutes exceeds {LONGEST_BUDGET_MINUTES:g} minutes"
-        hint = "reduce concurrency levels, or requests per level"
-        raise SpecError.of("SEA505", message, field="trial.budget_minutes", hint=hint)
-    return math.ceil(budget_minutes * S_PER_MINUTE)

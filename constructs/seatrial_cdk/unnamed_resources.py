@@ -20,6 +20,7 @@ UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
         "ec2:DescribeSecurityGroups": "describe actions of EC2 have no resource level",
         "ec2:DescribeSubnets": "describe actions of EC2 have no resource level",
         "ec2:DescribeVpcs": "describe actions of EC2 have no resource level",
+        "sagemaker:ListInferenceComponents": "has no resource level: names and states alone",
         "ecr:GetAuthorizationToken": "has no resource level: the token is the registry's, the pull is granted by name",
     }
 )

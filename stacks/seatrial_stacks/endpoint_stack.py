@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, Environment, Stack, Tags, Token
 
+from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
+from seatrial_cdk.trial_settings import TrialSettings
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -78,21 +80,22 @@ class EndpointStack(Stack):
             Tags.of(self).add(key, value)
 
     def _trial(self, deployment: Deployment) -> SmokeBenchmark | None:
-        trial, plan, environment = deployment.endpoint.trial, deployment.plan, deployment.environment
+        trial, plan = deployment.endpoint.trial, deployment.plan
         if trial.mode == "off":
             return None
-        return SmokeBenchmark(
-            self,
-            "Trial",
-            endpoint=self.endpoint,
-            environment=environment.name,
+        settings = TrialSettings(
+            environment=deployment.environment.name,
             trial_request=deployment.trial_request,
             plan_digest=plan.digest,
             mode=trial.mode,
-            image=deployment.serving.image,
+            update=trial.update,
             budget_minutes=trial.budget_minutes,
+            start_s=plan.download_timeout_s.value + plan.startup_timeout_s.value,
+            copy_count=plan.copy_count.value,
             fallback_target=plan.target_concurrency_per_copy.value,
         )
+        CandidateTrial(self, "Candidate", endpoint=self.endpoint, settings=settings)
+        return SmokeBenchmark(self, "Trial", endpoint=self.endpoint, settings=settings)
 
     def _outputs(self, deployment: Deployment, trial: SmokeBenchmark | None) -> None:
         values = {

@@ -13,10 +13,11 @@ from seatrial.bench.model.request import Expected, Load, Objective, TrialRequest
 from seatrial.bench.model.result import Check, Knee, LevelResult, LiveProof, TrialResult, Verdict
 from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.measure.distribution import Distribution
-from seatrial_cdk.trial_service.runtime.store import Versioned
+from seatrial_cdk.trial_service.runtime.components import ComponentState
+from seatrial_cdk.trial_service.runtime.store import UnavailableError, Versioned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
@@ -55,6 +56,9 @@ class DictStore:
 
     def uri(self, key: str) -> str:
         return f"s3://results/{key}"
+
+    def keys(self, prefix: str) -> list[str]:
+        return sorted(key for key in self.texts if key.startswith(prefix))
 
     def clear(self, endpoint_name: str) -> None:
         kept = [key for key in self.texts if key.split("/")[1] != endpoint_name or key.startswith("trials/")]
@@ -147,9 +151,13 @@ class DictScaling:
 
     states: dict[str, SuspendedStateTypeDef] = field(default_factory=dict)
     calls: list[SuspendedStateTypeDef] = field(default_factory=list)
+    most: int = 8
 
     def suspended(self, component: str) -> SuspendedStateTypeDef | None:
         return self.states.get(component)
+
+    def most_copies(self, component: str) -> int | None:
+        return self.most if component in self.states else None
 
     def suspend(self, component: str, state: SuspendedStateTypeDef) -> None:
         self.states[component] = state
@@ -159,6 +167,69 @@ class DictScaling:
 @pytest.fixture
 def scaling() -> DictScaling:
     return DictScaling()
+
+
+SPECIFICATION: dict[str, object] = {
+    "ModelName": "model-2",
+    "ComputeResourceRequirements": {"NumberOfAcceleratorDevicesRequired": 1},
+}
+OLD: dict[str, object] = {**SPECIFICATION, "ModelName": "model-1"}
+
+
+def component(name: str = "dev-chat-model", **changes: object) -> ComponentState:
+    """Return a component that serves the old configuration in one copy, with changes."""
+    usual = ComponentState(
+        name=name,
+        endpoint_name="dev-chat",
+        variant_name="AllTraffic",
+        status="InService",
+        current_copies=1,
+        desired_copies=1,
+        specification=OLD,
+    )
+    return replace(usual, **changes)  # type: ignore[arg-type] # the fields of the dataclass
+
+
+@dataclass
+class DictComponents:
+    """Components by name; what is deleted is gone at once, what is created is as `born` says."""
+
+    found: dict[str, ComponentState] = field(default_factory=dict)
+    born: dict[str, object] = field(default_factory=lambda: {"status": "InService"})
+    created: list[tuple[str, dict[str, object], dict[str, str]]] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+
+    def describe(self, name: str) -> ComponentState | None:
+        return self.found.get(name)
+
+    def live_config(self, endpoint_name: str) -> str:
+        return f"config-of-{endpoint_name}"
+
+    def create(
+        self, name: str, beside: ComponentState, specification: dict[str, object], tags: Mapping[str, str]
+    ) -> None:
+        assert beside.name == "dev-chat-model"
+        self.created.append((name, specification, dict(tags)))
+        self.found[name] = replace(component(name, specification=specification), **self.born)  # type: ignore[arg-type]
+
+    def delete(self, name: str) -> None:
+        if self.found[name].in_transit:
+            raise UnavailableError(f"{name} is in transit")
+        self.deleted.append(name)
+        del self.found[name]
+
+    def candidates(self) -> list[str]:
+        return sorted(name for name in self.found if "-candidate-" in name)
+
+    def set_copies(self, name: str, count: int) -> None:
+        if self.found[name].in_transit:
+            raise UnavailableError(f"{name} is in transit")
+        self.found[name] = replace(self.found[name], current_copies=count, desired_copies=count)
+
+
+@pytest.fixture
+def components() -> DictComponents:
+    return DictComponents({"dev-chat-model": component()})
 
 
 @pytest.fixture
@@ -184,7 +255,11 @@ def properties() -> dict[str, str]:
         "InferenceComponentName": "dev-chat-model",
         "EndpointConfigName": "config-2",
         "ModelName": "model-2",
-        "Image": IMAGE,
+        "Specification": json.dumps(SPECIFICATION),
+        "CopyCount": "1",
+        "StartSeconds": "1200",
+        "Alarms": "errors,latency",
+        "Update": "candidate",
         "PlanDigest": "b",
         "Request": json.dumps(template),
         "Mode": "rollback",

@@ -1,20 +1,21 @@
 """What the function of an environment's trials may do: with the endpoints of this environment, and nothing else.
 
-An endpoint, a component and a model belong to an environment by their tag (`llm_endpoint.ENVIRONMENT_TAG`); the first
-two by the beginning of their names too, which CloudFormation makes up for a model. That the actions below honour
-`aws:ResourceTag` is told by the Service Authorization Reference, "Amazon SageMaker": the resource types endpoint,
-inference-component and model have that key.
+An endpoint and a component belong to an environment by the beginning of their names and by their tag
+(`llm_endpoint.ENVIRONMENT_TAG`). That the actions below honour `aws:ResourceTag` is told by the Service Authorization
+Reference, "Amazon SageMaker": the resource types endpoint and inference-component have that key.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
 from seatrial_cdk.llm_endpoint import ENVIRONMENT_TAG
+from seatrial_cdk.trial_service.runtime.components import CANDIDATE
 from seatrial_cdk.trial_service.runtime.event import DETAIL_TYPE, SOURCE
-from seatrial_cdk.trial_service.runtime.store import LATEST, PASSED, RELEASED, RUNS, TRIALS
+from seatrial_cdk.trial_service.runtime.store import HELD, LATEST, PASSED, RELEASED, RUNS, TRIALS
 from seatrial_cdk.unnamed_resources import allow_unnamed
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from seatrial.spec.environment import Network
     from seatrial_cdk.trial_service.results import TrialResults
 
-FOLDERS = (TRIALS, LATEST, PASSED, RELEASED, RUNS)
-CLEARED = (LATEST, PASSED, RELEASED, RUNS)
+CLEARED = (LATEST, PASSED, RELEASED, RUNS, HELD)
+FOLDERS = (TRIALS, *CLEARED)
 
 
 def statements(
@@ -34,6 +35,7 @@ def statements(
 ) -> Iterator[iam.PolicyStatement]:
     """Return every right of the function but that to write its log."""
     yield from _endpoints(stack, environment)
+    yield from _candidates(stack, environment)
     yield from _scaling(stack)
     yield from _results(results)
     yield from _workflow(stack, state_machine_name)
@@ -47,23 +49,52 @@ def statements(
         {"StringEquals": {"events:source": SOURCE, "events:detail-type": DETAIL_TYPE}},
     )
     yield allow_unnamed("application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData")
+    yield _allow(
+        ["cloudwatch:DescribeAlarms"],
+        [
+            stack.format_arn(
+                service="cloudwatch",
+                resource="alarm",
+                resource_name=f"seatrial-{environment}-*",
+                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+            )
+        ],
+    )
     if network.subnet_ids:
         yield from _network(stack, network)
 
 
 def _endpoints(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
-    """Allow loading the environment's endpoints, proving what is live there, and setting a component to one copy."""
+    """Allow loading the environment's endpoints, proving what is live there, and setting a component's copies.
+
+    A model's environment may hold the token of a hub, so models are not described: their names prove them.
+    """
     ours = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
     endpoints, components = (
         stack.format_arn(service="sagemaker", resource=kind, resource_name=f"{environment}-*")
         for kind in ("endpoint", "inference-component")
     )
-    models = stack.format_arn(service="sagemaker", resource="model", resource_name="*")
     loading = ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
     yield _allow([*loading, "sagemaker:DescribeEndpoint"], [endpoints], ours)
     scaling = ["sagemaker:DescribeInferenceComponent", "sagemaker:UpdateInferenceComponentRuntimeConfig"]
     yield _allow([*loading, *scaling], [components], ours)
-    yield _allow(["sagemaker:DescribeModel"], [models], ours)
+
+
+def _candidates(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow creating and deleting candidate components, by their names and the environment's tag.
+
+    A creation names the endpoint too; its tags are given with it, which asks for the right to add them.
+    """
+    candidates = stack.format_arn(
+        service="sagemaker", resource="inference-component", resource_name=f"{environment}-*{CANDIDATE}*"
+    )
+    endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name=f"{environment}-*")
+    asked = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
+    yield _allow(["sagemaker:CreateInferenceComponent"], [candidates, endpoints], asked)
+    yield _allow(["sagemaker:AddTags"], [candidates], asked)
+    tagged = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
+    yield _allow(["sagemaker:DeleteInferenceComponent"], [candidates], tagged)
+    yield allow_unnamed("sagemaker:ListInferenceComponents")
 
 
 def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:

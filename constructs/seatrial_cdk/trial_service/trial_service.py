@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
 ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
 LONGEST_FUNCTION_MINUTES = 15
+SWEEP = "rate(5 minutes)"
 
 
 def service_name(environment: str) -> str:
@@ -75,7 +77,8 @@ class TrialService(Construct):
         self.results = TrialResults(self, "Results", kms_key_arn=kms_key_arn, removal=removal)
         self.function = _function(self, environment, network, removal, sockets_per_function)
         self.state_machine = _state_machine(self)
-        _rule_of_the_dead(self)
+        _call_for_dead_workflows(self)
+        _call_on_schedule(self)
 
 
 def _function(
@@ -113,6 +116,7 @@ def _function(
         memory_size=ONE_VCPU_MEMORY_MB,
         environment=lambda_.CfnFunction.EnvironmentProperty(
             variables={
+                "ENVIRONMENT": environment,
                 "RESULTS_BUCKET": scope.results.bucket.bucket_name,
                 "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:"
                 f"stateMachine:{scope.name}",
@@ -148,7 +152,7 @@ def _state_machine(scope: TrialService) -> sfn.CfnStateMachine:
     )
 
 
-def _rule_of_the_dead(scope: TrialService) -> None:
+def _call_for_dead_workflows(scope: TrialService) -> None:
     """Call the function for an execution that ended without an answer, so that CloudFormation gets one all the same."""
     rule = events.CfnRule(
         scope,
@@ -164,9 +168,27 @@ def _rule_of_the_dead(scope: TrialService) -> None:
         },
         targets=[events.CfnRule.TargetProperty(id="Function", arn=scope.function.attr_arn)],
     )
+    _let_call(scope, "DeadWorkflowsCall", rule)
+
+
+def _call_on_schedule(scope: TrialService) -> None:
+    """Call the function every five minutes for candidates and suspended scaling that nobody else ended."""
+    rule = events.CfnRule(
+        scope,
+        "Sweep",
+        description=f"Candidates and suspended scaling that {scope.name} left",
+        schedule_expression=SWEEP,
+        targets=[
+            events.CfnRule.TargetProperty(id="Function", arn=scope.function.attr_arn, input=json.dumps({"Sweep": True}))
+        ],
+    )
+    _let_call(scope, "SweepCall", rule)
+
+
+def _let_call(scope: TrialService, construct_id: str, rule: events.CfnRule) -> None:
     lambda_.CfnPermission(
         scope,
-        "DeadWorkflowsCall",
+        construct_id,
         action="lambda:InvokeFunction",
         function_name=scope.function.ref,
         principal="events.amazonaws.com",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-STEPS: Final = ("Begin", "Choose", "Absorb", "Conclude", "Abandon", "Answer")
+STEPS: Final = ("Begin", "Choose", "Absorb", "Conclude", "Abandon", "Settle", "Answer")
 
 NOT_STARTED: Final = ("Lambda.TooManyRequestsException",)
 """Refusals after which nothing has run: the only ones after which a share of the load is asked for again."""
@@ -55,11 +55,14 @@ def definition(function_arn: str) -> dict[str, object]:
                 ("choose", "Choose"),
                 ("load", "Load"),
                 ("conclude", "Conclude"),
+                ("settle", "Settle"),
+                ("pause", "Pause"),
             )
         ],
         "Default": "Answer",
     }
     states["Wait"] = {"Type": "Wait", "SecondsPath": "$.Seconds", "Next": "Begin"}
+    states["Pause"] = {"Type": "Wait", "SecondsPath": "$.Seconds", "Next": "Settle"}
     states["Load"] = _load(function_arn)
     return {"StartAt": "Begin", "TimeoutSeconds": LONGEST_WORKFLOW_S, "States": states}
 
@@ -69,7 +72,8 @@ _FOLLOWING: Final = {
     "Choose": "Next",
     "Absorb": "Next",
     "Conclude": "Next",
-    "Abandon": "Answer",
+    "Abandon": "Next",
+    "Settle": "Next",
     "Answer": None,
 }
 
@@ -81,7 +85,7 @@ def _step(name: str, function_arn: str, following: str | None) -> dict[str, obje
         "Parameters": {"Step": name.lower(), "Order.$": "$$.Execution.Input", "Position.$": "$"},
         "Retry": [{"ErrorEquals": list(DEAD), "IntervalSeconds": 2, "MaxAttempts": 3, "BackoffRate": 2}],
     }
-    if name not in {"Abandon", "Answer"}:
+    if name not in {"Abandon", "Settle", "Answer"}:
         step["Catch"] = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Abandon"}]
     return {**step, "End": True} if following is None else {**step, "Next": following}
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.trial_service.runtime.event import Detail
-    from tests.constructs.conftest import DictScaling, DictStore
+    from tests.constructs.conftest import DictComponents, DictScaling, DictStore
 
 ORDERED_S = 1000.0
 TRIAL, LATEST, PASSED, RELEASED = (
@@ -34,7 +34,7 @@ TRIAL, LATEST, PASSED, RELEASED = (
     "released/dev-chat/result.json",
 )
 RUN = "runs/dev-chat/request-1"
-PROGRESS, OWNER, PAUSE = f"{RUN}/progress.json", "runs/dev-chat/owner.json", "runs/dev-chat/scaling.json"
+PROGRESS, OWNER, HELD = f"{RUN}/progress.json", "runs/dev-chat/owner.json", "held/dev-chat/scaling.json"
 URI = f"s3://results/{TRIAL}"
 COMPONENT = "dev-chat-model"
 BEFORE: SuspendedStateTypeDef = {
@@ -104,6 +104,7 @@ class World:
 
     store: DictStore
     scaling: DictScaling
+    components: DictComponents
     clock: Clock = field(default_factory=Clock)
     events: Events = field(default_factory=Events)
     workflow: Workflow = field(default_factory=Workflow)
@@ -111,6 +112,7 @@ class World:
     load: WrittenLoad = field(default_factory=WrittenLoad)
     status: str = "UPDATE_IN_PROGRESS"
     responses: list[Response] = field(default_factory=list)
+    requests: list[tuple[float, float]] | None = field(default_factory=list)
     sockets_per_function: int = 900
 
     def respond(self, url: str, body: bytes) -> None:
@@ -123,12 +125,20 @@ class World:
             raise UnavailableError("reading the stack's status: throttled")
         return self.status
 
+    def requests_since(self, component: str, since_s: float) -> float:
+        if self.requests is None:
+            raise UnavailableError(f"reading the load of {component}: throttled")
+        return max((load for at_s, load in self.requests if at_s >= since_s), default=0.0)
+
     @property
     def around(self) -> Surroundings:
         return Surroundings(
+            environment="dev",
             store=self.store,
             bucket="results",
             scaling=self.scaling,
+            components=self.components,
+            requests_since=self.requests_since,
             bus=self.events,
             workflow=self.workflow,
             stack_status=self.stack_status,
@@ -158,8 +168,8 @@ class World:
 
 
 @pytest.fixture
-def world(store: DictStore, scaling: DictScaling) -> World:
-    return World(store, scaling)
+def world(store: DictStore, scaling: DictScaling, components: DictComponents) -> World:
+    return World(store, scaling, components)
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_cdk.trial_service.runtime.ownership import read_owner
+from seatrial_cdk.trial_service.runtime.scaling import HeldScaling
 from seatrial_cdk.trial_service.runtime.store import UnavailableError
-from tests.constructs.trial_service.conftest import BEFORE, COMPONENT, ORDERED_S, PAUSE, TRIAL, UNREADABLE
+from tests.constructs.trial_service.conftest import BEFORE, COMPONENT, HELD, ORDERED_S, TRIAL, UNREADABLE
 
 if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
@@ -29,7 +30,11 @@ def deletion(create: CustomResourceEvent) -> CustomResourceEvent:
 @pytest.fixture
 def running(ordered: World) -> World:
     """Return a world whose trial runs, and has suspended the scaling of copies."""
-    ordered.store.write(PAUSE, json.dumps({"request_id": "request-1", "before": BEFORE}))
+    held = HeldScaling(
+        endpoint_name="dev-chat", component=COMPONENT, request_id="request-1", stack_id="s", copies=1, before=BEFORE
+    )
+    ordered.store.write(HELD, held.to_json())
+    ordered.scaling.states[COMPONENT] = {"DynamicScalingInSuspended": True}
     ordered.clock.wait(100.0)
     ordered.status = "DELETE_IN_PROGRESS"
     return ordered

@@ -6,14 +6,22 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial_cdk.trial_service.runtime.custom_resource import TrialProperties
 from seatrial_cdk.trial_service.runtime.ownership import Ownership, take_ownership
-from seatrial_cdk.trial_service.runtime.scaling import ALL_SUSPENDED, AwsCopyScaling, rest, restore, resume
+from seatrial_cdk.trial_service.runtime.scaling import (
+    AwsCopyScaling,
+    every_held,
+    read_held,
+    restore,
+    resume,
+    suspend_scale_in,
+)
+from tests.constructs.conftest import component
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
-    from tests.constructs.conftest import DictScaling, DictStore
+    from seatrial_cdk.trial_service.runtime.components import ComponentState
+    from tests.constructs.conftest import DictComponents, DictScaling, DictStore
 
 PLACE = {
     "ServiceNamespace": "sagemaker",
@@ -68,6 +76,7 @@ def test_suspending_says_each_kind_and_leaves_the_bounds(aws: AwsCopyScaling, st
 
 
 COMPONENT = "dev-chat-model"
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/seatrial-dev-chat/1"
 
 
 def owning(store: DictStore, request_id: str) -> Ownership:
@@ -76,78 +85,128 @@ def owning(store: DictStore, request_id: str) -> Ownership:
     return Ownership(store=store, endpoint_name="dev-chat", request_id=request_id, now_s=lambda: 100.0)
 
 
-@pytest.fixture
-def trial(properties: dict[str, str]) -> TrialProperties:
-    return TrialProperties.of(properties)
+def hold(scaling: DictScaling, store: DictStore, ownership: Ownership, *, copies: int = 1) -> None:
+    suspend_scale_in(scaling, store, ownership, component=COMPONENT, stack_id=STACK, copies=copies)
 
 
-@pytest.mark.parametrize("before", [STATE, {}])
-def test_what_was_before_is_restored_after_any_number_of_runs(
-    trial: TrialProperties, store: DictStore, scaling: DictScaling, before: SuspendedStateTypeDef
+@pytest.mark.parametrize(
+    ("before", "meanwhile"),
+    [
+        ({}, {"DynamicScalingInSuspended": True}),
+        (
+            {"DynamicScalingOutSuspended": True, "ScheduledScalingSuspended": True},
+            {
+                "DynamicScalingInSuspended": True,
+                "DynamicScalingOutSuspended": True,
+                "ScheduledScalingSuspended": True,
+            },
+        ),
+    ],
+)
+def test_scale_in_alone_is_suspended_and_what_was_before_is_restored_after_any_number_of_runs(
+    store: DictStore,
+    scaling: DictScaling,
+    components: DictComponents,
+    before: SuspendedStateTypeDef,
+    meanwhile: SuspendedStateTypeDef,
 ) -> None:
     scaling.states[COMPONENT] = before
     for _ in range(2):
-        rest(scaling, store, trial, owning(store, "request-1"))
-        assert scaling.states == {COMPONENT: ALL_SUSPENDED}
-    resume(scaling, store, trial, "request-1")
+        hold(scaling, store, owning(store, "request-1"))
+        assert scaling.states == {COMPONENT: meanwhile}
+    assert resume(scaling, store, components, owning(store, "request-1"))
     assert scaling.states == {COMPONENT: before}
-    resume(scaling, store, trial, "request-1")
+    assert resume(scaling, store, components, owning(store, "request-1"))
     assert len(scaling.calls) == 3
 
 
-def test_a_trial_after_one_whose_function_died_restores_what_was_before_that_one(
-    trial: TrialProperties, store: DictStore, scaling: DictScaling
+def test_a_component_that_nothing_scales_is_left_alone(
+    store: DictStore, scaling: DictScaling, components: DictComponents
+) -> None:
+    hold(scaling, store, owning(store, "request-1"))
+    assert (scaling.calls, read_held(store, "dev-chat")) == ([], None)
+    assert resume(scaling, store, components, owning(store, "request-1"))
+
+
+def test_a_request_after_one_whose_function_died_restores_what_was_before_that_one(
+    store: DictStore, scaling: DictScaling, components: DictComponents
 ) -> None:
     scaling.states[COMPONENT] = STATE
-    rest(scaling, store, trial, owning(store, "died"))
-    rest(scaling, store, trial, owning(store, "next"))
-    resume(scaling, store, trial, "died")
-    assert scaling.states == {COMPONENT: ALL_SUSPENDED}, "the pause is the next one's now"
-    resume(scaling, store, trial, "next")
-    assert scaling.states == {COMPONENT: STATE}
+    died = owning(store, "died")
+    hold(scaling, store, died, copies=3)
+    hold(scaling, store, owning(store, "next"), copies=2)
+    assert resume(scaling, store, components, died)
+    assert len(scaling.calls) == 2, "it is the next one's to restore"
+    held = read_held(store, "dev-chat")
+    assert held is not None
+    assert (held.request_id, held.before, held.copies) == ("next", STATE, 3)
 
 
-def test_a_deletion_restores_whatever_trial_suspended(
-    trial: TrialProperties, store: DictStore, scaling: DictScaling
+def test_copies_that_a_rollback_took_away_are_given_back_before_scale_in_resumes(
+    store: DictStore, scaling: DictScaling, components: DictComponents
 ) -> None:
-    scaling.states[COMPONENT] = STATE
-    rest(scaling, store, trial, owning(store, "request-1"))
-    for _ in range(2):
-        restore(scaling, store, "dev-chat", COMPONENT)
-    assert scaling.states == {COMPONENT: STATE}
-    assert len(scaling.calls) == 2
+    scaling.states[COMPONENT] = {}
+    hold(scaling, store, owning(store, "request-1"), copies=3)
+    (held,) = every_held(store)
+    components.found[COMPONENT] = component(status="Updating", current_copies=1)
+    assert not restore(scaling, store, components, held), "SageMaker refuses the write: it is waited out"
+    components.found[COMPONENT] = component(current_copies=1)
+    assert not restore(scaling, store, components, held)
+    assert components.found[COMPONENT].copies == 3
+    assert restore(scaling, store, components, held)
+    assert (scaling.states, list(every_held(store))) == ({COMPONENT: {}}, [])
 
 
-def test_a_trial_that_lost_its_endpoint_meanwhile_suspends_nothing(
-    trial: TrialProperties, store: DictStore, scaling: DictScaling
+@pytest.mark.parametrize("live", [component(status="Failed", current_copies=0), None])
+def test_a_component_that_failed_or_is_gone_gets_no_copies_back(
+    store: DictStore, scaling: DictScaling, components: DictComponents, live: ComponentState | None
 ) -> None:
+    scaling.states[COMPONENT] = {}
+    hold(scaling, store, owning(store, "request-1"), copies=3)
+    components.found = {} if live is None else {COMPONENT: live}
+    (held,) = every_held(store)
+    assert restore(scaling, store, components, held)
+    assert scaling.states == {COMPONENT: {}}
+
+
+def test_no_more_copies_are_given_back_than_the_scaling_allows_now(
+    store: DictStore, scaling: DictScaling, components: DictComponents
+) -> None:
+    scaling.states[COMPONENT], scaling.most = {}, 2
+    hold(scaling, store, owning(store, "request-1"), copies=3)
+    components.found[COMPONENT] = component(current_copies=2)
+    (held,) = every_held(store)
+    assert restore(scaling, store, components, held)
+
+
+def test_a_request_that_lost_its_endpoint_meanwhile_suspends_nothing(store: DictStore, scaling: DictScaling) -> None:
     scaling.states[COMPONENT] = STATE
     late = owning(store, "late")
-    rest(scaling, store, trial, owning(store, "next"))
+    hold(scaling, store, owning(store, "next"))
     before = dict(store.texts)
-    rest(scaling, store, trial, late)
+    hold(scaling, store, late)
     assert (store.texts, len(scaling.calls)) == (before, 1)
 
 
-def test_a_note_that_another_trial_wrote_meanwhile_is_read_again(
-    trial: TrialProperties, store: DictStore, scaling: DictScaling, monkeypatch: pytest.MonkeyPatch
+def test_a_note_that_another_request_wrote_meanwhile_is_read_again(
+    store: DictStore, scaling: DictScaling, components: DictComponents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the pause of the other trial would be taken for what was before."""
+    """Else the suspension of the other request would be taken for what was before."""
     scaling.states[COMPONENT] = STATE
     create, once = store.create, ["other"]
 
     def overtaken(key: str, text: str) -> bool:
         if key.endswith("scaling.json") and once:
-            rest(
+            hold(
                 scaling,
                 store,
-                trial,
                 Ownership(store=store, endpoint_name="dev-chat", request_id=once.pop(), now_s=float),
             )
         return create(key, text)
 
     take_ownership(store, "dev-chat", "other", document="", now_s=100.0)
     monkeypatch.setattr(store, "create", overtaken)
-    rest(scaling, store, trial, Ownership(store=store, endpoint_name="dev-chat", request_id="other", now_s=float))
-    resume(scaling, store, trial, "other")
+    other = Ownership(store=store, endpoint_name="dev-chat", request_id="other", now_s=float)
+    hold(scaling, store, other)
+    assert resume(scaling, store, components, other)
     assert scaling.states == {COMPONENT: STATE}

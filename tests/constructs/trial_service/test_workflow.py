@@ -15,7 +15,6 @@ from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.handler import dispatch
 from seatrial_cdk.trial_service.runtime.ownership import CANCELLED
 from seatrial_cdk.trial_service.runtime.rounds import CutLevel
-from seatrial_cdk.trial_service.runtime.scaling import ALL_SUSPENDED
 from seatrial_cdk.trial_service.runtime.store import UnavailableError
 from seatrial_cdk.trial_service.workflow import DEAD, MOST_SHARES, definition
 from tests.constructs.conftest import IMAGE
@@ -25,14 +24,13 @@ from tests.constructs.trial_service.conftest import (
     LATEST,
     ORDERED_S,
     PASSED,
-    PAUSE,
     PROGRESS,
     RELEASED,
     STOPPED,
     TRIAL,
     URI,
 )
-from tests.constructs.trial_service.machine import DiedError, FailedError
+from tests.constructs.trial_service.machine import DiedError
 from tests.constructs.trial_service.written_course import ALL_MEASURED, NEXT
 
 if TYPE_CHECKING:
@@ -144,48 +142,6 @@ class TestATrialThatPasses:
         ordered.clock.wait(5.0)
         assert ordered.ask(create) is None
         assert ordered.workflow.started == [("dev-chat", "request-1")]
-
-
-class TestScaling:
-    @pytest.mark.parametrize("error", [None, BenchError.of("SEA502", "another deployment came between")])
-    def test_rests_while_the_trial_measures_and_is_then_as_before(
-        self, ordered: World, error: Exception | None
-    ) -> None:
-        ordered.scaling.states[COMPONENT] = BEFORE
-        seen: list[object] = []
-
-        def act(_: FunctionShare) -> None:
-            seen.append((ordered.scaling.states[COMPONENT], ordered.document(PAUSE)))
-            if error:
-                raise error
-
-        ordered.load.acting = act
-        ordered.machine().execute()
-        assert seen == [(ALL_SUSPENDED, {"request_id": "request-1", "before": BEFORE})]
-        assert ordered.scaling.states == {COMPONENT: BEFORE}
-        assert ordered.document(PAUSE)["before"] is None
-
-    def test_of_a_component_that_nothing_scales_is_left_alone(self, ordered: World) -> None:
-        ordered.machine().execute()
-        assert (ordered.scaling.calls, ordered.store.read(PAUSE)) == ([], None)
-
-    def test_that_cannot_be_restored_at_once_spoils_no_result_and_is_restored_before_the_answer(
-        self, ordered: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        ordered.scaling.states[COMPONENT] = BEFORE
-        suspend, refusals = ordered.scaling.suspend, [1, 2]
-
-        def refused(component: str, state: object) -> None:
-            if state == BEFORE and refusals:
-                refusals.pop()
-                raise UnavailableError("resuming: throttled")
-            suspend(component, state)  # type: ignore[arg-type]  # the state that it was called with
-
-        monkeypatch.setattr(ordered.scaling, "suspend", refused)
-        ordered.machine().execute()
-        assert "the answer restores scaling: resuming: throttled" in capsys.readouterr().out
-        assert ordered.responses[0]["Status"] == "SUCCESS"
-        assert ordered.scaling.states == {COMPONENT: BEFORE}
 
 
 class TestAComponentThatSleeps:
@@ -499,15 +455,12 @@ class TestAnExecutionThatDied:
         told = json.dumps({"EndpointName": "dev-chat", "RequestId": "request-1"})
         return {"detail": {"status": "TIMED_OUT", "input": told, "cause": None}}
 
-    def test_is_answered_all_the_same_with_scaling_as_before(self, ordered: World, dead: ExecutionEvent) -> None:
-        ordered.scaling.states[COMPONENT] = ALL_SUSPENDED
-        ordered.store.write(PAUSE, json.dumps({"request_id": "request-1", "before": BEFORE}))
+    def test_is_answered_all_the_same(self, ordered: World, dead: ExecutionEvent) -> None:
         dispatch(dead, ordered.around)
         assert ordered.responses[0]["Reason"] == (
             "The sea trial of dev-chat failed to run: its workflow ended with TIMED_OUT: no reason given "
             f"(result: {URI})"
         )
-        assert ordered.scaling.states == {COMPONENT: BEFORE}
 
     def test_after_its_answer_gets_no_other_one(self, ordered: World, dead: ExecutionEvent) -> None:
         ordered.machine().execute()
@@ -519,22 +472,6 @@ class TestAnExecutionThatDied:
         ordered.store.clear("dev-chat")
         dispatch(dead, ordered.around)
         assert (ordered.responses, ordered.store.texts) == ([], {})
-
-    def test_is_answered_even_when_scaling_cannot_be_restored(
-        self, ordered: World, dead: ExecutionEvent, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        ordered.scaling.states[COMPONENT] = BEFORE
-
-        def refused(_: str, state: object) -> None:
-            if state == BEFORE:
-                raise UnavailableError("throttled")
-
-        monkeypatch.setattr(ordered.scaling, "suspend", refused)
-        with pytest.raises(FailedError):
-            ordered.machine().execute()
-        assert ordered.responses == []
-        dispatch(dead, ordered.around)
-        assert ordered.responses[0]["Status"] == "SUCCESS", "the trial was passed"
 
 
 class TestTheDefinition:
@@ -551,7 +488,8 @@ class TestTheDefinition:
     def test_catches_whatever_fails(self, states: dict[str, dict[str, object]]) -> None:
         caught = {name for name, state in states.items() if "Catch" in state}
         assert caught == {"Begin", "Choose", "Load", "Absorb", "Conclude"}
-        assert (states["Abandon"]["Next"], states["Answer"]["End"]) == ("Answer", True)
+        assert [states[name]["Next"] for name in ("Abandon", "Settle", "Pause")] == ["Next", "Next", "Settle"]
+        assert states["Answer"]["End"]
 
     def test_loads_every_share_at_once_and_waits_for_each(self, states: dict[str, dict[str, object]]) -> None:
         load = states["Load"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -17,14 +18,20 @@ from seatrial.bench.model.result import TrialResult
 from seatrial.errors import BenchError
 from seatrial.printable import printable
 from seatrial.secrets import redacted
-from seatrial_cdk.trial_service.runtime.attributes import UNKNOWN, measured_attributes
-from seatrial_cdk.trial_service.runtime.custom_resource import Answer, not_made, physical_id
-from seatrial_cdk.trial_service.runtime.store import UnavailableError, run_key, trial_key
+from seatrial_cdk.trial_service.runtime.attributes import NOT_TRIED, UNKNOWN, copies_attributes, measured_attributes
+from seatrial_cdk.trial_service.runtime.custom_resource import Answer, not_made, physical_id, read_copies
+from seatrial_cdk.trial_service.runtime.outcome import UNTRIED
+from seatrial_cdk.trial_service.runtime.store import UnavailableError, latest_key, passed_key, run_key, trial_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent, Order, TrialProperties
+    from seatrial_cdk.trial_service.runtime.custom_resource import (
+        Attributes,
+        CustomResourceEvent,
+        Order,
+        TrialProperties,
+    )
     from seatrial_cdk.trial_service.runtime.store import TrialStore
 
 MAX_REASON_CHARACTERS = 900  # consoles show 1 KB of a reason; the answer as a whole may have 4 KB
@@ -49,25 +56,54 @@ def answer_of(order: Order, store: TrialStore) -> Answer:
     In mode `rollback` a deployment fails when its trial was not passed or not made; mode `report` only reports.
     """
     properties, key = order.properties, trial_key(order.properties, order.request_id)
-    text, uri = store.read(key), store.uri(key)
+    text, uri, copies = store.read(key), store.uri(key), _told(order, store)
     if text is None:
-        return not_made(properties, "it ended without a result", uri=UNKNOWN)
+        return not_made(properties, "it ended without a result", uri=UNKNOWN, copies=copies)
     document = json.loads(text)
     if "error" in document:
-        return not_made(properties, f"{document['error']}", uri=uri)
+        return not_made(properties, f"{document['error']}", uri=uri, copies=copies)
+    if document == UNTRIED:
+        return Answer(data=copies_attributes(copies, NOT_TRIED))
     try:
         result = TrialResult.from_json(text)
     except BenchError as unreadable:
-        return not_made(properties, f"its result is from another release: {unreadable}", uri=uri)
-    return _judged(properties, result, uri)
+        message = f"its result is from another release: {unreadable}"
+        return not_made(properties, message, uri=uri, copies=copies)
+    return _judged(order, store, result, uri)
 
 
-def _judged(properties: TrialProperties, result: TrialResult, uri: str) -> Answer:
+def lets_go_on(order: Order, store: TrialStore) -> bool:
+    """Tell whether the answer lets the deployment go on."""
+    return answer_of(order, store).failed_because is None
+
+
+def _told(order: Order, store: TrialStore) -> int:
+    told = read_copies(store, order.properties.endpoint_name)
+    return order.properties.copy_count if told is None else told.copies
+
+
+def _judged(order: Order, store: TrialStore, result: TrialResult, uri: str) -> Answer:
+    properties = order.properties
     if properties.mode == "rollback" and not may_stay(result):
         outcome = "failed" if result.verdict.status == "fail" else "was inconclusive"
         why = f"The sea trial of {properties.endpoint_name} {outcome}: {result.verdict.because}"
-        return Answer(failed_because=f"{why} (result: {uri})")
+        kept = "; what serves was not changed" if order.manner == "candidate" else ""
+        return Answer(failed_because=f"{why}{kept} (result: {uri})")
+    if properties.phase == "candidate":
+        return Answer(data=copies_attributes(_told(order, store), result.verdict.status, uri))
+    if order.manner == "verify" and (measured := _measured(properties, store)) is not None:
+        return Answer(data=measured)
     return Answer(data=measured_attributes(result, uri))
+
+
+def _measured(properties: TrialProperties, store: TrialStore) -> Attributes | None:
+    """Return the attributes of what was measured of a configuration before it was verified; `None` without it."""
+    for key in (passed_key(properties), latest_key(properties)):
+        text = store.read(key)
+        if text is not None:
+            with suppress(BenchError):
+                return measured_attributes(TrialResult.from_json(text), store.uri(key))
+    return None
 
 
 def may_stay(result: TrialResult) -> bool:

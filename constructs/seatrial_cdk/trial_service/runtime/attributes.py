@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.custom_resource import Attributes
 
 UNKNOWN = "unknown"
+NOT_TRIED = "not tried"
 LOCAL_ENGINE = "not measured: local engine"
 FIRST_RELEASE = "none: first release"
 S_PER_HOUR = 3600.0
@@ -103,6 +104,11 @@ def unmeasured_attributes(fallback_target: float, *, verdict: str = UNKNOWN, uri
         "Verified": "false",
         "ResultUri": uri,
     }
+
+
+def copies_attributes(copies: int, verdict: str, uri: str = UNKNOWN) -> Attributes:
+    """Return the attributes of `Candidate`: the copies that an update of the component carries, and what was tried."""
+    return {"CopyCount": f"{copies}", "Verdict": verdict, "ResultUri": uri}
 
 
 def value_of(reading: Reading | None) -> float | None:

@@ -1,26 +1,35 @@
-"""What CloudFormation asks of the trial's custom resource, and what it is answered at once.
+"""What CloudFormation asks of the two custom resources of an endpoint, and what it is answered at once.
 
-A request that needs a trial starts the workflow, whose last step answers it (`answer`); every other one is answered by
-the call that takes it. Whatever goes wrong here is an answer too, so that CloudFormation never waits for nothing.
+`Candidate` comes before endpoint and component are updated (`candidate`), `Trial` after. A request that needs a trial
+starts the workflow, whose last step answers it (`answer`); every other one is answered by the call that takes it.
+Whatever goes wrong here is an answer too, so that CloudFormation never waits for nothing.
 """
 
 from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NotRequired, Self, TypedDict
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, NotRequired, Self, TypeAlias, TypedDict
 
 from seatrial.bench.model.request import TrialRequest
 from seatrial.bench.model.result import TrialResult
 from seatrial.errors import BenchError
-from seatrial_cdk.trial_service.runtime.attributes import measured_attributes, unmeasured_attributes
+from seatrial_cdk.trial_service.runtime.attributes import (
+    copies_attributes,
+    measured_attributes,
+    unmeasured_attributes,
+)
+from seatrial_cdk.trial_service.runtime.components import candidate_name, candidates_of, remove
+from seatrial_cdk.trial_service.runtime.drain import drain
 from seatrial_cdk.trial_service.runtime.log import log
 from seatrial_cdk.trial_service.runtime.ownership import STOPPED, read_owner, take_ownership
-from seatrial_cdk.trial_service.runtime.scaling import restore
+from seatrial_cdk.trial_service.runtime.scaling import read_held, restore
 from seatrial_cdk.trial_service.runtime.store import (
     UnavailableError,
+    copies_key,
     latest_key,
+    no_room_key,
     passed_key,
     released_key,
     run_key,
@@ -35,11 +44,25 @@ if TYPE_CHECKING:
 
 Attributes = dict[str, str]
 
-DEPLOYED = ("PlanDigest", "EndpointConfigName", "ModelName")
+DEPLOYED = ("PlanDigest", "EndpointConfigName", "ModelName", "Specification")
 """The properties that tell one deployed configuration from another."""
+
+Phase: TypeAlias = Literal["candidate", "deployed"]
+"""Before endpoint and component are updated, or after."""
+
+Manner: TypeAlias = Literal["load", "candidate", "carry", "in_place", "verify"]
+"""What an order does.
+
+    load: The component itself is loaded, before anybody uses it.
+    candidate: A component of one copy beside it is loaded.
+    carry: Nothing is loaded: the update needs the live copy count alone.
+    in_place: The component is loaded beside its users.
+    verify: What is live is proven, and a handful of requests is sent.
+"""
 
 STOP_WAIT_S = 60.0  # a trial looks at the owner every 10 s, and stops at once
 STOP_LOOK_S = 2.0
+ANSWER_S = 30.0  # of the function's time, for the answer
 
 
 class CustomResourceEvent(TypedDict):
@@ -66,6 +89,45 @@ class CustomResourceEvent(TypedDict):
     OldResourceProperties: NotRequired[dict[str, str]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldCopies:
+    """The copies that CloudFormation was told last: telling the same again touches no component.
+
+    Attributes:
+        copies: The number.
+        is_new: They are those of a component that is only just created, and that nobody uses.
+        previous: The number of the time before.
+        is_certain: CloudFormation has this number in mind; after a rollback it may be the one before.
+    """
+
+    copies: int
+    is_new: bool
+    previous: int
+    is_certain: bool = True
+
+
+def read_copies(store: TrialStore, endpoint_name: str) -> ToldCopies | None:
+    """Return the copies that CloudFormation was told last; `None` when it was told none."""
+    text = store.read(copies_key(endpoint_name))
+    return None if text is None else ToldCopies(**json.loads(text))
+
+
+def tell_copies(store: TrialStore, endpoint_name: str, told: ToldCopies) -> None:
+    """Keep the copies that CloudFormation is told."""
+    store.write(copies_key(endpoint_name), json.dumps(asdict(told)))
+
+
+def has_no_room(store: TrialStore, properties: TrialProperties) -> bool:
+    """Tell whether there was no room for a candidate of this configuration."""
+    text = store.read(no_room_key(properties.endpoint_name))
+    return text is not None and json.loads(text) == configuration_of(properties)
+
+
+def configuration_of(properties: TrialProperties) -> dict[str, str]:
+    """Return what tells one configuration from another in a document."""
+    return {"plan_digest": properties.plan_digest, "model_name": properties.model_name}
+
+
 class DirectionUnknownError(Exception):
     """It can't be told whether the stack goes forward, where a trial is due, or back, where one must not be made."""
 
@@ -87,7 +149,7 @@ class Answer:
 class TrialProperties:
     """The properties, read: names of what must be live, the plan's digest, the trial and what hangs on it.
 
-    `image` is None where an older release, to which a deployment is rolled back, did not name it.
+    What an older release, to which a deployment is rolled back, did not name has a default.
     """
 
     endpoint_name: str
@@ -99,11 +161,17 @@ class TrialProperties:
     mode: str
     budget_s: float
     fallback_target: float
-    image: str | None = None
+    phase: Phase = "deployed"
+    update: Literal["candidate", "in_place", "verify_only"] = "candidate"
+    specification: str = "{}"
+    copy_count: int = 1
+    start_s: float = 0.0
+    alarms: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self:
         """Read the properties; a missing one is a KeyError, which fails the resource with the property's name."""
+        phase, update = properties.get("Phase"), properties.get("Update")
         return cls(
             endpoint_name=properties["EndpointName"],
             inference_component_name=properties["InferenceComponentName"],
@@ -114,16 +182,35 @@ class TrialProperties:
             mode=properties["Mode"],
             budget_s=float(properties["BudgetSeconds"]),
             fallback_target=float(properties["FallbackTarget"]),
-            image=properties.get("Image"),
+            phase="candidate" if phase == "candidate" else "deployed",
+            update="in_place" if update == "in_place" else "verify_only" if update == "verify_only" else "candidate",
+            specification=properties.get("Specification", "{}"),
+            copy_count=int(properties.get("CopyCount", "1")),
+            start_s=float(properties.get("StartSeconds", "0")),
+            alarms=tuple(name for name in properties.get("Alarms", "").split(",") if name),
         )
+
+    @property
+    def environment(self) -> str:
+        """The environment's name."""
+        return f"{json.loads(self.request).get('environment', '')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A trial that is due: the request that it is made for, and since when."""
+    """What a request ordered.
+
+    Attributes:
+        event: The request that it is made for.
+        started_at_s: Since when, in seconds since the epoch.
+        manner: What it does.
+        live_config: The endpoint's configuration while a candidate runs; empty for any other manner.
+    """
 
     event: CustomResourceEvent
     started_at_s: float
+    manner: Manner = "load"
+    live_config: str = ""
 
     @property
     def request_id(self) -> str:
@@ -135,26 +222,34 @@ class Order:
         """The custom resource's properties."""
         return TrialProperties.of(self.event["ResourceProperties"])
 
+    @property
+    def candidate(self) -> str:
+        """The name of the candidate component that is loaded."""
+        return candidate_name(self.properties.endpoint_name, self.request_id)
+
     def trial_request(self, region: str) -> TrialRequest:
         """Return the trial's request, complete with what only the deployed stack knows.
 
         Raises:
             BenchError: SEA501 when the `Request` property is malformed.
         """
-        told = self.properties
+        told, is_candidate = self.properties, self.manner == "candidate"
         whole = {
             **json.loads(told.request),
             "target": {
                 "endpoint_name": told.endpoint_name,
-                "inference_component": told.inference_component_name,
+                "inference_component": self.candidate if is_candidate else told.inference_component_name,
                 "region": region,
             },
             "expected": {
-                "endpoint_config_name": told.endpoint_config_name,
+                "endpoint_config_name": self.live_config if is_candidate else told.endpoint_config_name,
                 "model_name": told.model_name,
-                "image": told.image,
             },
         }
+        if is_candidate:
+            whole["copy_count"] = 1
+        elif self.manner in ("in_place", "verify"):
+            whole |= {"manner": self.manner, "alarms": told.alarms}
         return TrialRequest.from_json(json.dumps(whole))
 
 
@@ -168,15 +263,18 @@ def physical_id(event: CustomResourceEvent) -> str:
     """Return the resource's identity: that of the endpoint, so that another endpoint is another resource."""
     if event["RequestType"] == "Delete":
         return event.get("PhysicalResourceId", event["RequestId"])
-    return f"smoke-benchmark-{event['ResourceProperties'].get('EndpointName', 'unknown')}"
+    told = event["ResourceProperties"]
+    kind = "candidate-trial" if told.get("Phase") == "candidate" else "smoke-benchmark"
+    return f"{kind}-{told.get('EndpointName', 'unknown')}"
 
 
-def answered_at_once(event: CustomResourceEvent, around: Surroundings) -> Answer | None:
-    """Return the answer to a request; `None` when the workflow gives it.
+def deployed_answer(event: CustomResourceEvent, properties: TrialProperties, around: Surroundings) -> Answer | None:
+    """Return the answer to a creation or update of `Trial`; `None` when the workflow gives it.
 
-    A trial is due on Create and on an Update that deploys something else; a deletion never fails. The same plan may be
-    deployed anew, by a release that renders it otherwise: plan, endpoint config and model must all be the same to be
-    what was tried.
+    A trial is due on Create and on an Update that deploys something else. The same plan may be deployed anew, by a
+    release that renders it otherwise: plan, endpoint config, model and specification must all be the same to be what
+    was tried. What an update deploys was tried as a candidate before: it is verified only, or, where there was no room
+    for a candidate, loaded beside its users.
 
     CloudFormation's own rollback is no reason for a trial: it goes back to what was deployed before, whose result is
     known or was never asked for, and a trial that failed there would leave the stack stuck. Nor may an unreadable
@@ -186,21 +284,35 @@ def answered_at_once(event: CustomResourceEvent, around: Surroundings) -> Answer
         UnavailableError: Going forward, the stored result can't be read, and with it the target of scaling; or the
             owner can't be written.
         DirectionUnknownError: The stack's status can't be read, and no stored pass answers in both directions.
-        KeyError: A property is missing.
     """
-    if event["RequestType"] == "Delete":
-        return _deleted(event, around)
-    properties = TrialProperties.of(event["ResourceProperties"])
     data = _known(event, properties, around) if event["RequestType"] == "Update" else None
     if data is None:
-        return _start(event, properties, around)
+        return start(event, properties, around, manner=_manner(event, properties, around.store))
     with suppress(UnavailableError):
         take_ownership(around.store, properties.endpoint_name, event["RequestId"], document="", now_s=around.now_s())
     return Answer(data=data)
 
 
-def _start(event: CustomResourceEvent, properties: TrialProperties, around: Surroundings) -> Answer | None:
-    """Start the trial's workflow.
+def _manner(event: CustomResourceEvent, properties: TrialProperties, store: TrialStore) -> Manner:
+    """Return how a deployed configuration is tried: loaded while nobody uses it, else beside users or not at all."""
+    told = read_copies(store, properties.endpoint_name)
+    if (event["RequestType"] == "Create" or is_renamed(event)) and (told is None or told.is_new):
+        return "load"
+    if store.read(passed_key(properties)) is not None:
+        return "verify"
+    return "in_place" if properties.update == "in_place" or has_no_room(store, properties) else "verify"
+
+
+def is_renamed(event: CustomResourceEvent) -> bool:
+    """Tell whether an update moves to another endpoint, which nobody uses yet."""
+    before = event.get("OldResourceProperties", {}).get("EndpointName")
+    return before is not None and before != event["ResourceProperties"]["EndpointName"]
+
+
+def start(
+    event: CustomResourceEvent, properties: TrialProperties, around: Surroundings, *, manner: Manner
+) -> Answer | None:
+    """Start the workflow of a request.
 
     A repeated delivery of the request starts nothing new: an execution is named after its request. One that comes
     after a later request is not carried out.
@@ -212,8 +324,9 @@ def _start(event: CustomResourceEvent, properties: TrialProperties, around: Surr
     )
     if owner.request_id != request_id:
         return not_made(properties, STOPPED)
-    key = run_key(properties.endpoint_name, request_id, "request")
-    store.write(key, json.dumps({"event": event, "started_at_s": owner.seen_at_s}))
+    live_config = around.components.live_config(properties.endpoint_name) if manner == "candidate" else ""
+    order = Order(event, owner.seen_at_s, manner, live_config)
+    store.write(run_key(properties.endpoint_name, request_id, "request"), json.dumps(asdict(order)))
     try:
         around.workflow.start(properties.endpoint_name, request_id)
     except UnavailableError as unavailable:
@@ -221,12 +334,14 @@ def _start(event: CustomResourceEvent, properties: TrialProperties, around: Surr
     return None
 
 
-def not_made(properties: TrialProperties, message: str, *, uri: str = "unknown") -> Answer:
+def not_made(properties: TrialProperties, message: str, *, uri: str = "unknown", copies: int | None = None) -> Answer:
     """Return the answer where there is no result: in mode `rollback` the deployment fails, else it stays unverified."""
     if properties.mode == "rollback":
         return Answer(
             failed_because=f"The sea trial of {properties.endpoint_name} failed to run: {message} (result: {uri})"
         )
+    if properties.phase == "candidate":
+        return Answer(data=copies_attributes(properties.copy_count if copies is None else copies, "error", uri))
     return Answer(data=unmeasured_attributes(properties.fallback_target, verdict="error", uri=uri))
 
 
@@ -237,10 +352,22 @@ def _known(event: CustomResourceEvent, properties: TrialProperties, around: Surr
         going_back = "ROLLBACK" in around.stack_status(event["StackId"])
     except UnavailableError as unavailable:
         return _known_either_way(event, properties, store, unavailable)
-    if _unchanged(event):
+    if going_back:
+        end_hold(around, properties.endpoint_name)
+    if is_unchanged(event):
         read = _readable if going_back else _stored
         return read(store, latest_key(properties), properties)
     return _gone_back(store, properties) if going_back else None
+
+
+def end_hold(around: Surroundings, endpoint_name: str) -> None:
+    """Restore copies and scaling after an update that failed; what can't be restored now is left to the sweep."""
+    try:
+        held = read_held(around.store, endpoint_name)
+        if held is not None and not restore(around.scaling, around.store, around.components, held):
+            log(f"the sweep restores the scaling of {held.component}: its copies are in transit")
+    except UnavailableError as unavailable:
+        log(f"the sweep restores the scaling of {endpoint_name}: {unavailable}")
 
 
 def _gone_back(store: TrialStore, properties: TrialProperties) -> Attributes:
@@ -262,7 +389,7 @@ def _known_either_way(
     configuration must not stay; going back to one that has never passed, the stack waits for
     `continue-update-rollback`, which asks again.
     """
-    if _unchanged(event):
+    if is_unchanged(event):
         return _readable(store, latest_key(properties), properties)
     with suppress(UnavailableError):
         if store.read(passed_key(properties)) is not None:
@@ -275,9 +402,10 @@ def _known_either_way(
     return None
 
 
-def _unchanged(event: CustomResourceEvent) -> bool:
+def is_unchanged(event: CustomResourceEvent) -> bool:
+    """Tell whether an update deploys nothing else."""
     old, new = event.get("OldResourceProperties", {}), event["ResourceProperties"]
-    return all(old.get(name) == new[name] for name in DEPLOYED)
+    return all(old.get(name) == new.get(name) for name in DEPLOYED)
 
 
 def _readable(store: TrialStore, key: str, properties: TrialProperties) -> Attributes:
@@ -299,43 +427,66 @@ def _stored(store: TrialStore, key: str, properties: TrialProperties) -> Attribu
         return unmeasured_attributes(properties.fallback_target, uri=store.uri(key))
 
 
-def _deleted(event: CustomResourceEvent, around: Surroundings) -> Answer:
-    """Stop the endpoint's trial, wait for its end, restore scaling; a deletion that fails leaves the stack stuck.
+def deleted(event: CustomResourceEvent, around: Surroundings) -> Answer:
+    """Stop the endpoint's trial, remove its candidates, restore scaling; a deletion that fails leaves the stack stuck.
 
     Where it is a creation that is rolled back, later deployments must not be answered from what was never released;
     the trial's own document stays. The properties are those of the resource that goes: where the endpoint was renamed,
-    what is stopped and removed is the old name's.
+    what is stopped and removed is the old name's, once its last requests have ended.
     """
     endpoint_name = event["ResourceProperties"].get("EndpointName")
     if endpoint_name:
         try:
-            _end_trials(event, endpoint_name, around)
+            _end(event, endpoint_name, around)
         except Exception as error:  # noqa: BLE001 (whatever it is, the stack must go)
             log(f"left behind: {error!r}")
     return Answer()
 
 
-def _end_trials(event: CustomResourceEvent, endpoint_name: str, around: Surroundings) -> None:
+def _end(event: CustomResourceEvent, endpoint_name: str, around: Surroundings) -> None:
+    if not end_trials(event, endpoint_name, around):
+        return
+    with suppress(UnavailableError):
+        remove_candidates(around, endpoint_name)
+    end_hold(around, endpoint_name)
+    with suppress(UnavailableError):
+        status = around.stack_status(event["StackId"])
+        if "ROLLBACK" in status:
+            around.store.clear(endpoint_name)
+        elif status.startswith("UPDATE_") and event["ResourceProperties"].get("Phase") != "candidate":
+            drain(event["ResourceProperties"].get("InferenceComponentName", ""), around)
+
+
+def end_trials(event: CustomResourceEvent, endpoint_name: str, around: Surroundings) -> bool:
+    """Make a request the owner that needs no trial, and wait until the one before has stopped.
+
+    Returns:
+        Whether it is the owner: not after a later request.
+    """
     store, began_s = around.store, around.now_s()
     before = read_owner(store, endpoint_name)
     owner = take_ownership(store, endpoint_name, event["RequestId"], document="", now_s=began_s)
     if owner.request_id != event["RequestId"]:
-        return
+        return False
     if before is not None and before.document:
         while store.read(before.document) is None and around.now_s() - began_s < STOP_WAIT_S:
             around.sleep(STOP_LOOK_S)
         if store.read(before.document) is None:
             around.workflow.stop(before.request_id, STOPPED)
-    _restored(event, endpoint_name, around)
-    with suppress(UnavailableError):
-        if "ROLLBACK" in around.stack_status(event["StackId"]):
-            store.clear(endpoint_name)
+    return True
 
 
-def _restored(event: CustomResourceEvent, endpoint_name: str, around: Surroundings) -> None:
-    """Restore what scaling was before the stopped trial; its target goes with the stack anyway."""
-    try:
-        component = event["ResourceProperties"].get("InferenceComponentName", "")
-        restore(around.scaling, around.store, endpoint_name, component)
-    except UnavailableError as unavailable:
-        log(f"scaling is not restored: {unavailable}")
+def remove_candidates(around: Surroundings, endpoint_name: str) -> None:
+    """Remove every candidate of an endpoint, and wait until they are gone: with one of them no endpoint can go.
+
+    SageMaker refuses to delete a component that is being created: it is waited for as long as this function may run.
+
+    Raises:
+        UnavailableError: It can't be told whether one is left.
+    """
+    while left := candidates_of(around.components, endpoint_name):
+        for name in left:
+            remove(around.components, name)
+        if around.now_s() > around.ends_s - ANSWER_S:
+            raise UnavailableError(f"{', '.join(left)}: in transit, so not deleted")
+        around.sleep(STOP_LOOK_S)

@@ -6,17 +6,31 @@ import json
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from seatrial_cdk.trial_service.runtime.answer import give
-from seatrial_cdk.trial_service.runtime.custom_resource import Answer, answered_at_once, read_order
+from seatrial_cdk.trial_service.runtime.custom_resource import Answer, read_order
 from seatrial_cdk.trial_service.runtime.load_share import ShareCall, work
 from seatrial_cdk.trial_service.runtime.log import log
-from seatrial_cdk.trial_service.runtime.steps import StepCall, Trial, abandon, answer, ownership_of, take_step
+from seatrial_cdk.trial_service.runtime.request import answered_at_once
+from seatrial_cdk.trial_service.runtime.steps import (
+    SETTLE_LOOK_S,
+    StepCall,
+    Trial,
+    abandon,
+    answer,
+    ownership_of,
+    settle,
+    take_step,
+)
 from seatrial_cdk.trial_service.runtime.surroundings import aws_surroundings
+from seatrial_cdk.trial_service.runtime.sweep import sweep
 
 if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.trial_service.runtime.load_share import OrderRef, Share
     from seatrial_cdk.trial_service.runtime.steps import Position
     from seatrial_cdk.trial_service.runtime.surroundings import LambdaContext, Surroundings
+
+
+ANSWER_S = 30.0  # of the function's time, for the answer
 
 
 class Execution(TypedDict):
@@ -33,7 +47,13 @@ class ExecutionEvent(TypedDict):
     detail: Execution
 
 
-Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent"
+class SweepEvent(TypedDict):
+    """The event of the schedule."""
+
+    Sweep: bool
+
+
+Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | SweepEvent"
 
 
 def handler(event: Event, context: LambdaContext) -> Position | Share | None:
@@ -47,7 +67,9 @@ def dispatch(event: Event, around: Surroundings) -> Position | Share | None:
         return take_step(cast("StepCall", event), around)
     if "Share" in event:
         return work(cast("ShareCall", event), around)
-    if "detail" in event:
+    if "Sweep" in event:
+        sweep(around)
+    elif "detail" in event:
         bury(cast("ExecutionEvent", event)["detail"], around)
     else:
         receive(event, around)
@@ -72,7 +94,7 @@ def receive(event: CustomResourceEvent, around: Surroundings) -> None:
 
 
 def bury(execution: Execution, around: Surroundings) -> None:
-    """End a trial whose execution failed, was stopped or ran out of time: restore scaling, say why, answer.
+    """End a trial whose execution failed, was stopped or ran out of time: remove, restore, say why, answer.
 
     Raises:
         UnavailableError: CloudFormation did not take the answer; EventBridge and Lambda then call again.
@@ -84,4 +106,7 @@ def bury(execution: Execution, around: Surroundings) -> None:
     trial = Trial(order, around, ownership_of(ref, around))
     why = execution.get("cause") or "no reason given"
     abandon(trial, f"its workflow ended with {execution['status']}: {why}")
-    answer(trial, whatever_happens=True)
+    until_s = around.ends_s - ANSWER_S
+    while settle(trial)["Next"] == "pause" and around.now_s() < until_s:
+        around.sleep(SETTLE_LOOK_S)
+    answer(trial)

@@ -16,6 +16,7 @@ from seatrial.bench.model.strict_json import write_document
 from seatrial.bench.search.forecast import forecast
 from seatrial.bench.trial import steps as course
 from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.live_count import live_request
 from seatrial.bench.trial.run import DECODE_S_PER_TOKEN
 from seatrial_cdk.trial_service.runtime.custom_resource import read_order
 from seatrial_cdk.trial_service.runtime.ownership import Ownership
@@ -161,7 +162,7 @@ def _loaded(order: Order, this: Round, part: Share, ownership: Ownership, around
         asked, progress = this.share(part["Worker"]), this.progress()
         late = asked.workers > 1 and around.now_s() > asked.start_at_epoch_s
         load = FunctionShare(
-            request=order.trial_request(around.region),
+            request=live_request(order.trial_request(around.region), progress),
             progress=progress,
             level=this.level(),
             share=asked,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial.bench.model.result import TrialResult
 from seatrial.errors import BenchError
@@ -25,23 +25,27 @@ from seatrial_cdk.trial_service.runtime.store import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_cdk.trial_service.runtime.custom_resource import TrialProperties
+    from seatrial_cdk.trial_service.runtime.custom_resource import Order, TrialProperties
     from seatrial_cdk.trial_service.runtime.event import Bus
     from seatrial_cdk.trial_service.runtime.store import TrialStore
 
 
-def keep_result(
-    store: TrialStore, properties: TrialProperties, request_id: str, result: TrialResult, *, bus: Bus, now_s: float
-) -> list[str]:
+UNTRIED: Final = {"untried": True}
+"""The document of an order that loads nothing."""
+
+
+def keep_result(store: TrialStore, order: Order, result: TrialResult, *, bus: Bus, now_s: float) -> list[str]:
     """Keep what was measured and announce it, credentials masked; return the log's lines.
 
     The trial's own document, which lets the deployment go on, is written after all that later deployments read.
     """
-    key = trial_key(properties, request_id)
+    properties, key = order.properties, trial_key(order.properties, order.request_id)
     document, report = redacted(result.to_json()), redacted(short_report(result, store.uri(key)))
-    for kept in (*_keys_of_the_deployed(properties, result), key):
+    for kept in (*_keys_of_the_deployed(store, order, result), key):
         store.write(report_key(kept), report)
         store.write(kept, document)
+    if order.manner == "verify" and result.verdict.status == "pass":
+        _release(store, properties)
     detail = result_detail(
         result,
         endpoint_name=properties.endpoint_name,
@@ -50,6 +54,19 @@ def keep_result(
     )
     lines = [*evidence(result), metrics_line(result, now_s=now_s), announce(bus, detail)]
     return [line for line in lines if line]
+
+
+def keep_untried(store: TrialStore, properties: TrialProperties, request_id: str) -> None:
+    """Keep that an order tried nothing: its document tells whoever waits for it that it has ended."""
+    store.write(trial_key(properties, request_id), json.dumps(UNTRIED))
+
+
+def _release(store: TrialStore, properties: TrialProperties) -> None:
+    """Make the pass of a candidate what is released: it is live now."""
+    passed, released = passed_key(properties), released_key(properties.endpoint_name)
+    for source, kept in ((report_key(passed), report_key(released)), (passed, released)):
+        if (text := store.read(source)) is not None:
+            store.write(kept, text)
 
 
 def keep_error(
@@ -70,10 +87,17 @@ def keep_error(
     return announce(bus, detail)
 
 
-def _keys_of_the_deployed(properties: TrialProperties, result: TrialResult) -> Iterator[str]:
+def _keys_of_the_deployed(store: TrialStore, order: Order, result: TrialResult) -> Iterator[str]:
+    """Yield the keys that later deployments read; what was verified only stands for nothing that was measured."""
+    properties, is_pass = order.properties, result.verdict.status == "pass"
+    if order.manner == "verify":
+        if store.read(latest_key(properties)) is None:
+            yield latest_key(properties)
+        return
     yield latest_key(properties)
-    if result.verdict.status == "pass":
+    if is_pass:
         yield passed_key(properties)
+    if is_pass and order.manner != "candidate":
         yield released_key(properties.endpoint_name)
 
 

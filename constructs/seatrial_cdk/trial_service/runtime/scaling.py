@@ -1,33 +1,31 @@
-"""The scaling of copies rests while a trial measures: the policy of before must not change the copies under its load.
+"""Scale-in is suspended from before a component is updated until the update is proven; scale-out never is.
 
-What was before is written down first, so that a later step can restore it when a function dies.
+What was before is written down first, with the copies that were live: whoever ends the update restores both, the
+sweep too, when the functions that suspended it died.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from seatrial_cdk.trial_service.runtime.store import UnavailableError, calling, pause_key
+from seatrial_cdk.trial_service.runtime.log import log
+from seatrial_cdk.trial_service.runtime.store import HELD, UnavailableError, calling, held_key
 
 if TYPE_CHECKING:
-    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
-    from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
+    from collections.abc import Iterator
 
-    from seatrial_cdk.trial_service.runtime.custom_resource import TrialProperties
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_application_autoscaling.type_defs import ScalableTargetTypeDef, SuspendedStateTypeDef
+
+    from seatrial_cdk.trial_service.runtime.components import Components
     from seatrial_cdk.trial_service.runtime.ownership import Ownership
     from seatrial_cdk.trial_service.runtime.store import TrialStore, Versioned
 
 MOST_WRITES = 5
 NAMESPACE: Literal["sagemaker"] = "sagemaker"
 DIMENSION: Literal["sagemaker:inference-component:DesiredCopyCount"] = "sagemaker:inference-component:DesiredCopyCount"
-ALL_SUSPENDED: SuspendedStateTypeDef = {
-    "DynamicScalingInSuspended": True,
-    "DynamicScalingOutSuspended": True,
-    "ScheduledScalingSuspended": True,
-}
-
 NONE_SUSPENDED: SuspendedStateTypeDef = {
     "DynamicScalingInSuspended": False,
     "DynamicScalingOutSuspended": False,
@@ -40,6 +38,9 @@ class ComponentScaling(Protocol):
 
     def suspended(self, component: str) -> SuspendedStateTypeDef | None:
         """Return what of the scaling is suspended; `None` when nothing scales the copies."""
+
+    def most_copies(self, component: str) -> int | None:
+        """Return how many copies the scaling allows; `None` when nothing scales them."""
 
     def suspend(self, component: str, state: SuspendedStateTypeDef) -> None:
         """Suspend exactly this; resume the rest."""
@@ -57,11 +58,24 @@ class AwsCopyScaling:
         Raises:
             UnavailableError: It can't be told.
         """
+        target = self._target(component)
+        return None if target is None else target.get("SuspendedState", {})
+
+    def most_copies(self, component: str) -> int | None:
+        """Return how many copies the scaling allows; `None` when there is no scalable target.
+
+        Raises:
+            UnavailableError: It can't be told.
+        """
+        target = self._target(component)
+        return None if target is None else target["MaxCapacity"]
+
+    def _target(self, component: str) -> ScalableTargetTypeDef | None:
         with calling(f"asking what scales {component}"):
             answer = self.client.describe_scalable_targets(
                 ServiceNamespace=NAMESPACE, ResourceIds=[_resource(component)], ScalableDimension=DIMENSION
             )
-        return next((target.get("SuspendedState", {}) for target in answer["ScalableTargets"]), None)
+        return next(iter(answer["ScalableTargets"]), None)
 
     def suspend(self, component: str, state: SuspendedStateTypeDef) -> None:
         """Suspend exactly this; the target's bounds stay as they are.
@@ -78,60 +92,132 @@ class AwsCopyScaling:
             )
 
 
-def rest(scaling: ComponentScaling, store: TrialStore, properties: TrialProperties, ownership: Ownership) -> None:
-    """Suspend the scaling of copies for a trial; a component that nothing scales, as on Create, needs none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldScaling:
+    """What the scaling of a component was before its scale-in was suspended.
 
-    Where a trial has suspended it already, an earlier step of this one or one whose functions died, what was before
-    that trial stays what is to be restored. The note is written on the condition that no other trial wrote one
-    meanwhile; a trial that lost its endpoint suspends nothing.
+    Attributes:
+        endpoint_name: The endpoint.
+        component: The component.
+        request_id: The request that is to restore it.
+        stack_id: The stack that is updated.
+        copies: Copies that were live, which the update must not take away.
+        before: What was suspended before; None when it is restored.
+    """
+
+    endpoint_name: str
+    component: str
+    request_id: str
+    stack_id: str
+    copies: int
+    before: SuspendedStateTypeDef | None
+
+    def to_json(self) -> str:
+        """Write it as JSON."""
+        return json.dumps(asdict(self))
+
+
+def read_held(store: TrialStore, endpoint_name: str) -> HeldScaling | None:
+    """Return what is suspended for an endpoint; `None` when nothing is."""
+    return _held(store.read_versioned(held_key(endpoint_name)))
+
+
+def every_held(store: TrialStore) -> Iterator[HeldScaling]:
+    """Return what is suspended for every endpoint."""
+    for key in store.keys(f"{HELD}/"):
+        if (held := _held(store.read_versioned(key))) is not None:
+            yield held
+
+
+def _held(found: Versioned | None) -> HeldScaling | None:
+    held = None if found is None else HeldScaling(**json.loads(found.text))
+    return None if held is None or held.before is None else held
+
+
+def suspend_scale_in(
+    scaling: ComponentScaling,
+    store: TrialStore,
+    ownership: Ownership,
+    *,
+    component: str,
+    stack_id: str,
+    copies: int,
+) -> None:
+    """Suspend the scale-in of a component; one that nothing scales, as on Create, needs none.
+
+    Where an earlier request suspended it already, the candidate's or one whose functions died, what was before that
+    stays what is to be restored. The note is written on the condition that no other request wrote one meanwhile; a
+    request that lost its endpoint suspends nothing.
+
+    Args:
+        scaling: The scaling of copies.
+        store: Where the note lies.
+        ownership: Of the request.
+        component: The component.
+        stack_id: The stack that is updated.
+        copies: Copies that are live.
 
     Raises:
         UnavailableError: It may not have been suspended.
     """
-    component, key = properties.inference_component_name, pause_key(properties.endpoint_name)
+    endpoint_name, key = ownership.endpoint_name, held_key(ownership.endpoint_name)
     for _ in range(MOST_WRITES):
         found = store.read_versioned(key)
-        before = _Note.read(found).before
-        if before is None:
-            before = scaling.suspended(component)
+        held = _held(found)
+        before = scaling.suspended(component) if held is None else held.before
         if before is None or ownership.check():
             return
-        text = _Note(ownership.request_id, before).to_json()
-        if store.create(key, text) if found is None else store.replace(key, text, found.version):
-            scaling.suspend(component, ALL_SUSPENDED)
+        note = HeldScaling(
+            endpoint_name=endpoint_name,
+            component=component,
+            request_id=ownership.request_id,
+            stack_id=stack_id,
+            copies=copies if held is None else max(copies, held.copies),
+            before=before,
+        ).to_json()
+        if store.create(key, note) if found is None else store.replace(key, note, found.version):
+            scaling.suspend(component, {**before, "DynamicScalingInSuspended": True})
             return
     raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
 
 
-def resume(scaling: ComponentScaling, store: TrialStore, properties: TrialProperties, request_id: str) -> None:
-    """Restore what was before the trial, unless that is done, was not needed, or is another trial's to do."""
-    noted = _Note.read(store.read_versioned(pause_key(properties.endpoint_name)))
-    if noted.before is not None and noted.request_id == request_id:
-        scaling.suspend(properties.inference_component_name, noted.before)
-        store.write(pause_key(properties.endpoint_name), _Note(request_id, None).to_json())
+def resume(scaling: ComponentScaling, store: TrialStore, components: Components, ownership: Ownership) -> bool:
+    """Restore what was before, unless that is done, was not needed, or is another request's to do.
+
+    Returns:
+        Whether it is done; not while SageMaker refuses to give back the copies that the update took away.
+    """
+    held = read_held(store, ownership.endpoint_name)
+    return held is None or held.request_id != ownership.request_id or restore(scaling, store, components, held)
 
 
-def restore(scaling: ComponentScaling, store: TrialStore, endpoint_name: str, component: str) -> None:
-    """Restore what was before whichever trial suspended it: the endpoint's last trial was stopped."""
-    noted = _Note.read(store.read_versioned(pause_key(endpoint_name)))
-    if noted.before is not None:
-        scaling.suspend(component, noted.before)
-        store.write(pause_key(endpoint_name), _Note(noted.request_id, None).to_json())
+def restore(scaling: ComponentScaling, store: TrialStore, components: Components, held: HeldScaling) -> bool:
+    """Restore the copies and the scaling of a component, whichever request suspended it.
+
+    Returns:
+        Whether it is done; not while SageMaker refuses to give back the copies that the update took away.
+
+    Raises:
+        UnavailableError: It may not have been restored.
+    """
+    if not _copies_are_kept(scaling, components, held):
+        return False
+    if held.before is not None and scaling.suspended(held.component) is not None:
+        scaling.suspend(held.component, held.before)
+    store.write(held_key(held.endpoint_name), replace(held, before=None).to_json())
+    return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
-    """What scaling was before a trial suspended it; `None` when it is not suspended by a trial."""
-
-    request_id: str
-    before: SuspendedStateTypeDef | None
-
-    @classmethod
-    def read(cls, found: Versioned | None) -> _Note:
-        return cls("", None) if found is None else cls(**json.loads(found.text))
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
+def _copies_are_kept(scaling: ComponentScaling, components: Components, held: HeldScaling) -> bool:
+    """Give back the copies that a rollback of CloudFormation took away; tell whether none is missing."""
+    live, most = components.describe(held.component), scaling.most_copies(held.component)
+    wanted = held.copies if most is None else min(held.copies, most)
+    if live is None or live.copies >= wanted or live.status == "Failed":
+        return True
+    if not live.in_transit:
+        log(f"{held.component} has {live.copies} copies: set to {wanted} again, as before the update")
+        components.set_copies(held.component, wanted)
+    return False
 
 
 def _resource(component: str) -> str:

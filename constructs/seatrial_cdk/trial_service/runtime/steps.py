@@ -8,17 +8,28 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypeAlias, TypedDict
 
 from seatrial.bench.client.load_share import BARRIER_S, plan_shares
 from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.live_count import live_request
 from seatrial.errors import BenchError
-from seatrial_cdk.trial_service.runtime.answer import answer_of, give_once
+from seatrial_cdk.trial_service.runtime.answer import answer_of, give_once, lets_go_on
+from seatrial_cdk.trial_service.runtime.candidate import (
+    CandidateStartingError,
+    NoRoomError,
+    await_candidate,
+    keep_no_room,
+    keep_told,
+    started_at_s,
+)
+from seatrial_cdk.trial_service.runtime.components import remove
 from seatrial_cdk.trial_service.runtime.custom_resource import read_order
 from seatrial_cdk.trial_service.runtime.load_share import OrderRef, Share, tell_level
 from seatrial_cdk.trial_service.runtime.log import log
-from seatrial_cdk.trial_service.runtime.outcome import baseline_of, keep_error, keep_result
+from seatrial_cdk.trial_service.runtime.outcome import baseline_of, keep_error, keep_result, keep_untried
 from seatrial_cdk.trial_service.runtime.ownership import STOPPED, Ownership
 from seatrial_cdk.trial_service.runtime.rounds import (
     CutLevel,
@@ -27,12 +38,12 @@ from seatrial_cdk.trial_service.runtime.rounds import (
     ShareLostError,
     merged_tally,
 )
-from seatrial_cdk.trial_service.runtime.scaling import rest, resume
+from seatrial_cdk.trial_service.runtime.scaling import resume, suspend_scale_in
 from seatrial_cdk.trial_service.runtime.share_count import workers_at
 from seatrial_cdk.trial_service.runtime.store import UnavailableError, run_key, trial_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seatrial.bench.client.load_share import ShareOrder
     from seatrial.bench.model.progress import TrialProgress
@@ -48,7 +59,11 @@ FORMER_WAIT_S = 60.0  # for the trial of the request before to end
 FORMER_LOOK_S = 5
 MOST_RELOADS = 2
 
-Following: TypeAlias = Literal["wait", "choose", "load", "conclude", "answer"]
+START_LOOK_S = 10  # between two looks at a candidate that starts
+SETTLE_LOOK_S = 5
+LONGEST_SETTLE_S = 3300.0  # since the order: CloudFormation waits an hour, and must be answered before
+
+Following: TypeAlias = Literal["wait", "choose", "load", "conclude", "settle", "pause", "answer"]
 
 
 class AsleepError(Exception):
@@ -103,7 +118,7 @@ class Position(TypedDict):
 class StepCall(TypedDict):
     """One call of a step: which, the trial, and where it is."""
 
-    Step: Literal["begin", "choose", "absorb", "conclude", "abandon", "answer"]
+    Step: Literal["begin", "choose", "absorb", "conclude", "abandon", "settle", "answer"]
     Order: OrderRef
     Position: Position
 
@@ -128,13 +143,17 @@ class Trial:
 
     @property
     def late_s(self) -> float:
-        """Seconds since the trial was ordered."""
-        return max(0.0, self.around.now_s() - self.order.started_at_s)
+        """Seconds since the trial was ordered, or since its candidate is in service."""
+        return max(0.0, self.around.now_s() - started_at_s(self.order, self.around))
 
     @property
     def is_made(self) -> bool:
         """Whether the trial's document is there."""
         return self.around.store.read(trial_key(self.properties, self.order.request_id)) is not None
+
+    def request_of(self, progress: TrialProgress) -> TrialRequest:
+        """Return the request of a trial that has begun: its load follows the live copies."""
+        return live_request(self.request, progress)
 
     def timed(self, progress: TrialProgress) -> TrialProgress:
         """Return the progress with the time since the order: what passes between functions is waited for too."""
@@ -176,18 +195,11 @@ def ownership_of(ref: OrderRef, around: Surroundings) -> Ownership:
 
 
 def _taken(step: str, trial: Trial, at: Position) -> Position:
-    match step:
-        case "begin":
-            return begin(trial, at)
-        case "choose":
-            return choose(trial, at)
-        case "absorb":
-            return absorb(trial, at)
-        case "conclude":
-            return conclude(trial, at)
-        case "abandon":
-            return abandon(trial, words_of(at["Failure"]))
-    return answer(trial)
+    if step == "abandon":
+        return abandon(trial, words_of(at["Failure"]))
+    if step in _ON_THE_WAY:
+        return _ON_THE_WAY[step](trial, at)
+    return settle(trial) if step == "settle" else answer(trial)
 
 
 def position(following: Following, number: int, because: str) -> Position:
@@ -196,23 +208,57 @@ def position(following: Following, number: int, because: str) -> Position:
 
 
 def begin(trial: Trial, at: Position) -> Position:
-    """Let scaling rest, prove what is live and warm up; where a component is asleep, wake it and come again."""
+    """Suspend scale-in, prove what is live and warm up; a candidate is created first, a component at zero is woken.
+
+    Both take time: the workflow waits, and begins again.
+    """
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     if trial.is_made:
-        return position("answer", 0, "already done")
+        return position("settle", 0, "already done")
     if _former_runs(trial):
         waiting = position("wait", 0, "the previous trial is still ending")
         return {**waiting, "Seconds": FORMER_LOOK_S}
-    rest(trial.around.scaling, trial.around.store, trial.properties, trial.ownership)
+    _hold_scale_in(trial)
+    if trial.order.manner == "carry":
+        keep_untried(trial.around.store, trial.properties, trial.order.request_id)
+        return position("settle", 0, "nothing is to be tried before the update")
+    return _prepared(trial, at)
+
+
+def _prepared(trial: Trial, at: Position) -> Position:
     try:
+        if trial.order.manner == "candidate":
+            await_candidate(trial.order, trial.around)
         progress = _begun(trial, waited_s=trial.late_s if at.get("Woken") else 0.0)
+    except CandidateStartingError as starting:
+        return {**position("wait", 0, f"{starting}"), "Seconds": START_LOOK_S}
+    except NoRoomError as no_room:
+        keep_no_room(trial.order, trial.around, f"{no_room}")
+        keep_untried(trial.around.store, trial.properties, trial.order.request_id)
+        return position("settle", 0, f"{no_room}")
     except AsleepError as asleep:
         return {**position("wait", 0, "no copy is in service yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     trial.keep_progress(trial.round(0), progress)
     return position("choose", 0, progress.live.because)
+
+
+def _hold_scale_in(trial: Trial) -> None:
+    """Suspend scale-in of a component that has users."""
+    if trial.order.manner == "load":
+        return
+    around, component = trial.around, trial.properties.inference_component_name
+    live = around.components.describe(component)
+    suspend_scale_in(
+        around.scaling,
+        around.store,
+        trial.ownership,
+        component=component,
+        stack_id=trial.order.event["StackId"],
+        copies=0 if live is None else live.copies,
+    )
 
 
 def _begun(trial: Trial, *, waited_s: float) -> TrialProgress:
@@ -252,9 +298,10 @@ def choose(trial: Trial, at: Position) -> Position:
         return _stopped(trial, stop)
     if trial.late_s > trial.properties.budget_s + OVERDUE_MARGIN_S:
         raise OverdueError(f"not finished after {trial.late_s:.0f} s; the budget was {trial.properties.budget_s:.0f} s")
-    number, request = at["Round"], trial.request
+    number = at["Round"]
     this = trial.round(number)
     progress = trial.timed(this.progress())
+    request = trial.request_of(progress)
     step = trial.around.course.next_step(request, progress)
     if isinstance(step, Stop):
         trial.keep_progress(this.next, replace(progress, stopped=step))
@@ -304,7 +351,7 @@ def absorb(trial: Trial, at: Position) -> Position:
         return _lost(trial, at, replace(progress, sent=sent), shares, lost)
     if isinstance(tally, CutLevel):
         return _cut(trial, this, progress, tally)
-    taken = trial.around.course.absorb(trial.request, progress, this.level(), tally)
+    taken = trial.around.course.absorb(trial.request_of(progress), progress, this.level(), tally)
     taken = _dated(taken, shares[0].start_at_epoch_s, trial)
     trial.keep_progress(this.next, taken)
     return position("choose", number + 1, f"{tally.counts.requests} requests of {workers} workers are merged")
@@ -357,70 +404,85 @@ def _dated(progress: TrialProgress, from_s: float, trial: Trial) -> TrialProgres
 
 
 def conclude(trial: Trial, at: Position) -> Position:
-    """End the trial: prove again what is live, let scaling go on, and write the document."""
+    """End the trial: prove again what is live, and write the document."""
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     if trial.is_made:
-        return position("answer", at["Round"], "already done")
+        return position("settle", at["Round"], "already done")
     store, properties = trial.around.store, trial.properties
     before = baseline_of(store, properties.endpoint_name)
+    progress = trial.round(at["Round"]).progress()
     result = trial.around.course.conclude(
-        trial.request,
-        trial.round(at["Round"]).progress(),
+        trial.request_of(progress),
+        progress,
         Tools(may_scale=True),
         baseline=before.result,
         baseline_uri=before.uri,
     )
-    _let_scale(trial)
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     bus, now_s = trial.around.bus, trial.around.now_s()
-    log(*keep_result(store, properties, trial.order.request_id, result, bus=bus, now_s=now_s))
-    return position("answer", at["Round"], result.verdict.because)
+    log(*keep_result(store, trial.order, result, bus=bus, now_s=now_s))
+    return position("settle", at["Round"], result.verdict.because)
 
 
 def abandon(trial: Trial, message: str) -> Position:
     """End a trial that could not be made: its document says why, so that nobody waits for it."""
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
-    _let_scale(trial)
     if not trial.is_made:
         store, request_id = trial.around.store, trial.order.request_id
         log(*filter(None, [keep_error(store, trial.properties, request_id, message, bus=trial.around.bus)]))
-    return position("answer", 0, message)
+    return position("settle", 0, message)
 
 
 def _stopped(trial: Trial, stop: Stop) -> Position:
     """End a trial that nobody asks for any more; where the endpoint's documents were removed, nothing is written."""
-    _let_scale(trial)
     if not trial.ownership.forgotten and not trial.is_made:
         keep_error(trial.around.store, trial.properties, trial.order.request_id, stop.because, bus=None)
-    return position("answer", 0, stop.because)
+    return position("settle", 0, stop.because)
 
 
-def _let_scale(trial: Trial) -> None:
-    """Let scaling go on as it was; where that can't be done, the answer waits for it."""
+def settle(trial: Trial) -> Position:
+    """Remove the candidate, wait out a scaling action, restore scaling; then CloudFormation may be answered.
+
+    What SageMaker refuses while a component is in transit is asked for again. Before CloudFormation gives up it is
+    answered all the same: what is left, the sweep removes and restores.
+    """
     try:
-        resume(trial.around.scaling, trial.around.store, trial.properties, trial.order.request_id)
+        left = _left_to_do(trial)
     except UnavailableError as unavailable:
-        log(f"the answer restores scaling: {unavailable}")
+        left = f"{unavailable}"
+    if not left:
+        return position("answer", 0, "nothing is left to do")
+    if trial.around.now_s() - trial.order.started_at_s > LONGEST_SETTLE_S:
+        log(f"left to the sweep: {left}")
+        return position("answer", 0, f"left to the sweep: {left}")
+    return {**position("pause", 0, left), "Seconds": SETTLE_LOOK_S}
 
 
-def answer(trial: Trial, *, whatever_happens: bool = False) -> Position:
-    """Answer CloudFormation; scaling is then as it was before the trial.
+def _left_to_do(trial: Trial) -> str:
+    """Do what can be done before the answer, and return what can't be done yet; empty when nothing is left."""
+    around, properties, order = trial.around, trial.properties, trial.order
+    if order.manner == "candidate" and not remove(around.components, order.candidate):
+        return f"{order.candidate} is being deleted"
+    if trial.ownership.check() is None and properties.phase == "candidate" and lets_go_on(order, around.store):
+        live = around.components.describe(properties.inference_component_name)
+        if live is not None and live.in_transit:
+            return f"{live.name} is {live.status}: the update waits"
+        keep_told(properties, around, live)
+        return ""
+    done = resume(around.scaling, around.store, around.components, trial.ownership)
+    return "" if done else f"{properties.inference_component_name} gets its copies back"
 
-    Args:
-        trial: The trial.
-        whatever_happens: CloudFormation is answered even when scaling can't be restored.
+
+def answer(trial: Trial) -> Position:
+    """Answer CloudFormation.
 
     Raises:
-        UnavailableError: Scaling can't be restored, or CloudFormation did not take the answer.
+        UnavailableError: CloudFormation did not take the answer.
     """
     around = trial.around
-    if whatever_happens:
-        _let_scale(trial)
-    else:
-        resume(around.scaling, around.store, trial.properties, trial.order.request_id)
     given = answer_of(trial.order, around.store)
     if trial.ownership.check() is not None and trial.ownership.forgotten:
         return position("answer", 0, "the endpoint's documents were removed")
@@ -457,3 +519,8 @@ def words_of(failure: StateFailure) -> str:
     except (ValueError, KeyError, TypeError):
         return f"{failure['Error']}: {cause}" if cause else failure["Error"]
     return f"{told}"
+
+
+_ON_THE_WAY: Final[Mapping[str, Callable[[Trial, Position], Position]]] = MappingProxyType(
+    {"begin": begin, "choose": choose, "absorb": absorb, "conclude": conclude}
+)

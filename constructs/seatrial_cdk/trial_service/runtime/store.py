@@ -6,9 +6,12 @@ passed/{endpoint}/{plan digest}/{config}/{model}.json        the last result of 
 released/{endpoint}/result.json                              what is deployed: the last pass, of whatever plan
 {beside each of these}.md                                    the short report of the same result
 runs/{endpoint}/owner.json                                   the request that trials may serve (`ownership`)
-runs/{endpoint}/scaling.json                                 what scaling was before a trial suspended it
+held/{endpoint}/scaling.json                                 what scaling was before scale-in was suspended
+runs/{endpoint}/copies.json                                  the copies that CloudFormation was told last
+runs/{endpoint}/no-room.json                                 the configuration for whose candidate there was no room
 runs/{endpoint}/{request id}/seen.json                       when the request was seen first
 runs/{endpoint}/{request id}/request.json                    the request as CloudFormation sent it
+runs/{endpoint}/{request id}/started.json                    when the candidate began to serve
 runs/{endpoint}/{request id}/progress.json                   where its trial stands (`seatrial trial watch` reads it)
 runs/{endpoint}/{request id}/level.json                      the level that is loaded at the moment
 runs/{endpoint}/{request id}/{round}/                        what the steps of one level tell each other (`rounds`)
@@ -34,9 +37,12 @@ if TYPE_CHECKING:
 
     from seatrial_cdk.trial_service.runtime.custom_resource import TrialProperties
 
-TRIALS, LATEST, PASSED, RELEASED, RUNS = "trials", "latest", "passed", "released", "runs"
-STATE_FOLDERS = (LATEST, PASSED, RELEASED, RUNS)
+TRIALS, LATEST, PASSED, RELEASED, RUNS, HELD = "trials", "latest", "passed", "released", "runs", "held"
+STATE_FOLDERS = (LATEST, PASSED, RELEASED, RUNS, HELD)
 """What later deployments are answered from; the history of trials is evidence, and stays."""
+
+MOST_REMOVED = 1000
+"""Objects that one call of S3 removes at most."""
 
 CONFLICTS = 3
 """How often a write may meet another one of the same key (S3 answers 409) before that counts as unavailable."""
@@ -89,6 +95,9 @@ class TrialStore(Protocol):
 
     def uri(self, key: str) -> str:
         """Return the URI by which people find a text."""
+
+    def keys(self, prefix: str) -> list[str]:
+        """Return the keys that begin with a prefix."""
 
     def clear(self, endpoint_name: str) -> None:
         """Remove what later deployments of an endpoint are answered from."""
@@ -181,6 +190,16 @@ class S3TrialStore:
         """Return the S3 URI of a text."""
         return f"s3://{self.bucket}/{key}"
 
+    def keys(self, prefix: str) -> list[str]:
+        """Return the keys that begin with a prefix.
+
+        Raises:
+            UnavailableError: They can't be told.
+        """
+        with calling(f"listing {self.uri(prefix)}"):
+            pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+            return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+
     def clear(self, endpoint_name: str) -> None:
         """Remove what later deployments of an endpoint are answered from.
 
@@ -188,12 +207,10 @@ class S3TrialStore:
             UnavailableError: Some may be left.
         """
         with calling(f"emptying s3://{self.bucket} of {endpoint_name}"):
-            pages = self.client.get_paginator("list_objects_v2")
             for folder in STATE_FOLDERS:
-                for page in pages.paginate(Bucket=self.bucket, Prefix=f"{folder}/{endpoint_name}/"):
-                    keys: list[ObjectIdentifierTypeDef] = [{"Key": entry["Key"]} for entry in page.get("Contents", ())]
-                    if keys:
-                        self._remove(keys)
+                found = self.keys(f"{folder}/{endpoint_name}/")
+                for first in range(0, len(found), MOST_REMOVED):
+                    self._remove([{"Key": key} for key in found[first : first + MOST_REMOVED]])
 
     def _remove(self, keys: list[ObjectIdentifierTypeDef]) -> None:
         """Remove texts; S3 answers 200 even where it removed none of them, and says so in the answer."""
@@ -220,9 +237,19 @@ def owner_key(endpoint_name: str) -> str:
     return f"{RUNS}/{endpoint_name}/owner.json"
 
 
-def pause_key(endpoint_name: str) -> str:
-    """Return the key of what scaling was before a trial of the endpoint suspended it."""
-    return f"{RUNS}/{endpoint_name}/scaling.json"
+def held_key(endpoint_name: str) -> str:
+    """Return the key of what scaling was before an update of the endpoint suspended scale-in."""
+    return f"{HELD}/{endpoint_name}/scaling.json"
+
+
+def copies_key(endpoint_name: str) -> str:
+    """Return the key of the copies that CloudFormation was told last."""
+    return f"{RUNS}/{endpoint_name}/copies.json"
+
+
+def no_room_key(endpoint_name: str) -> str:
+    """Return the key of the configuration for whose candidate there was no room."""
+    return f"{RUNS}/{endpoint_name}/no-room.json"
 
 
 def run_key(endpoint_name: str, request_id: str, name: str) -> str:

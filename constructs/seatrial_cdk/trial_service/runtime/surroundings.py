@@ -6,11 +6,13 @@ import json
 import os
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.bench.trial import steps as course
 from seatrial_cdk.trial_service.runtime.answer import put_answer
+from seatrial_cdk.trial_service.runtime.components import AwsComponents
 from seatrial_cdk.trial_service.runtime.event import AwsBus
 from seatrial_cdk.trial_service.runtime.load_share import load_share
 from seatrial_cdk.trial_service.runtime.ownership import LOOK_S, beside
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_stepfunctions import SFNClient
 
+    from seatrial.bench.aws.service_overhead import CloudWatch
     from seatrial.bench.metrics.aggregate import LevelTally
     from seatrial.bench.model.progress import TrialProgress
     from seatrial.bench.model.request import TrialRequest
@@ -32,12 +35,14 @@ if TYPE_CHECKING:
     from seatrial.bench.search import NextLevel, Step
     from seatrial.bench.trial.dependencies import ShouldStop, Tools
     from seatrial_cdk.trial_service.runtime.answer import Respond
+    from seatrial_cdk.trial_service.runtime.components import Components
     from seatrial_cdk.trial_service.runtime.event import Bus
     from seatrial_cdk.trial_service.runtime.load_share import LoadShare
     from seatrial_cdk.trial_service.runtime.scaling import ComponentScaling
     from seatrial_cdk.trial_service.runtime.store import TrialStore
 
 MS_PER_S = 1000.0
+LOAD_PERIOD_S = 10  # of the metric: high resolution
 ALREADY_STARTED, UNKNOWN_EXECUTION = "ExecutionAlreadyExists", "ExecutionDoesNotExist"
 
 
@@ -142,14 +147,47 @@ class StackStatus:
             return self.client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]
 
 
+@dataclass(frozen=True, slots=True)
+class ConcurrentRequests:
+    """The load of a component, as SageMaker publishes it."""
+
+    client: CloudWatch
+
+    def __call__(self, component: str, since_s: float) -> float:
+        """Return the most requests in flight on a copy since a time in seconds since the epoch; 0 without any.
+
+        Raises:
+            UnavailableError: CloudWatch did not answer.
+        """
+        with calling(f"reading the load of {component}"):
+            told = self.client.get_metric_data(
+                MetricDataQueries=[_most_requests(component)],
+                StartTime=datetime.fromtimestamp(since_s, UTC),
+                EndTime=datetime.now(UTC),
+            )
+        return max((value for result in told["MetricDataResults"] for value in result["Values"]), default=0.0)
+
+
+def _most_requests(component: str) -> dict[str, object]:
+    metric = {
+        "Namespace": "AWS/SageMaker",
+        "MetricName": "ConcurrentRequestsPerCopy",
+        "Dimensions": [{"Name": "InferenceComponentName", "Value": component}],
+    }
+    return {"Id": "load", "MetricStat": {"Metric": metric, "Period": LOAD_PERIOD_S, "Stat": "Maximum"}}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What one call of the function works with.
 
     Attributes:
+        environment: The environment's name, with which the names of its endpoints begin.
         store: Where documents lie.
         bucket: The name of the bucket of results.
         scaling: The scaling of copies.
+        components: The inference components.
+        requests_since: Returns the most requests in flight on a copy of a component since a time.
         bus: Where the end of a trial is announced.
         workflow: Starts and stops trials.
         stack_status: Says what a stack is doing.
@@ -164,9 +202,12 @@ class Surroundings:
         beside: Does something again and again while a block runs.
     """
 
+    environment: str
     store: TrialStore
     bucket: str
     scaling: ComponentScaling
+    components: Components
+    requests_since: Callable[[str, float], float]
     bus: Bus
     workflow: Workflow
     stack_status: Callable[[str], str]
@@ -182,14 +223,17 @@ class Surroundings:
 
 
 def aws_surroundings(context: LambdaContext) -> Surroundings:
-    """Return what is around this function on AWS (variables `RESULTS_BUCKET`, `STATE_MACHINE`)."""
+    """Return what is around this function on AWS (variables `ENVIRONMENT`, `RESULTS_BUCKET`, `STATE_MACHINE`)."""
     import boto3  # noqa: PLC0415 (a second of start that tests and synth need not wait for)
 
     bucket = os.environ["RESULTS_BUCKET"]
     return Surroundings(
+        environment=os.environ["ENVIRONMENT"],
         store=S3TrialStore(boto3.client("s3"), bucket),
         bucket=bucket,
         scaling=AwsCopyScaling(boto3.client("application-autoscaling")),
+        components=AwsComponents(boto3.client("sagemaker")),
+        requests_since=ConcurrentRequests(boto3.client("cloudwatch")),
         bus=AwsBus(boto3.client("events")),
         workflow=AwsWorkflow(boto3.client("stepfunctions"), os.environ["STATE_MACHINE"]),
         stack_status=StackStatus(boto3.client("cloudformation")),

@@ -1,0 +1,198 @@
+"""The custom resource `Candidate`: a new configuration is tried beside the live one, before anything that serves moves.
+
+It answers with the copies that the component's update is to carry. While CloudFormation is told the same copies as
+before, and nothing else of the component changes, it does not touch the component.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from seatrial_cdk.trial_service.runtime.attributes import NOT_TRIED, copies_attributes
+from seatrial_cdk.trial_service.runtime.components import specification_of
+from seatrial_cdk.trial_service.runtime.custom_resource import (
+    Answer,
+    DirectionUnknownError,
+    ToldCopies,
+    configuration_of,
+    end_hold,
+    end_trials,
+    is_renamed,
+    is_unchanged,
+    read_copies,
+    remove_candidates,
+    start,
+    tell_copies,
+)
+from seatrial_cdk.trial_service.runtime.log import log
+from seatrial_cdk.trial_service.runtime.store import UnavailableError, no_room_key, passed_key, run_key
+
+if TYPE_CHECKING:
+    from seatrial_cdk.trial_service.runtime.components import ComponentState
+    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent, Manner, Order, TrialProperties
+    from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
+
+ENVIRONMENT_TAG: Final = "seatrial:environment"
+
+
+class CandidateFailedError(Exception):
+    """The candidate did not come into service; the message says why."""
+
+
+class NoRoomError(Exception):
+    """No instance has room for a candidate, and none may be added; the message says why."""
+
+
+class CandidateStartingError(Exception):
+    """The candidate is not in service yet."""
+
+
+def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, around: Surroundings) -> Answer | None:
+    """Return the answer to a creation or update of `Candidate`; `None` when the workflow gives it.
+
+    Where nothing serves yet, or the endpoint gets another name, there is nobody to spare: the component itself is tried
+    once it is created. A rollback goes back to what was deployed before: the candidate goes, and no trial is made.
+
+    Raises:
+        UnavailableError: AWS did not answer, or the owner can't be written.
+        DirectionUnknownError: The stack's status can't be read, and the update would move the component.
+    """
+    if event["RequestType"] == "Create" or is_renamed(event):
+        live = around.components.describe(_component_before(event, properties))
+        if event["RequestType"] == "Update" or live is None:
+            return _told_new(properties, around, live)
+    else:
+        live = around.components.describe(properties.inference_component_name)
+        if _goes_back(event, around, live, properties):
+            return _gone_back(event, properties, around, live)
+        if is_unchanged(event):
+            return _told(properties, around, live)
+    return _started(event, properties, around, live)
+
+
+def _component_before(event: CustomResourceEvent, properties: TrialProperties) -> str:
+    return event.get("OldResourceProperties", {}).get("InferenceComponentName", properties.inference_component_name)
+
+
+def _goes_back(
+    event: CustomResourceEvent, around: Surroundings, live: ComponentState | None, properties: TrialProperties
+) -> bool:
+    try:
+        return "ROLLBACK" in around.stack_status(event["StackId"])
+    except UnavailableError as unavailable:
+        if is_unchanged(event) or (live is not None and live.runs(specification_of(properties.specification))):
+            return True  # nothing moves in either direction
+        raise DirectionUnknownError(f"{properties.endpoint_name}: {unavailable}") from unavailable
+
+
+def _started(
+    event: CustomResourceEvent, properties: TrialProperties, around: Surroundings, live: ComponentState | None
+) -> Answer | None:
+    """Start the workflow, of a trial or to carry the copies alone; where nothing is to be done, answer."""
+    if live is None:
+        return _told_new(properties, around, None)
+    manner = _manner(properties, around)
+    moves = not live.runs(specification_of(properties.specification))
+    if moves or manner == "candidate":
+        return start(event, properties, around, manner=manner)
+    return _told(properties, around, live)
+
+
+def _manner(properties: TrialProperties, around: Surroundings) -> Manner:
+    if properties.update != "candidate" or around.store.read(passed_key(properties)) is not None:
+        return "carry"
+    return "candidate"
+
+
+def _told_new(properties: TrialProperties, around: Surroundings, before: ComponentState | None) -> Answer:
+    """Answer for a component that is about to be created: the planned copies, and no fewer than its users have now."""
+    copies = max(properties.copy_count, 0 if before is None else before.copies)
+    tell_copies(around.store, properties.endpoint_name, ToldCopies(copies=copies, is_new=True, previous=copies))
+    return Answer(data=copies_attributes(copies, NOT_TRIED))
+
+
+def _told(properties: TrialProperties, around: Surroundings, live: ComponentState | None) -> Answer:
+    return Answer(data=copies_attributes(keep_told(properties, around, live), NOT_TRIED))
+
+
+def _gone_back(
+    event: CustomResourceEvent, properties: TrialProperties, around: Surroundings, live: ComponentState | None
+) -> Answer:
+    """Answer a rollback: the candidate goes, and where the component was not touched, scaling is as before."""
+    with suppress(UnavailableError):
+        end_trials(event, properties.endpoint_name, around)
+        remove_candidates(around, properties.endpoint_name)
+    if live is not None and live.runs(specification_of(properties.specification)):
+        end_hold(around, properties.endpoint_name)
+    return Answer(data=copies_attributes(keep_told(properties, around, live, going_back=True), NOT_TRIED))
+
+
+def keep_told(
+    properties: TrialProperties, around: Surroundings, live: ComponentState | None, *, going_back: bool = False
+) -> int:
+    """Return the copies to tell, and keep them: those of the last time, unless the component is to move.
+
+    A component that moves keeps the copies that it has at this moment. After a rollback it is not known which of two
+    numbers CloudFormation has in mind; the next update then carries the live ones.
+    """
+    told = read_copies(around.store, properties.endpoint_name)
+    stays = live is None or live.runs(specification_of(properties.specification))
+    if stays and (told is None or told.is_certain):
+        copies = properties.copy_count if told is None else told.copies
+    else:
+        copies = properties.copy_count if live is None else max(1, live.copies)
+    before = copies if told is None else told.previous if going_back else told.copies
+    kept = ToldCopies(copies=copies, is_new=False, previous=before, is_certain=not going_back or before == copies)
+    tell_copies(around.store, properties.endpoint_name, kept)
+    return copies
+
+
+def await_candidate(order: Order, around: Surroundings) -> None:
+    """Create the candidate of an order, and find it in service.
+
+    Raises:
+        CandidateStartingError: It is not in service yet.
+        NoRoomError: No instance has room for it.
+        CandidateFailedError: It did not come into service, or not in time.
+        UnavailableError: AWS did not answer.
+    """
+    properties, name = order.properties, order.candidate
+    found = around.components.describe(name)
+    if found is None:
+        _create(order, around)
+        raise CandidateStartingError(f"{name} is created")
+    if found.status == "Failed":
+        error = NoRoomError if found.lacks_capacity else CandidateFailedError
+        raise error(f"the candidate component {name} failed: {found.failure_reason}")
+    if found.status != "InService" or not found.current_copies:
+        waited_s = around.now_s() - order.started_at_s
+        if waited_s > properties.start_s:
+            raise CandidateFailedError(f"the candidate component {name} was not in service after {waited_s:.0f} s")
+        raise CandidateStartingError(f"{name} is {found.status}")
+    key = run_key(properties.endpoint_name, order.request_id, "started")
+    around.store.create(key, json.dumps({"at_s": around.now_s()}))
+
+
+def _create(order: Order, around: Surroundings) -> None:
+    properties = order.properties
+    live = around.components.describe(properties.inference_component_name)
+    if live is None:
+        raise CandidateFailedError(f"the component {properties.inference_component_name} is gone")
+    tags = {ENVIRONMENT_TAG: properties.environment}
+    around.components.create(order.candidate, live, specification_of(properties.specification), tags)
+    log(f"{order.candidate}: created beside {live.name}")
+
+
+def keep_no_room(order: Order, around: Surroundings, because: str) -> None:
+    """Keep that there was no room for a candidate of this configuration: it is tried in place, once it is deployed."""
+    properties = order.properties
+    around.store.write(no_room_key(properties.endpoint_name), json.dumps(configuration_of(properties)))
+    log(f"no room for a candidate: {because}")
+
+
+def started_at_s(order: Order, around: Surroundings) -> float:
+    """Return since when an order is measured: a candidate's start is not of its budget."""
+    text = around.store.read(run_key(order.properties.endpoint_name, order.request_id, "started"))
+    return order.started_at_s if text is None else float(json.loads(text)["at_s"])

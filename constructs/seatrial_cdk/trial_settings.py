@@ -1,0 +1,92 @@
+"""What the two custom resources of an endpoint are told: `CandidateTrial` before an update, `SmokeBenchmark` after."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from aws_cdk import Stack
+
+from seatrial.errors import SpecError
+from seatrial.spec.endpoint import LONGEST_BUDGET_MINUTES
+from seatrial.units import S_PER_MINUTE, exported
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_cdk.llm_endpoint import LlmEndpoint
+
+LONGEST_TRIAL_S = 3300
+"""CloudFormation waits an hour for a custom resource; five minutes are for the end of the trial and the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSettings:
+    """How the configurations of an endpoint are tried.
+
+    Attributes:
+        environment: The environment's name.
+        trial_request: The trial request as JSON without `target` and `expected`.
+        plan_digest: The trial runs again exactly when it changes, or what is deployed.
+        mode: `rollback` fails the deployment when the trial is not passed, `report` only reports.
+        update: How an update is tried: as a candidate beside the live component, in place, or not at all.
+        budget_minutes: The trial measures no longer than this, 50 at most.
+        start_s: How long a candidate may download and start, in seconds.
+        copy_count: Copies where nothing serves yet.
+        fallback_target: Scaling target per copy where no trial answers.
+        alarms: Names of the alarms that stop a load beside users.
+    """
+
+    environment: str
+    trial_request: str
+    plan_digest: str
+    mode: Literal["rollback", "report"]
+    update: Literal["candidate", "in_place", "verify_only"]
+    budget_minutes: float
+    start_s: float
+    copy_count: int
+    fallback_target: float
+    alarms: Sequence[str] = ()
+
+    @property
+    def budget_s(self) -> int:
+        """The budget in seconds, rounded up: CloudFormation counts whole ones.
+
+        Raises:
+            SpecError: SEA505 when the budget exceeds 50 minutes.
+        """
+        if self.budget_minutes > LONGEST_BUDGET_MINUTES:
+            message = f"budget {self.budget_minutes:g} minutes exceeds {LONGEST_BUDGET_MINUTES:g} minutes"
+            hint = "reduce concurrency levels, or requests per level"
+            raise SpecError.of("SEA505", message, field="trial.budget_minutes", hint=hint)
+        return math.ceil(self.budget_minutes * S_PER_MINUTE)
+
+    @property
+    def candidate_start_s(self) -> float:
+        """How long a candidate may take to start, in seconds: within CloudFormation's hour the trial comes after it."""
+        return max(0.0, min(self.start_s, LONGEST_TRIAL_S - self.budget_s))
+
+    def properties(self, endpoint: LlmEndpoint, phase: Literal["candidate", "deployed"]) -> dict[str, str]:
+        """Return the properties of a custom resource; both are the same, so that what updates one updates the other.
+
+        Raises:
+            SpecError: SEA505 when the budget exceeds 50 minutes.
+        """
+        return {
+            "Phase": phase,
+            "EndpointName": endpoint.endpoint_name,
+            "InferenceComponentName": endpoint.inference_component_name,
+            "EndpointConfigName": endpoint.config.attr_endpoint_config_name,
+            "ModelName": endpoint.model.attr_model_name,
+            "Specification": Stack.of(endpoint).to_json_string(endpoint.specification),
+            "CopyCount": f"{self.copy_count}",
+            "PlanDigest": self.plan_digest,
+            "Request": self.trial_request,
+            "Mode": self.mode,
+            "Update": self.update,
+            "BudgetSeconds": f"{self.budget_s:g}",
+            "StartSeconds": f"{self.candidate_start_s:g}",
+            "FallbackTarget": exported(self.fallback_target),
+            "Alarms": ",".join(self.alarms),
+        }

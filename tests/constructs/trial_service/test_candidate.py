@@ -1,0 +1,419 @@
+"""A new configuration is tried beside the live one; whatever happens, no candidate and no suspension is left."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from seatrial_cdk.trial_service.runtime.components import candidate_name
+from seatrial_cdk.trial_service.runtime.custom_resource import read_copies
+from seatrial_cdk.trial_service.runtime.handler import dispatch
+from seatrial_cdk.trial_service.runtime.scaling import read_held
+from seatrial_cdk.trial_service.runtime.store import UnavailableError
+from tests.constructs.conftest import OLD, SPECIFICATION, component
+from tests.constructs.trial_service.conftest import COMPONENT, ROLLBACKS, UNREADABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial.bench.model.result import TrialResult
+    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from tests.constructs.trial_service.conftest import Response, World
+
+CANDIDATE = candidate_name("dev-chat", "request-1")
+COURSE = ["Begin", "Wait", "Begin", "Choose", "Load", "Absorb", "Choose", "Conclude", "Settle"]
+SUSPENDED = {"DynamicScalingInSuspended": True}
+
+
+@pytest.fixture
+def before(update: CustomResourceEvent) -> CustomResourceEvent:
+    """Return the request that comes before the component is updated."""
+    for name in ("ResourceProperties", "OldResourceProperties"):
+        update[name] = {**update[name], "Phase": "candidate"}
+    update["OldResourceProperties"] |= {"ModelName": "model-1", "Specification": json.dumps(OLD)}
+    update["PhysicalResourceId"] = "candidate-trial-dev-chat"
+    return update
+
+
+@pytest.fixture
+def scaled(world: World) -> World:
+    """Return a world whose component was planned with one copy, and has three."""
+    world.components.found[COMPONENT] = component(current_copies=3, desired_copies=3)
+    world.scaling.states[COMPONENT] = {}
+    return world
+
+
+def data(response: Response | None) -> dict[str, str]:
+    assert response is not None
+    assert response["Status"] == "SUCCESS", response
+    told = response["Data"]
+    assert isinstance(told, dict)
+    return told
+
+
+def run(world: World, event: CustomResourceEvent) -> Response:
+    assert world.ask(event) is None
+    world.machine().execute(request_id=event["RequestId"])
+    return world.responses[-1]
+
+
+class TestAnUpdate:
+    def test_tries_the_new_model_in_one_copy_and_carries_the_live_copies(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        assert scaled.ask(before) is None
+        machine = scaled.machine()
+        machine.execute()
+        assert machine.entered == [*COURSE, "Pause", "Settle", "Answer"]
+        told = data(scaled.responses[0])
+        assert (told["CopyCount"], told["Verdict"]) == ("3", "pass")
+        assert scaled.components.created == [(CANDIDATE, SPECIFICATION, {"seatrial:environment": "dev"})]
+        request = scaled.course.begun[0].request
+        assert request.expected is not None
+        assert request.copy_count == 1
+        assert request.target.inference_component == CANDIDATE
+        assert (request.expected.model_name, request.expected.image) == ("model-2", None)
+        assert request.expected.endpoint_config_name == "config-of-dev-chat", "of the endpoint as it is"
+
+    def test_leaves_no_candidate_and_scale_in_suspended_for_the_rolling_update(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        run(scaled, before)
+        assert scaled.components.deleted == [CANDIDATE]
+        held = read_held(scaled.store, "dev-chat")
+        assert held is not None
+        assert (held.copies, held.before, scaled.scaling.states) == (3, {}, {COMPONENT: SUSPENDED})
+
+    def test_releases_nothing_before_it_is_live(self, scaled: World, before: CustomResourceEvent) -> None:
+        run(scaled, before)
+        assert scaled.store.read("released/dev-chat/result.json") is None
+        assert scaled.store.read("passed/dev-chat/b/config-2/model-2.json") is not None
+
+    def test_that_fails_its_trial_touches_nothing_that_serves(
+        self,
+        scaled: World,
+        before: CustomResourceEvent,
+        missed: Callable[[Literal["fail", "inconclusive"]], TrialResult],
+    ) -> None:
+        scaled.course.result = missed("fail")
+        answer = run(scaled, before)
+        assert answer["Status"] == "FAILED"
+        assert "; what serves was not changed (result: s3://results/trials/dev-chat/b/request-1.json)" in str(
+            answer["Reason"]
+        )
+        assert (scaled.components.deleted, scaled.scaling.states) == ([CANDIDATE], {COMPONENT: {}})
+        assert read_copies(scaled.store, "dev-chat") is None, "CloudFormation was told nothing"
+
+    def test_that_only_reports_goes_on_after_a_failed_trial(
+        self,
+        scaled: World,
+        before: CustomResourceEvent,
+        missed: Callable[[Literal["fail", "inconclusive"]], TrialResult],
+    ) -> None:
+        before["ResourceProperties"]["Mode"] = "report"
+        scaled.course.result = missed("fail")
+        told = data(run(scaled, before))
+        assert (told["CopyCount"], told["Verdict"]) == ("3", "fail")
+
+    def test_waits_for_a_scaling_action_and_carries_what_it_ends_with(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        scaled.components.found[COMPONENT] = component(status="Updating", current_copies=3, desired_copies=4)
+        due_s = scaled.clock.now_s + 40.0
+
+        def act() -> None:
+            if scaled.clock.now_s >= due_s:
+                scaled.components.found[COMPONENT] = component(current_copies=4, desired_copies=4)
+
+        scaled.clock.acts.append(act)
+        assert data(run(scaled, before))["CopyCount"] == "4"
+        assert scaled.clock.now_s >= due_s
+
+    @pytest.mark.parametrize("verdict", ["pass", "fail"])
+    def test_whose_candidate_cannot_be_deleted_yet_waits_and_tries_again(
+        self,
+        scaled: World,
+        before: CustomResourceEvent,
+        missed: Callable[[Literal["fail", "inconclusive"]], TrialResult],
+        monkeypatch: pytest.MonkeyPatch,
+        verdict: str,
+    ) -> None:
+        if verdict == "fail":
+            scaled.course.result = missed("fail")
+        delete, refusals = scaled.components.delete, [1, 2, 3]
+
+        def refused(name: str) -> None:
+            if refusals:
+                refusals.pop()
+                raise UnavailableError("Cannot delete: UPDATE_RC_IN_PROGRESS")
+            delete(name)
+
+        monkeypatch.setattr(scaled.components, "delete", refused)
+        run(scaled, before)
+        assert scaled.components.candidates() == []
+
+    def test_of_nothing_but_the_slo_tells_the_same_copies_again(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        """The same number leaves the component alone, however many copies it has by now."""
+        run(scaled, before)
+        scaled.components.found[COMPONENT] = component(specification=SPECIFICATION, current_copies=5, desired_copies=5)
+        slo = {**before["ResourceProperties"], "PlanDigest": "c"}
+        follows: CustomResourceEvent = {
+            **before,
+            "RequestId": "request-2",
+            "ResourceProperties": slo,
+            "OldResourceProperties": before["ResourceProperties"],
+        }
+        scaled.clock.wait(600.0)
+        told = data(run(scaled, follows))
+        assert (told["CopyCount"], told["Verdict"]) == ("3", "pass")
+
+    @pytest.mark.parametrize("update", ["in_place", "verify_only"])
+    def test_without_a_candidate_still_carries_the_live_copies(
+        self, scaled: World, before: CustomResourceEvent, update: str
+    ) -> None:
+        before["ResourceProperties"]["Update"] = update
+        told = data(run(scaled, before))
+        assert (told["CopyCount"], told["Verdict"]) == ("3", "not tried")
+        assert (scaled.components.created, scaled.course.begun) == ([], [])
+        assert scaled.scaling.states == {COMPONENT: SUSPENDED}
+
+    def test_of_a_configuration_that_has_passed_is_not_tried_twice(
+        self, scaled: World, before: CustomResourceEvent, passed: TrialResult
+    ) -> None:
+        scaled.store.write("passed/dev-chat/b/config-2/model-2.json", passed.to_json())
+        assert data(run(scaled, before))["CopyCount"] == "3"
+        assert scaled.components.created == []
+
+    def test_that_deploys_nothing_else_is_answered_at_once(self, scaled: World, before: CustomResourceEvent) -> None:
+        before["OldResourceProperties"] = before["ResourceProperties"]
+        assert data(scaled.ask(before))["CopyCount"] == "1"
+        assert scaled.workflow.started == []
+
+
+class TestWithoutRoom:
+    @pytest.mark.parametrize(
+        "reason",
+        ["InsufficientInstanceCapacity: 1 copies of x need 3 instances", "You do not have sufficient capacity"],
+    )
+    def test_the_update_goes_on_and_is_tried_in_place(
+        self, scaled: World, before: CustomResourceEvent, update: CustomResourceEvent, reason: str
+    ) -> None:
+        scaled.components.born = {"status": "Failed", "current_copies": 0, "failure_reason": reason}
+        told = data(run(scaled, before))
+        assert (told["CopyCount"], told["Verdict"]) == ("3", "not tried")
+        assert scaled.components.candidates() == []
+        after: CustomResourceEvent = {**update, "RequestId": "after"}
+        after["ResourceProperties"] = {**update["ResourceProperties"], "Phase": "deployed"}
+        scaled.clock.wait(60.0)
+        assert scaled.ask(after) is None
+        assert scaled.document("runs/dev-chat/after/request.json")["manner"] == "in_place"
+
+    def test_a_candidate_that_fails_to_start_fails_the_update(self, scaled: World, before: CustomResourceEvent) -> None:
+        scaled.components.born = {"status": "Failed", "failure_reason": "The container ended with status 1"}
+        answer = run(scaled, before)
+        assert answer["Status"] == "FAILED"
+        assert f"the candidate component {CANDIDATE} failed: The container ended with status 1" in str(answer["Reason"])
+        assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
+
+    def test_a_candidate_that_never_serves_is_given_up_after_its_time(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        before["ResourceProperties"]["StartSeconds"] = "60"
+        scaled.components.born = {"status": "Creating"}
+        assert scaled.ask(before) is None
+        born_s = scaled.clock.now_s
+
+        def act() -> None:
+            if scaled.clock.now_s > born_s + 200.0 and CANDIDATE in scaled.components.found:
+                scaled.components.found[CANDIDATE] = component(CANDIDATE, status="Failed")
+
+        scaled.clock.acts.append(act)
+        scaled.machine().execute()
+        assert "was not in service after 70 s" in str(scaled.responses[0]["Reason"])
+        assert scaled.components.candidates() == [], "SageMaker deletes it once it is not being created any more"
+
+    def test_its_start_is_not_of_the_trials_budget(self, scaled: World, before: CustomResourceEvent) -> None:
+        scaled.components.born = {"status": "Creating"}
+        assert scaled.ask(before) is None
+        born_s = scaled.clock.now_s
+
+        def act() -> None:
+            found = scaled.components.found.get(CANDIDATE)
+            if found is not None and found.status == "Creating" and scaled.clock.now_s > born_s + 300.0:
+                scaled.components.found[CANDIDATE] = replace(found, status="InService")
+
+        scaled.clock.acts.append(act)
+        scaled.machine().execute()
+        assert scaled.course.begun[0].request.load.budget_s == 600.0
+
+
+class TestWhereNothingServesYet:
+    def test_a_creation_tells_the_planned_copies(self, world: World, create: CustomResourceEvent) -> None:
+        world.components.found = {}
+        create["ResourceProperties"] |= {"Phase": "candidate", "CopyCount": "2"}
+        response = world.ask(create)
+        assert data(response)["CopyCount"] == "2"
+        assert response is not None
+        assert response["PhysicalResourceId"] == "candidate-trial-dev-chat"
+        assert world.workflow.started == []
+
+    def test_the_component_itself_is_loaded_then(self, world: World, create: CustomResourceEvent) -> None:
+        world.components.found = {}
+        first: CustomResourceEvent = {**create, "RequestId": "first"}
+        first["ResourceProperties"] = {**create["ResourceProperties"], "Phase": "candidate"}
+        world.ask(first)
+        world.components.found[COMPONENT] = component(specification=SPECIFICATION)
+        assert world.ask(create) is None
+        assert world.document("runs/dev-chat/request-1/request.json")["manner"] == "load"
+
+    def test_a_trial_that_is_added_to_a_serving_endpoint_loads_no_user(
+        self, scaled: World, create: CustomResourceEvent
+    ) -> None:
+        first: CustomResourceEvent = {**create, "RequestId": "first"}
+        first["ResourceProperties"] = {**create["ResourceProperties"], "Phase": "candidate"}
+        assert data(run(scaled, first))["CopyCount"] == "3"
+        scaled.clock.wait(60.0)
+        assert scaled.ask(create) is None
+        assert scaled.document("runs/dev-chat/request-1/request.json")["manner"] == "verify"
+
+    def test_another_endpoint_gets_no_fewer_copies_than_its_users_have(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        renamed = {"EndpointName": "dev-chat-2", "InferenceComponentName": "dev-chat-2-model"}
+        before["ResourceProperties"] |= renamed
+        before["OldResourceProperties"] |= {"EndpointName": "dev-chat", "InferenceComponentName": COMPONENT}
+        response = scaled.ask(before)
+        assert data(response)["CopyCount"] == "3"
+        assert response is not None
+        assert response["PhysicalResourceId"] == "candidate-trial-dev-chat-2"
+
+
+class TestARollback:
+    @pytest.mark.parametrize("status", ROLLBACKS)
+    def test_of_a_cancelled_trial_removes_the_candidate_and_restores_scaling(
+        self, scaled: World, before: CustomResourceEvent, status: str
+    ) -> None:
+        assert scaled.ask(before) is None
+        machine = scaled.machine()
+
+        def cancel(state: str) -> None:
+            if state == "Load":
+                back = _back(before)
+                scaled.clock.wait(5.0)
+                scaled.status = status
+                data(scaled.ask(back))
+
+        machine = scaled.machine(cancel_once(cancel))
+        machine.execute()
+        assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
+        assert scaled.components.found[COMPONENT].copies == 3
+
+    def test_of_a_component_that_moved_carries_the_live_copies_back(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        run(scaled, before)
+        scaled.components.found[COMPONENT] = component(specification=SPECIFICATION, current_copies=4, desired_copies=4)
+        scaled.clock.wait(60.0)
+        scaled.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+        assert data(scaled.ask(_back(before)))["CopyCount"] == "4"
+        assert scaled.scaling.states == {COMPONENT: SUSPENDED}, "until the component has moved back"
+
+    def test_leaves_open_which_number_cloudformation_has_in_mind_and_the_next_update_carries_the_live_one(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        run(scaled, before)
+        scaled.clock.wait(60.0)
+        scaled.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+        data(scaled.ask(_back(before)))
+        scaled.components.found[COMPONENT] = component(current_copies=5, desired_copies=5)
+        scaled.clock.wait(60.0)
+        scaled.status = "UPDATE_IN_PROGRESS"
+        slo = {**before["OldResourceProperties"], "PlanDigest": "c"}
+        again: CustomResourceEvent = {
+            **before,
+            "RequestId": "again",
+            "ResourceProperties": slo,
+            "OldResourceProperties": before["OldResourceProperties"],
+        }
+        assert data(run(scaled, again))["CopyCount"] == "5"
+
+    def test_without_a_status_nothing_moves_or_the_update_fails(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        scaled.status = UNREADABLE
+        answer = scaled.ask(before)
+        assert answer is not None
+        assert answer["Status"] == "FAILED"
+        scaled.clock.wait(60.0)
+        data(scaled.ask(_back(before)))
+
+
+class TestTheSweep:
+    def test_leaves_what_a_running_trial_uses(self, scaled: World, before: CustomResourceEvent) -> None:
+        assert scaled.ask(before) is None
+        seen: list[list[str]] = []
+
+        def act(_: object) -> None:
+            dispatch({"Sweep": True}, scaled.around)
+            seen.append(scaled.components.candidates())
+
+        scaled.load.acting = act
+        scaled.machine().execute()
+        assert seen == [[CANDIDATE]]
+
+    def test_removes_and_restores_what_dead_functions_left(self, scaled: World, before: CustomResourceEvent) -> None:
+        assert scaled.ask(before) is None
+        scaled.load.acting = _die
+        with pytest.raises(SystemExit):
+            scaled.machine().execute()
+        assert scaled.components.candidates() == [CANDIDATE]
+        scaled.clock.wait(4000.0)
+        scaled.status = "UPDATE_ROLLBACK_COMPLETE"
+        dispatch({"Sweep": True}, scaled.around)
+        assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
+        dispatch({"Sweep": True}, scaled.around)
+        assert read_held(scaled.store, "dev-chat") is None
+
+    def test_restores_nothing_while_the_stack_is_updated(self, scaled: World, before: CustomResourceEvent) -> None:
+        run(scaled, before)
+        dispatch({"Sweep": True}, scaled.around)
+        assert scaled.scaling.states == {COMPONENT: SUSPENDED}
+        scaled.status = "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
+        dispatch({"Sweep": True}, scaled.around)
+        assert scaled.scaling.states == {COMPONENT: {}}
+
+    def test_removes_what_nobody_ordered_of_this_environment_alone(self, world: World) -> None:
+        for name in ("dev-chat-candidate-00000000", "prod-chat-candidate-00000000"):
+            world.components.found[name] = component(name)
+        dispatch({"Sweep": True}, world.around)
+        assert world.components.candidates() == ["prod-chat-candidate-00000000"]
+
+
+def _die(_: object) -> None:
+    raise SystemExit
+
+
+def _back(before: CustomResourceEvent) -> CustomResourceEvent:
+    return {
+        **before,
+        "RequestId": "back",
+        "ResourceProperties": before["OldResourceProperties"],
+        "OldResourceProperties": before["ResourceProperties"],
+    }
+
+
+def cancel_once(act: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what acts at the first load only."""
+    done: list[str] = []
+
+    def once(state: str) -> None:
+        if state == "Load" and not done:
+            done.append(state)
+            act(state)
+
+    return once
