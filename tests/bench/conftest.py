@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import shutil
 import ssl
@@ -135,7 +136,28 @@ async def garbage(writer: StreamWriter, _asked: dict[str, int]) -> bool:
     return False
 
 
+REFUSALS = iter(range(3))
+
+
+async def unready_at_first(writer: StreamWriter, asked: dict[str, int]) -> bool:
+    """Refuse the first three requests of the session for lack of a copy."""
+    if next(REFUSALS, None) is None:
+        return await stream(writer, asked)
+    document = {"message": "Inference component has no capacity to process this request"}
+    writer.write(answer("400 Bad Request", document, "x-amzn-ErrorType: ValidationError"))
+    return True
+
+
+TURNS = itertools.count(1)
+
+
+async def every_third_fails(writer: StreamWriter, asked: dict[str, int]) -> bool:
+    return await (model_error if next(TURNS) % 3 == 0 else stream)(writer, asked)
+
+
 MANNERS: dict[str, Manner] = {
+    "unready-at-first": unready_at_first,
+    "every-third-fails": every_third_fails,
     "stream": stream,
     "whole": whole,
     "throttled": throttled,

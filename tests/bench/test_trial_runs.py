@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from seatrial.bench.aws.service_overhead import MetricData
+    from seatrial.bench.aws.cloudwatch import MetricData
     from seatrial.bench.decode.response import RequestRecord
     from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.trial.events import TrialEvent

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from seatrial.bench.aws.service_overhead import MetricData
+    from seatrial.bench.aws.cloudwatch import MetricData
     from tests.faults.trials import Trials
 
 MEASURED = (

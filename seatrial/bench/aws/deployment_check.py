@@ -7,16 +7,17 @@ for; a component that names its container itself also tells the digest that was 
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.aws.errors import aws_problem
+from seatrial.bench.aws.errors import aws_problem, is_denied
 from seatrial.bench.model.result import LiveProof
 from seatrial.errors import BenchError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_sagemaker.type_defs import (
@@ -31,29 +32,55 @@ if TYPE_CHECKING:
 SERVING = ("InService", "Updating")
 IDENTITY = ("EndpointConfigName", "EndpointName", "Specification.ModelName", "Image")
 """The differences that tell another deployment from one that broke."""
+DENIED_POLL_S = 5.0
+DENIED_PATIENCE_S = 60.0
+"""So long a missing permission is waited for: one that was just granted isn't known everywhere at once (AWS IAM)."""
 ROLLED_BACK_HINT = "the update was rolled back or another deployment replaced it: check the endpoint's events"
 
 
-def prove_live(target: TrialTarget, expected: Expected, *, sagemaker: SageMakerClient | None = None) -> LiveProof:
+def prove_live(
+    target: TrialTarget,
+    expected: Expected,
+    *,
+    sagemaker: SageMakerClient | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    patience_s: float = DENIED_PATIENCE_S,
+) -> LiveProof:
     """Ask the control plane what is live and compare it with this deployment.
 
     Args:
         target: The endpoint, and its inference component if it has one.
         expected: What this deployment made.
         sagemaker: The control plane's client; made by boto3 for the target's region when not given.
+        sleep: Waits.
+        patience_s: How long a permission that is missing is waited for.
 
     Raises:
         BenchError: SEA502, with every difference; SEA503 no credentials; SEA504 the control plane can't be reached;
             SEA511 it may not be asked; SEA512 a value of the AWS configuration can't be used.
     """
-    where, live, differences = _compared(target, expected, sagemaker)
+    where, live, differences = _compared(target, expected, sagemaker, _Patience(sleep, patience_s))
     if differences:
         raise _refusal(where, differences)
     return _proof(live, expected)
 
 
-def prove_still_live(target: TrialTarget, expected: Expected, *, sagemaker: SageMakerClient | None = None) -> LiveProof:
+def prove_still_live(
+    target: TrialTarget,
+    expected: Expected,
+    *,
+    sagemaker: SageMakerClient | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    patience_s: float = DENIED_PATIENCE_S,
+) -> LiveProof:
     """Ask again after the measurement: a deployment that broke meanwhile is data, another one in its place is not.
+
+    Args:
+        target: As in `prove_live`, like the others.
+        expected: What this deployment made.
+        sagemaker: The control plane's client.
+        sleep: Waits.
+        patience_s: How long a permission that is missing is waited for.
 
     Returns:
         The proof; one that isn't proven, with what broke, when an endpoint or a component failed or lost its copies.
@@ -62,20 +89,42 @@ def prove_still_live(target: TrialTarget, expected: Expected, *, sagemaker: Sage
         BenchError: SEA502 another deployment is live; SEA503 no credentials; SEA504 the control plane can't be reached;
             SEA511 it may not be asked; SEA512 a value of the AWS configuration can't be used.
     """
-    where, live, differences = _compared(target, expected, sagemaker)
+    where, live, differences = _compared(target, expected, sagemaker, _Patience(sleep, patience_s))
     if any(field in IDENTITY for field, _ in differences):
         raise _refusal(where, differences)
     proof = _proof(live, expected)
     return replace(proof, proven=False, because="; ".join(text for _, text in differences)) if differences else proof
 
 
+@dataclass(frozen=True, slots=True)
+class _Patience:
+    """How a missing permission is waited for."""
+
+    sleep: Callable[[float], None]
+    longest_s: float
+
+    def described(self, client: SageMakerClient, target: TrialTarget, expected: Expected) -> _Live:
+        """Ask what is live; where that is denied, again every few seconds, as long as patience lasts."""
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (only needed to prove a deployment)
+
+        left_s = self.longest_s
+        while True:
+            try:
+                return _described(client, target, expected)
+            except ClientError as refused:
+                if not is_denied(refused) or left_s < DENIED_POLL_S:
+                    raise
+            left_s -= DENIED_POLL_S
+            self.sleep(DENIED_POLL_S)
+
+
 def _compared(
-    target: TrialTarget, expected: Expected, sagemaker: SageMakerClient | None
+    target: TrialTarget, expected: Expected, sagemaker: SageMakerClient | None, patience: _Patience
 ) -> tuple[str, _Live, list[tuple[str, str]]]:
     where = f"endpoint {target.endpoint_name}"
     with asking(where):
         client = _client(target.region) if sagemaker is None else sagemaker
-        live = _described(client, target, expected)
+        live = patience.described(client, target, expected)
     differences = list(_endpoint_differences(live.endpoint, expected))
     if live.component is not None:
         differences += _component_differences(live.component, target, expected)

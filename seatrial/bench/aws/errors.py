@@ -100,6 +100,11 @@ def aws_problem(error: BaseException, *, where: str) -> Problem | None:
     return None
 
 
+def is_denied(error: ClientError) -> bool:
+    """Tell whether a service refused a call for lack of a permission."""
+    return error.response.get("Error", {}).get("Code", "") in DENIED
+
+
 def _of_answer(error: ClientError, where: str) -> Problem | None:
     told = error.response.get("Error", {})
     code, message = told.get("Code", ""), told.get("Message", "")

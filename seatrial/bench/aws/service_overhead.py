@@ -11,47 +11,27 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TYPE_CHECKING
 
+from seatrial.bench.aws.cloudwatch import (
+    MICROSECONDS_PER_MS,
+    cloudwatch_client,
+    cloudwatch_errors,
+    dimensions_of,
+    metric_query,
+)
 from seatrial.bench.model.result import ServiceOverhead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from seatrial.bench.aws.cloudwatch import CloudWatch, Dimensions, MetricQuery
     from seatrial.bench.model.request import TrialTarget
 
 
-NAMESPACE = "AWS/SageMaker"
 PERIOD_S = 60
 LATE_S = 70.0
-_MICROSECONDS_PER_MS = 1000
 _METRICS = {"model": "ModelLatency", "overhead": "OverheadLatency"}
-
-
-class MetricDataResult(TypedDict):
-    """One query's answer: a value for each period that has datapoints."""
-
-    Id: str
-    Values: list[float]
-
-
-class MetricData(TypedDict):
-    """What `GetMetricData` answers, as far as it is read here."""
-
-    MetricDataResults: list[MetricDataResult]
-
-
-class CloudWatch(Protocol):
-    """The part of CloudWatch's client that is used."""
-
-    def get_metric_data(
-        self,
-        *,
-        MetricDataQueries: Sequence[Mapping[str, object]],  # noqa: N803 (boto3's names)
-        StartTime: datetime,  # noqa: N803 (likewise)
-        EndTime: datetime,  # noqa: N803 (likewise)
-    ) -> MetricData:
-        """Return the datapoints of some metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +74,7 @@ def service_overhead(
         now: The time of day in UTC.
         sleep: Waits.
     """
-    dimensions = _dimensions(target, variant_name)
+    dimensions = dimensions_of(target, variant_name)
     if target.kind != "sagemaker":
         return _missing(measured, "this server does not report to CloudWatch")
     if dimensions is None:
@@ -102,8 +82,8 @@ def service_overhead(
     late_s = (measured.end + timedelta(seconds=LATE_S) - now()).total_seconds()
     sleep(max(0.0, min(late_s, patience_s)))
     try:
-        results = _asked(_client(target.region) if cloudwatch is None else cloudwatch, dimensions, measured)
-    except _cloudwatch_errors() as refused:
+        results = _asked(cloudwatch_client(target.region) if cloudwatch is None else cloudwatch, dimensions, measured)
+    except cloudwatch_errors() as refused:
         return _missing(measured, f"CloudWatch did not answer: {refused}")
     return overhead_of(measured, results)
 
@@ -138,52 +118,22 @@ def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> S
 
 def _mean_ms(results: Mapping[str, Sequence[float]], name: str) -> float | None:
     count = sum(results.get(f"{name}_count", ()))
-    return sum(results.get(f"{name}_sum", ())) / count / _MICROSECONDS_PER_MS if count else None
+    return sum(results.get(f"{name}_sum", ())) / count / MICROSECONDS_PER_MS if count else None
 
 
-def _dimensions(target: TrialTarget, variant_name: str | None) -> list[dict[str, str]] | None:
-    if target.inference_component is not None:
-        return [{"Name": "InferenceComponentName", "Value": target.inference_component}]
-    variant = target.target_variant or variant_name
-    if variant is None:
-        return None
-    return [{"Name": "EndpointName", "Value": target.endpoint_name}, {"Name": "VariantName", "Value": variant}]
-
-
-def _asked(
-    cloudwatch: CloudWatch, dimensions: list[dict[str, str]], measured: Measured
-) -> Mapping[str, Sequence[float]]:
+def _asked(cloudwatch: CloudWatch, dimensions: Dimensions, measured: Measured) -> Mapping[str, Sequence[float]]:
     """Ask for every sum and count of whole minutes; a page holds far more datapoints than a trial has minutes."""
     answer = cloudwatch.get_metric_data(
-        MetricDataQueries=[_query(name, stat, dimensions) for name in _METRICS for stat in ("Sum", "SampleCount")],
+        MetricDataQueries=[query for name in _METRICS for query in _queries(name, dimensions)],
         StartTime=measured.start.replace(second=0, microsecond=0),
         EndTime=measured.end.replace(second=0, microsecond=0) + timedelta(seconds=PERIOD_S),
     )
     return {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
 
 
-def _query(name: str, stat: str, dimensions: list[dict[str, str]]) -> Mapping[str, object]:
-    return {
-        "Id": f"{name}_{'sum' if stat == 'Sum' else 'count'}",
-        "MetricStat": {
-            "Metric": {"Namespace": NAMESPACE, "MetricName": _METRICS[name], "Dimensions": dimensions},
-            "Period": PERIOD_S,
-            "Stat": stat,
-        },
-    }
-
-
-def _client(region: str) -> CloudWatch:
-    import boto3  # noqa: PLC0415 (costs more than a second; once a trial)
-
-    client: CloudWatch = boto3.client("cloudwatch", region_name=region)
-    return client
-
-
-def _cloudwatch_errors() -> tuple[type[Exception], ...]:
-    from botocore import exceptions  # noqa: PLC0415 (likewise)
-
-    return exceptions.BotoCoreError, exceptions.ClientError
+def _queries(name: str, dimensions: Dimensions) -> Iterator[MetricQuery]:
+    for kind, stat in (("sum", "Sum"), ("count", "SampleCount")):
+        yield metric_query(f"{name}_{kind}", _METRICS[name], stat, dimensions, period_s=PERIOD_S)
 
 
 def _missing(measured: Measured, because: str) -> ServiceOverhead:

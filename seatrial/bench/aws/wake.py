@@ -69,7 +69,8 @@ def wake(
         component: The inference component's name.
         sagemaker: The control plane's client.
         knock: Sends one small request; returns why it failed, None when it was answered.
-        may_scale: Whether the number of copies may be set to one, which doesn't wait for the alarm.
+        may_scale: Whether the number of copies may be set to one, which doesn't wait for the alarm; one that has copies
+            already is left alone.
         timeout_s: Longest wait.
         waited_s: How much of it has passed before this call.
         should_stop: Says why nobody is to wait any longer; asked before each knock.
@@ -98,6 +99,8 @@ class _Waking:
         copies = _copies(described)
         if copies and not self._refused():
             return Woken(slept=False, waited_s=0.0, because=f"{copies} copies are in service")
+        if copies:
+            return self._wait("", timeout_s)
         how = self._scale() if may_scale else "its requests trigger the scaling alarm"
         return self._wait(how, timeout_s)
 
@@ -112,11 +115,13 @@ class _Waking:
                 because = f"the component failed: {described.get('FailureReason', 'without a reason')}"
                 return self._not_awake(StopReason.COMPONENT_FAILED, because)
             if not self._refused() and _copies(described):
-                because = f"it scaled from zero in {self._waited_s():.0f} s: {how}"
+                waited = f"{self._waited_s():.0f} s"
+                because = f"it scaled from zero in {waited}: {how}" if how else f"its copies answered after {waited}"
                 return Woken(slept=True, waited_s=self._waited_s(), because=because)
             if self._waited_s() + POLL_S > timeout_s:
                 last = f"; last: {self.refusal}" if self.refusal else ""
-                return self._gave_up(f"no copy was in service within {timeout_s:g} s: {how}{last}")
+                helped = f": {how}" if how else ""
+                return self._gave_up(f"no copy was in service within {timeout_s:g} s{helped}{last}")
             self.sleep(POLL_S)
 
     def _refused(self) -> bool:

@@ -134,7 +134,7 @@ def first_of_each(items: Iterable[tuple[str, str]]) -> dict[str, str]:
     return first
 
 
-Occasion: TypeAlias = Literal["first_request", "warm_up", "level"]
+Occasion: TypeAlias = Literal["first_request", "warm_up", "level", "verification"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,8 @@ class Unmeasured:
     """Requests of which no latency and no throughput is reported, and how they ended.
 
     Attributes:
-        occasion: `first_request`, `warm_up`, or `level`: a level that was cut before it was over.
+        occasion: `first_request`, `warm_up`, `level` (a level that was cut before it was over), or `verification`: the
+            single requests of a trial that adds no load.
         concurrency: Requests in flight per copy of the level; None of the others.
         offered_requests_per_s: What an open loop offered at the level; None of the others.
         sent: Requests that left.
@@ -170,6 +171,8 @@ class Unmeasured:
             return "the first request"
         if self.occasion == "warm_up":
             return "the warm-up"
+        if self.occasion == "verification":
+            return "the verification"
         if self.offered_requests_per_s is not None:
             return f"{self.offered_requests_per_s:g} requests/s"
         return f"concurrency {self.concurrency} per copy"

@@ -11,6 +11,7 @@ from seatrial.bench.model.result import (  # noqa: TC001 (likewise)
     LevelResult,
     LiveProof,
     SearchStep,
+    UsersLoad,
 )
 from seatrial.bench.model.stop import Stop  # noqa: TC001 (likewise)
 from seatrial.bench.model.strict_json import read_document, write_document
@@ -39,6 +40,7 @@ class TrialProgress:
         measured_to_s: When the last level ended.
         stopped: Why no further level is measured; None while one may be.
         runs: How many runs have worked on the trial.
+        users: As in `TrialResult`.
     """
 
     schema_version: Literal["1"] = PROGRESS_VERSION
@@ -57,6 +59,7 @@ class TrialProgress:
     measured_to_s: float | None = None
     stopped: Stop | None = None
     runs: int = 1
+    users: UsersLoad | None = None
 
     def to_json(self) -> str:
         """Write the progress as one line of JSON."""

@@ -27,6 +27,7 @@ Arrival: TypeAlias = Literal["closed", "poisson", "constant", "ramp", "replay"]
 Search: TypeAlias = Literal["sweep", "adaptive"]
 Goal: TypeAlias = Literal["knee", "max_concurrency", "max_goodput"]
 PreparedBy: TypeAlias = Literal["seatrial", "jumpstart-2024"]
+Manner: TypeAlias = Literal["load", "in_place", "verify"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,6 +308,9 @@ class TrialRequest:
         target_utilization: Share of the knee's concurrency to scale at, above 0 and at most 1.
         gate: When a measurement is proof enough.
         prior: What the plan predicts.
+        manner: `load` loads as hard as `load` says, and looks for the knee; `in_place` adds load beside users'
+            requests, up to the gate; `verify` sends a few single requests, and no load.
+        alarms: Names of CloudWatch alarms; a trial beside users' requests ends when one is in ALARM.
     """
 
     endpoint: str
@@ -325,6 +329,8 @@ class TrialRequest:
     target_utilization: float
     gate: Gate = field(default_factory=Gate)
     prior: Prior = field(default_factory=Prior)
+    manner: Manner = "load"
+    alarms: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Write the request as one line of JSON."""

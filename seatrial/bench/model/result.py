@@ -305,12 +305,35 @@ class Knee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveProof:
-    """What the control plane said the live endpoint was; `proven` is False when nothing was asked."""
+    """What the control plane said the live endpoint was.
+
+    Attributes:
+        proven: Whether it is this deployment's; False when nothing was asked.
+        endpoint_config_name: The live endpoint configuration.
+        model_name: The live component's model.
+        copy_count: Its running copies; the load of the trial is for so many.
+        because: What was seen, in a sentence.
+        planned_copy_count: Copies of the plan, where another count was live.
+    """
 
     proven: bool
     endpoint_config_name: str | None
     model_name: str | None
     copy_count: int | None
+    because: str
+    planned_copy_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsersLoad:
+    """What users sent to the component before the trial's first request.
+
+    Attributes:
+        concurrency_per_copy: Highest number of their concurrent requests per copy; None when it is unknown.
+        because: Where the number comes from, or why there is none.
+    """
+
+    concurrency_per_copy: float | None
     because: str
 
 
@@ -352,6 +375,7 @@ class TrialResult:
             when the clock was right.
         words_per_token: Words of synthetic prompts per token of the endpoint's own count; None before it told one.
         seatrial_version: The release that measured.
+        users: What users sent meanwhile; None of a trial that doesn't load beside them.
     """
 
     schema_version: Literal["3"]
@@ -377,6 +401,7 @@ class TrialResult:
     clock_offset_s: float | None = None
     words_per_token: float | None = None
     seatrial_version: str = ""
+    users: UsersLoad | None = None
 
     @property
     def knee(self) -> Knee | None:

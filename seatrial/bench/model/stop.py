@@ -23,11 +23,26 @@ class StopReason(StrEnum):
     AT_ZERO = "at_zero"  # no copy serves, and none came
     UNKNOWN_STATE = "unknown_state"  # the control plane can't say whether a copy serves
     COMPONENT_FAILED = "component_failed"  # the inference component is in state Failed
+    VERIFIED = "verified"  # single requests were sent, and no load was asked for
+    NO_KNEE_SOUGHT = "no_knee_sought"  # the load beside users' requests reached what they leave of the gate
+    ALARM = "alarm"  # an alarm of the endpoint is in ALARM while load is added beside users' requests
+    USERS_SLO = "users_slo"  # the users' own requests miss the SLO meanwhile
+    UNWATCHED = "unwatched"  # nobody can tell how the users' requests fare
 
     @property
     def is_unverified(self) -> bool:
         """Whether nothing is known of the deployment: no copy served, or nobody could tell."""
         return self in {StopReason.AT_ZERO, StopReason.UNKNOWN_STATE}
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the watch over the users' requests stopped the trial."""
+        return self.is_harm or self == StopReason.UNWATCHED
+
+    @property
+    def is_harm(self) -> bool:
+        """Whether the users' requests fared badly while the trial added load beside them."""
+        return self in {StopReason.ALARM, StopReason.USERS_SLO}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_sagemaker import SageMakerClient
 
+    from seatrial.bench.aws.cloudwatch import CloudWatch, CloudWatchAlarms
     from seatrial.bench.aws.credentials import CredentialSource
-    from seatrial.bench.aws.service_overhead import CloudWatch
     from seatrial.bench.client.connection import Dial
     from seatrial.bench.client.request_writer import RequestWriter
     from seatrial.bench.decode.response import RequestRecord
@@ -66,13 +66,15 @@ class Tools:
         credentials: What signs the requests; None is the process's own.
         dial: Starts a connection; None connects to the target's address.
         sagemaker: The control plane's client; None is boto3's.
-        cloudwatch: CloudWatch's client; None is boto3's.
+        cloudwatch: CloudWatch's client, asked for metrics; None is boto3's.
+        alarms: CloudWatch's client, asked for the states of alarms; None is boto3's.
         prompts_file: The file that the workload names; None for made-up prompts.
         replay_speed: How much faster than recorded a trace is replayed.
         watch: Takes the trial's events.
         keep: Takes the records of each level.
         calibrates: Whether the client is measured against a server that costs nothing.
-        asks_cloudwatch: Whether CloudWatch is asked what SageMaker adds; never of an engine that announces itself.
+        asks_cloudwatch: Whether CloudWatch is asked: what SageMaker adds (never of an engine that announces itself),
+            and what users send.
         may_scale: Whether a component at zero may be set to one copy; otherwise requests wake it.
     """
 
@@ -83,6 +85,7 @@ class Tools:
     dial: Dial | None = None
     sagemaker: SageMakerClient | None = None
     cloudwatch: CloudWatch | None = None
+    alarms: CloudWatchAlarms | None = None
     prompts_file: Path | None = None
     replay_speed: float = 1.0
     watch: Watch = unwatched

@@ -13,21 +13,25 @@ from seatrial.bench.aws.deployment_check import prove_still_live
 from seatrial.bench.aws.service_overhead import LATE_S, Measured, service_overhead
 from seatrial.bench.knee.detectors import knees_of
 from seatrial.bench.knee.scaling_target import blended_cost_at, cost_at, fallback_target, scaling_target, unpriced
+from seatrial.bench.metrics.counts import nothing_answered
 from seatrial.bench.metrics.level import with_queue_share
 from seatrial.bench.model.result import SCHEMA_VERSION, TrialResult
 from seatrial.bench.model.stop import StopReason
 from seatrial.bench.slo.baseline import compare, with_regression
 from seatrial.bench.slo.verdict import inconclusive, no_success_at, verdict_at, with_error_rate
 from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.live_count import beside_plan, live_request
+from seatrial.bench.trial.manner import adds_load
+from seatrial.bench.trial.sparing_verdict import sparing_verdict
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.metrics.counts import Unmeasured
+    from seatrial.bench.knee.scaling_target import ScalingTarget
     from seatrial.bench.model.progress import TrialProgress
     from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.model.result import LevelResult, LiveProof, ServiceOverhead, Verdict
+    from seatrial.bench.model.result import Knee, LevelResult, LiveProof, ServiceOverhead, UsersLoad, Verdict
     from seatrial.bench.model.stop import Stop
 
 
@@ -61,11 +65,13 @@ def conclude(
     """
     if progress.stopped is None:
         raise ValueError("the trial is not over")
+    request = live_request(request, progress)
     after, unasked = _proof(request, progress, tools)
-    doubt = unasked or _doubt(progress, after)
+    doubt = unasked or _doubt(request, progress, after)
     result = replace(
         _judged(request, progress, progress.stopped, doubt),
-        live=_throughout(progress.live, after, request.copy_count),
+        live=_throughout(progress.live, after, request, progress.users),
+        users=progress.users,
         overhead=_overhead(request, progress, tools, patience_s),
     )
     if baseline is None:
@@ -74,6 +80,9 @@ def conclude(
     if doubt is not None and doubt.kind == _DoubtKind.CHANGED:
         comparison = replace(comparison, status="incomparable", because=doubt.because, changes=())
         return replace(result, comparison=comparison)
+    if request.manner != "load":
+        because = "the trial added no load" if request.manner == "verify" else "the load was beside users' requests"
+        return replace(result, comparison=replace(comparison, status="incomparable", because=because, changes=()))
     return replace(result, comparison=comparison, verdict=with_regression(result.verdict, comparison, request.gate))
 
 
@@ -104,8 +113,8 @@ class _Doubt:
 
 def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _Doubt | None) -> TrialResult:
     levels = with_queue_share(settled(progress.levels))
-    knees = knees_of(levels, request.prior, request.objectives)
-    target = scaling_target(request, levels, knees) if doubt is None else fallback_target(request, doubt.because)
+    knees = knees_of(levels, request.prior, request.objectives) if request.manner == "load" else ()
+    target = _target(request, levels, knees, doubt)
     priced = unpriced(request) if progress.engine_note else request
     return TrialResult(
         schema_version=SCHEMA_VERSION,
@@ -116,7 +125,7 @@ def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _
         live=progress.live,
         levels=levels,
         knees=knees,
-        verdict=_verdict(request, levels, doubt, progress.unmeasured),
+        verdict=_verdict(request, progress, levels, doubt),
         target_concurrency_per_copy=target.concurrency_per_copy,
         target_detector=target.detector,
         target_because=target.because,
@@ -132,19 +141,35 @@ def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _
     )
 
 
+def _target(
+    request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee], doubt: _Doubt | None
+) -> ScalingTarget:
+    if doubt is not None:
+        return fallback_target(request, doubt.because)
+    if request.manner != "load":
+        return fallback_target(request, "no knee was sought")
+    return scaling_target(request, levels, knees)
+
+
 def _verdict(
-    request: TrialRequest, levels: Sequence[LevelResult], doubt: _Doubt | None, unmeasured: Sequence[Unmeasured]
+    request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult], doubt: _Doubt | None
 ) -> Verdict:
     """Judge; no success stays a failure though copies came or went, unless it is for lack of a copy to wake."""
-    gate = request.gate_concurrency
+    gate, unmeasured = request.gate_concurrency, progress.unmeasured
     if doubt is not None and doubt.kind == _DoubtKind.NOT_VERIFIED:
         return inconclusive(verdict_at(gate, (), ()), doubt.because)
-    confidence = request.gate.confidence
-    verdict = verdict_at(gate, levels, request.objectives, confidence=confidence, unmeasured=unmeasured)
-    verdict = with_error_rate(verdict, levels, request.gate)
+    if request.manner == "load":
+        verdict = verdict_at(
+            gate, levels, request.objectives, confidence=request.gate.confidence, unmeasured=unmeasured
+        )
+        verdict = with_error_rate(verdict, levels, request.gate)
+        dead = no_success_at(gate, levels, unmeasured) is not None
+    else:
+        verdict = sparing_verdict(request, progress, levels)
+        dead = verdict.status == "fail" and nothing_answered(levels, unmeasured) is not None
     if doubt is None:
         return verdict
-    if doubt.kind == _DoubtKind.BROKEN or no_success_at(gate, levels, unmeasured) is not None:
+    if doubt.kind == _DoubtKind.BROKEN or dead:
         return replace(verdict, status="fail", because=f"{doubt.because}; {verdict.because}")
     return inconclusive(verdict, doubt.because)
 
@@ -154,7 +179,8 @@ def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tupl
     if request.expected is None or not progress.live.proven:
         return progress.live, None
     try:
-        return prove_still_live(request.target, request.expected, sagemaker=tools.sagemaker), None
+        still = prove_still_live(request.target, request.expected, sagemaker=tools.sagemaker, sleep=tools.sleep)
+        return beside_plan(still, progress.live.planned_copy_count), None
     except BenchError as unasked:
         if not all(problem.rule in UNASKED for problem in unasked.problems):
             raise
@@ -163,27 +189,30 @@ def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tupl
         return replace(progress.live, proven=False, because=because), _Doubt(_DoubtKind.CHANGED, because)
 
 
-def _doubt(progress: TrialProgress, after: LiveProof) -> _Doubt | None:
-    """Return why the levels prove nothing of the deployment; None when they do."""
+def _doubt(request: TrialRequest, progress: TrialProgress, after: LiveProof) -> _Doubt | None:
+    """Return why what was measured proves nothing of the deployment; None when it does.
+
+    Copies that come or go make the load per copy unknown; single requests have none.
+    """
     stop, before = progress.stopped, progress.live
     if stop is not None and stop.reason == StopReason.COMPONENT_FAILED:
         return _Doubt(_DoubtKind.BROKEN, f"the deployment changed during the trial: {stop.because}")
     if before.proven and not after.proven:
         return _Doubt(_DoubtKind.BROKEN, f"the deployment changed during the trial: {after.because}")
-    if before.copy_count != after.copy_count:  # the load per copy is then unknown
+    if before.copy_count != after.copy_count and adds_load(request, progress.users):
         because = f"copies changed from {before.copy_count} to {after.copy_count} during the trial"
         return _Doubt(_DoubtKind.CHANGED, because)
     return _Doubt(_DoubtKind.NOT_VERIFIED, stop.because) if stop is not None and stop.reason.is_unverified else None
 
 
-def _throughout(before: LiveProof, after: LiveProof, copy_count: int) -> LiveProof:
+def _throughout(before: LiveProof, after: LiveProof, request: TrialRequest, users: UsersLoad | None) -> LiveProof:
     """Join both proofs; copies that differ from those the trial loaded make its numbers per copy doubtful: say so."""
-    counts = {proof.copy_count for proof in (before, after)} - {None, copy_count}
+    counts = {proof.copy_count for proof in (before, after)} - {None, request.copy_count}
     if not counts:
         return after
     seen = " and ".join(str(count) for count in (before.copy_count, after.copy_count))
-    note = f"{seen} copies ran before and after; the load was for {copy_count}"
-    return replace(after, because=f"{after.because}; {note}")
+    load = f"; the load was for {request.copy_count}" if adds_load(request, users) else ""
+    return replace(after, because=f"{after.because}; {seen} copies ran before and after{load}")
 
 
 def _overhead(

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.bench.aws.clock_skew import probe
-from seatrial.bench.aws.deployment_check import asking, not_proven, prove_live
+from seatrial.bench.aws.deployment_check import DENIED_PATIENCE_S, asking, not_proven, prove_live
+from seatrial.bench.aws.users_load import not_asked, users_load
 from seatrial.bench.aws.wake import wake
 from seatrial.bench.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
 from seatrial.bench.decode.failure import Failure
@@ -19,6 +20,8 @@ from seatrial.bench.prompts.synthetic import BELOW_THE_LIMIT, FIRST_WORDS_PER_TO
 from seatrial.bench.trial.budget import budget_over, budget_s
 from seatrial.bench.trial.dependencies import go_on
 from seatrial.bench.trial.events import Told
+from seatrial.bench.trial.live_count import beside_plan
+from seatrial.bench.trial.manner import VERIFICATION_REQUESTS, adds_load, levels_beside, room_per_copy
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from seatrial.bench.decode.response import RequestRecord
     from seatrial.bench.metrics.counts import Occasion
     from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.model.result import ClientCalibration, LiveProof
+    from seatrial.bench.model.result import ClientCalibration, LiveProof, UsersLoad
     from seatrial.bench.model.stop import Stop
     from seatrial.bench.trial.dependencies import ShouldStop, Tools
 
@@ -51,6 +54,9 @@ def open_trial(
     configuration is proven, the client measured against a server that costs nothing, and the endpoint warmed up.
     Made-up prompts are made as long as the endpoint counts them: the first is short, and every answer and every refusal
     for the length corrects the next, until they are as long as is wanted.
+
+    A trial that spares users asks first what they send. Where it is to add no load, a few single requests stand for
+    warm-up and levels.
 
     Raises:
         BenchError: SEA501 impossible request, SEA502 the live endpoint isn't this deployment's, SEA503 no credentials,
@@ -79,6 +85,7 @@ class _Opening:
     is_length_off: bool = False
     engine_note: str = ""
     seen: tuple[Unmeasured, ...] = ()
+    users: UsersLoad | None = None
 
     @classmethod
     def of(cls, request: TrialRequest, tools: Tools, should_stop: ShouldStop, waited_s: float) -> _Opening:
@@ -87,14 +94,27 @@ class _Opening:
         return cls(request, tools, should_stop, waited_s, tools.dial_to(writer), writer.secret, started_at, began_s)
 
     def progress(self) -> TrialProgress:
+        self.users = self._users_load()
         first = self._probe()
         woken = self._woken(first)
         if woken is not None and woken.failure is not None:
             return self._told(replace(not_proven(), because=woken.because), stopped=self.should_stop() or woken.failure)
         live = self._proof()
+        if not adds_load(self.request, self.users):
+            return self._told(live, stopped=self._verified() or self.should_stop())
         client = calibrate_client() if self.tools.calibrates else None
         self._warm_up()
         return self._told(live, client=client, stopped=self.should_stop())
+
+    def _users_load(self) -> UsersLoad | None:
+        """Ask what users send, before a request of the trial is among theirs; None where nobody wants to know."""
+        if self.request.manner != "in_place":
+            return None
+        if not self.tools.asks_cloudwatch:
+            return not_asked()
+        users = users_load(self.request.target, until=self.tools.wall_clock(), cloudwatch=self.tools.cloudwatch)
+        self._say(users.because)
+        return users
 
     def _told(
         self,
@@ -114,6 +134,7 @@ class _Opening:
             client=client,
             stopped=stopped,
             unmeasured=self.seen,
+            users=self.users,
         )
 
     def _probe(self) -> Exchange:
@@ -165,20 +186,69 @@ class _Opening:
         expected = self.request.expected
         if expected is None:
             return not_proven()
-        return prove_live(self.request.target, expected, sagemaker=self.tools.sagemaker)
+        live = prove_live(
+            self.request.target,
+            expected,
+            sagemaker=self.tools.sagemaker,
+            sleep=self.tools.sleep,
+            patience_s=max(0.0, DENIED_PATIENCE_S - self.waited_s),
+        )
+        planned = self.request.copy_count
+        return beside_plan(live, None if live.copy_count == planned else planned)
+
+    def _verified(self) -> Stop | None:
+        """Send single requests, one after another; return why the trial is over before they all were, else None."""
+        self._correct_length()
+        self._say(f"verification: {VERIFICATION_REQUESTS} requests, one after another")
+        records: list[RequestRecord] = []
+        stop = self.should_stop()
+        while stop is None and len(records) < VERIFICATION_REQUESTS:
+            record, stop = self._single()
+            if stop is None:
+                records.append(record)
+        if records:
+            self.seen += (unmeasured_of(records, "verification"),)
+        return stop
+
+    def _single(self) -> tuple[RequestRecord, Stop | None]:
+        """Send one request; again where it is too long or no copy took it. Return why the trial is over, else None."""
+        for _ in range(MOST_CORRECTIONS):
+            record, stop = self._sent_once()
+            if stop is not None or not self._is_repeated(record):
+                return record, stop
+        return self._sent_once()
+
+    def _is_repeated(self, record: RequestRecord) -> bool:
+        """Tell whether a request says nothing of the deployment: its prompt was too long, or a copy was waited for."""
+        waited = record.error == "not_ready" and self.request.target.inference_component is not None
+        return waited or is_too_long(record)
+
+    def _sent_once(self) -> tuple[RequestRecord, Stop | None]:
+        first = self.sent
+        exchange = self._one()
+        record = self._record(exchange)
+        self._learn([record], first)
+        woken = self._woken(exchange)
+        return record, self.should_stop() or (None if woken is None else woken.failure)
 
     def _warm_up(self) -> None:
-        """Send the requests that aren't measured, at most as many at a time as the gate's level does."""
+        """Send the requests that aren't measured."""
         asked = self.request.load.warmup_requests
         if not asked:
             return
         self._correct_length()
         self._say(f"warm-up: {asked} requests")
         first = self.sent
-        records = [self._record(exchange) for exchange in self._wave(min(asked, self.request.gate_concurrency), asked)]
+        records = [self._record(exchange) for exchange in self._wave(min(asked, self._most_at_once()), asked)]
         self._saw(records, "warm_up")
         self._learn(records, first)
         self._correct_length()
+
+    def _most_at_once(self) -> int:
+        """Return how many requests of the warm-up may be in flight: one copy's at the gate, or of the first level."""
+        if self.request.manner == "load":
+            return self.request.gate_concurrency
+        return levels_beside(room_per_copy(self.request, self.users))[0]
 
     def _correct_length(self) -> None:
         """Send single requests until a made-up prompt is as long as is wanted, at most four."""

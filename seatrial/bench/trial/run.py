@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from seatrial.bench.trial.budget import budget_over, left_s
 from seatrial.bench.trial.dependencies import go_on
 from seatrial.bench.trial.events import LevelEnded, LevelStarted
 from seatrial.bench.trial.finalize import conclude
+from seatrial.bench.trial.guard import guard_of
+from seatrial.bench.trial.live_count import live_request
 from seatrial.bench.trial.steps import EVERYDAY, absorb, begin, cut_level, load_level, next_step, tallied
 
 if TYPE_CHECKING:
@@ -62,8 +65,10 @@ def run_trial(
             measurement), SEA503 no credentials, SEA504 the endpoint's URL can't be used, SEA508 more streams than this
             machine may open, SEA509 or SEA510 a bad line of the prompts' file.
     """
-    run = _Run(request, tools, pause_after_s, on_progress, should_stop)
-    progress = run.measured(resume)
+    guard = guard_of(request, tools)
+    with nullcontext(should_stop) if guard is None else guard.beside(should_stop) as told:
+        run = _Run(request, tools, pause_after_s, on_progress, told)
+        progress = run.measured(resume)
     if progress.stopped is None:
         return progress
     patience_s = LATE_S if run.time_left_s is None else max(0.0, min(LATE_S, run.time_left_s))
@@ -108,6 +113,7 @@ class _Run:
         else:
             progress = replace(resume, runs=resume.runs + 1)
             self._before_s = resume.elapsed_s
+        self._request = live_request(self._request, progress)
         while progress.stopped is None:
             progress = self._timed(progress)
             self._on_progress(progress)

@@ -24,6 +24,8 @@ from seatrial.bench.trial.budget import budget_over, left_s
 from seatrial.bench.trial.dependencies import ShouldStop, Tools, go_on
 from seatrial.bench.trial.events import LevelAdvanced
 from seatrial.bench.trial.finalize import conclude
+from seatrial.bench.trial.live_count import live_request
+from seatrial.bench.trial.manner import adds_load, next_sparing
 from seatrial.bench.trial.preflight import open_trial
 from seatrial.measure.interval import precision_of
 
@@ -77,7 +79,18 @@ def jumpstart_stop(level: LevelResult) -> Stop | None:
     return Stop(reason=StopReason.REQUEST_TIMEOUT, because=because)
 
 
-__all__ = ["NextLevel", "Step", "absorb", "begin", "conclude", "left_s", "load_level", "next_step", "tallied"]
+__all__ = [
+    "NextLevel",
+    "Step",
+    "absorb",
+    "begin",
+    "conclude",
+    "left_s",
+    "live_request",
+    "load_level",
+    "next_step",
+    "tallied",
+]
 
 EVERYDAY = Tools()
 ALL_SENT = "every request of the level was sent"
@@ -101,12 +114,25 @@ def begin(
 
 
 def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
-    """Choose the next level, or say why there is none."""
-    load, measured = request.load, progress.levels
+    """Choose the next level, or say why there is none.
+
+    Args:
+        request: The trial, with the live number of copies (`live_request`).
+        progress: Where it stands.
+    """
     if progress.stopped is not None:
         return progress.stopped
+    if not adds_load(request, progress.users):
+        return next_sparing(request, progress)
     if (time_left_s := left_s(request, progress)) <= 0:
         return budget_over(request)
+    if request.manner == "in_place":
+        return next_sparing(request, progress)
+    return _next_load(request, progress.levels, time_left_s)
+
+
+def _next_load(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Step:
+    load = request.load
     if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])) is not None:
         return late
     if load.arrival != "closed":

@@ -10,14 +10,16 @@ import pytest
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 from botocore.stub import Stubber
 
-from seatrial.bench.aws.deployment_check import prove_live
+from seatrial.bench.aws.deployment_check import prove_live, prove_still_live
 from seatrial.bench.model.request import Expected, TrialTarget
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mypy_boto3_sagemaker import SageMakerClient
+
+    from seatrial.bench.model.result import LiveProof
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 TARGET = TrialTarget(endpoint_name="chat", inference_component="chat-copy", region="eu-west-1")
@@ -279,3 +281,39 @@ def test_a_model_without_a_named_image_leaves_the_image_unproven(sagemaker: Sage
     assert proof.because == (
         "the endpoint is InService with config config-2, its component is InService and runs model model-2 in 2 copies"
     )
+
+
+def test_a_model_whose_image_is_not_to_be_proven_is_never_described(sagemaker: SageMakerClient) -> None:
+    """The environment of a model holds the hub's token: who proves no image may not read it."""
+    with answering(sagemaker, ENDPOINT, COMPONENT):
+        assert prove_live(TARGET, EXPECTED, sagemaker=sagemaker).proven
+        assert EXPECTED.image is None
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "AccessDeniedException"])
+@pytest.mark.parametrize("prove", [prove_live, prove_still_live])
+def test_a_permission_that_was_just_granted_is_waited_for(
+    sagemaker: SageMakerClient, prove: Callable[..., LiveProof], code: str
+) -> None:
+    slept: list[float] = []
+    with Stubber(sagemaker) as stub:
+        stub.add_client_error("describe_endpoint", code, "not authorized")
+        stub.add_response("describe_endpoint", ENDPOINT)
+        stub.add_client_error("describe_inference_component", code, "not authorized")
+        stub.add_response("describe_endpoint", ENDPOINT)
+        stub.add_response("describe_inference_component", COMPONENT)
+        proof = prove(TARGET, EXPECTED, sagemaker=sagemaker, sleep=slept.append)
+        stub.assert_no_pending_responses()
+    assert (proof.proven, slept) == (True, [5.0, 5.0])
+
+
+@pytest.mark.parametrize(("patience_s", "asked"), [(60.0, 13), (12.0, 3), (4.9, 1), (0.0, 1)])
+def test_a_permission_that_stays_missing_is_told(sagemaker: SageMakerClient, patience_s: float, asked: int) -> None:
+    slept: list[float] = []
+    with Stubber(sagemaker) as stub:
+        for _ in range(asked):
+            stub.add_client_error("describe_endpoint", "AccessDeniedException", "in its words")
+        with pytest.raises(BenchError) as caught:
+            prove_live(TARGET, EXPECTED, sagemaker=sagemaker, sleep=slept.append, patience_s=patience_s)
+    assert [problem.rule for problem in caught.value.problems] == ["SEA511"]
+    assert slept == [5.0] * (asked - 1)

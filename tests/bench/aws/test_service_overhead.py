@@ -14,7 +14,7 @@ from seatrial.bench.model.result import ServiceOverhead
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial.bench.aws.service_overhead import MetricData
+    from seatrial.bench.aws.cloudwatch import MetricData
 
 START = datetime(2026, 11, 21, 12, 0, 40, tzinfo=UTC)
 MEASURED = Measured(start=START, end=START + timedelta(seconds=95), requests=30, mean_ms=1250.0, streamed=False)

@@ -126,6 +126,15 @@ def test_copies_that_are_counted_while_requests_are_refused_for_capacity_are_asl
     assert (woken.reason, woken.slept) == (StopReason.AT_ZERO, True)
 
 
+def test_a_component_that_has_copies_is_never_set_to_one() -> None:
+    """Three copies that refuse for a moment, as in a rolling update, must stay three."""
+    world = World(copies=3)
+    refused = iter([NO_CAPACITY, NO_CAPACITY, None])
+    world.knock = lambda: next(refused)  # type: ignore[method-assign]  # a manner of this test only
+    assert world.wake(may_scale=True) == Woken(slept=True, waited_s=15.0, because="its copies answered after 15 s")
+    assert world.orders == []
+
+
 def test_another_failure_is_the_trials_to_see() -> None:
     world = World(copies=1)
     world.knock = lambda: Failure("model_error", "HTTP 424")  # type: ignore[method-assign]  # likewise

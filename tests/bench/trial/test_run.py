@@ -12,10 +12,14 @@ import pytest
 from botocore.stub import Stubber
 
 from seatrial.bench.aws.credentials import Credentials
+from seatrial.bench.aws.deployment_check import not_proven
+from seatrial.bench.model.progress import TrialProgress
 from seatrial.bench.model.request import Load, TrialTarget
 from seatrial.bench.model.result import TrialResult
+from seatrial.bench.trial.budget import budget_s
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.events import LevelEnded, unwatched
+from seatrial.bench.trial.live_count import live_request
 from seatrial.bench.trial.run import run_trial
 from seatrial.errors import BenchError
 
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
 
     from mypy_boto3_sagemaker import SageMakerClient
 
-    from seatrial.bench.model.progress import TrialProgress
     from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.trial.events import TrialEvent, Watch
 
@@ -175,6 +178,7 @@ def proven_trial(
         baseline: TrialResult | None = None,
         refused_after: str = "",
         manner: str = "stream",
+        **changes: object,
     ) -> TrialResult:
         target = TrialTarget(
             endpoint_name=manner, inference_component="copy", region="eu-west-1", endpoint_url=runtime_url
@@ -183,10 +187,10 @@ def proven_trial(
             for endpoint, component in descriptions:
                 stub.add_response("describe_endpoint", endpoint | {"EndpointName": manner})
                 stub.add_response("describe_inference_component", component | {"EndpointName": manner})
-            if refused_after:
+            for _ in range(13 if refused_after == "AccessDeniedException" else 1 if refused_after else 0):
                 stub.add_client_error("describe_endpoint", refused_after, "in its words")
-            tools = Tools(credentials=CREDENTIALS, sagemaker=sagemaker, calibrates=False)
-            request = trial_request(target=target, load=LOAD)
+            tools = Tools(credentials=CREDENTIALS, sagemaker=sagemaker, calibrates=False, sleep=lambda _seconds: None)
+            request = trial_request(**{"target": target, "load": LOAD, **changes})
             result = whole(run_trial(request, tools=tools, baseline=baseline, baseline_uri="s3://bucket/released"))
             stub.assert_no_pending_responses()
         return result
@@ -209,6 +213,39 @@ def test_copies_that_are_not_those_loaded_are_told(proven_trial: Callable[..., T
         "copies; "
         "1 and 3 copies ran before and after; the load was for 1"
     )
+
+
+def test_the_load_is_for_the_copies_that_are_live(proven_trial: Callable[..., TrialResult]) -> None:
+    planned = proven_trial(description("config-2", 2), description("config-2", 2), copy_count=2)
+    scaled = proven_trial(description("config-2", 6), description("config-2", 6), copy_count=2)
+    assert [(level.concurrency, level.requests) for level in planned.levels] == [(1, 6), (2, 12), (4, 24)]
+    assert [(level.concurrency, level.requests) for level in scaled.levels] == [(1, 18), (2, 36), (4, 72)]
+    assert (planned.request.copy_count, planned.live.planned_copy_count) == (2, None)
+    assert (scaled.request.copy_count, scaled.live.planned_copy_count) == (6, 2)
+    assert planned.knee is not None
+    assert scaled.knee is not None
+    assert (planned.knee.concurrency, scaled.knee.concurrency) == (4.0, 4.0)
+    assert scaled.live.because.endswith("runs model model-2 in 6 copies; the plan has 2")
+    assert (scaled.verdict.status, scaled.target_concurrency_per_copy) == ("pass", 3.0)
+
+
+def test_the_budget_in_money_pays_for_the_live_copies(trial_request: MakeRequest) -> None:
+    load = replace(LOAD, budget_usd=0.012)  # 3.6 USD per hour and copy: 12 s of one copy
+    request = trial_request(load=load, copy_count=2)
+    progress = TrialProgress(started_at="2026-11-21T01:02:03+00:00", elapsed_s=0.0, sent=0, live=replace(
+        not_proven(), proven=True, copy_count=6))  # fmt: skip
+    assert budget_s(request) == pytest.approx(6.0)
+    assert budget_s(live_request(request, progress)) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("proven", "copies"), [(False, 6), (True, None), (True, 0), (True, 2)])
+def test_a_count_that_is_not_proven_leaves_the_plans(
+    trial_request: MakeRequest, *, proven: bool, copies: int | None
+) -> None:
+    request = trial_request(copy_count=2)
+    live = replace(not_proven(), proven=proven, copy_count=copies)
+    progress = TrialProgress(started_at="2026-11-21T01:02:03+00:00", elapsed_s=0.0, sent=0, live=live)
+    assert live_request(request, progress) is request
 
 
 def test_copies_that_come_or_go_meanwhile_prove_nothing(proven_trial: Callable[..., TrialResult]) -> None:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
+    from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.model.result import TrialResult
+    from seatrial.bench.model.stop import Stop
+    from seatrial.bench.trial.dependencies import ShouldStop
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.trial_service.runtime.event import Detail
     from tests.constructs.conftest import DictComponents, DictScaling, DictStore
@@ -113,6 +116,8 @@ class World:
     status: str = "UPDATE_IN_PROGRESS"
     responses: list[Response] = field(default_factory=list)
     requests: list[tuple[float, float]] | None = field(default_factory=list)
+    watched: list[TrialRequest] = field(default_factory=list)
+    users_stop: Stop | None = None
     sockets_per_function: int = 900
 
     def respond(self, url: str, body: bytes) -> None:
@@ -124,6 +129,11 @@ class World:
         if self.status == UNREADABLE:
             raise UnavailableError("reading the stack's status: throttled")
         return self.status
+
+    @contextmanager
+    def guarded(self, request: TrialRequest, should_stop: ShouldStop) -> Iterator[ShouldStop]:
+        self.watched.append(request)
+        yield lambda: should_stop() or self.users_stop
 
     def requests_since(self, component: str, since_s: float) -> float:
         if self.requests is None:
@@ -151,6 +161,7 @@ class World:
             now_s=self.clock,
             sleep=self.clock.wait,
             beside=self.clock.beside,
+            guarded=self.guarded,
         )
 
     def ask(self, event: CustomResourceEvent) -> Response | None:

@@ -172,11 +172,11 @@ class TestAnUpdate:
         told = data(run(scaled, follows))
         assert (told["CopyCount"], told["Verdict"]) == ("3", "pass")
 
-    @pytest.mark.parametrize("update", ["in_place", "verify_only"])
+    @pytest.mark.parametrize("manner", ["in_place", "verify_only"])
     def test_without_a_candidate_still_carries_the_live_copies(
-        self, scaled: World, before: CustomResourceEvent, update: str
+        self, scaled: World, before: CustomResourceEvent, manner: str
     ) -> None:
-        before["ResourceProperties"]["Update"] = update
+        before["ResourceProperties"]["Update"] = manner
         told = data(run(scaled, before))
         assert (told["CopyCount"], told["Verdict"]) == ("3", "not tried")
         assert (scaled.components.created, scaled.course.begun) == ([], [])
@@ -223,18 +223,18 @@ class TestWithoutRoom:
     def test_a_candidate_that_never_serves_is_given_up_after_its_time(
         self, scaled: World, before: CustomResourceEvent
     ) -> None:
-        before["ResourceProperties"]["StartSeconds"] = "60"
+        before["ResourceProperties"]["StartSeconds"] = "30"
         scaled.components.born = {"status": "Creating"}
         assert scaled.ask(before) is None
         born_s = scaled.clock.now_s
 
         def act() -> None:
-            if scaled.clock.now_s > born_s + 200.0 and CANDIDATE in scaled.components.found:
+            if scaled.clock.now_s > born_s + 80.0 and CANDIDATE in scaled.components.found:
                 scaled.components.found[CANDIDATE] = component(CANDIDATE, status="Failed")
 
         scaled.clock.acts.append(act)
         scaled.machine().execute()
-        assert "was not in service after 70 s" in str(scaled.responses[0]["Reason"])
+        assert "was not in service after 40 s" in str(scaled.responses[0]["Reason"])
         assert scaled.components.candidates() == [], "SageMaker deletes it once it is not being created any more"
 
     def test_its_start_is_not_of_the_trials_budget(self, scaled: World, before: CustomResourceEvent) -> None:
@@ -244,7 +244,7 @@ class TestWithoutRoom:
 
         def act() -> None:
             found = scaled.components.found.get(CANDIDATE)
-            if found is not None and found.status == "Creating" and scaled.clock.now_s > born_s + 300.0:
+            if found is not None and found.status == "Creating" and scaled.clock.now_s > born_s + 100.0:
                 scaled.components.found[CANDIDATE] = replace(found, status="InService")
 
         scaled.clock.acts.append(act)
@@ -299,10 +299,9 @@ class TestARollback:
         self, scaled: World, before: CustomResourceEvent, status: str
     ) -> None:
         assert scaled.ask(before) is None
-        machine = scaled.machine()
 
         def cancel(state: str) -> None:
-            if state == "Load":
+            if state == "Share":
                 back = _back(before)
                 scaled.clock.wait(5.0)
                 scaled.status = status
@@ -408,11 +407,11 @@ def _back(before: CustomResourceEvent) -> CustomResourceEvent:
 
 
 def cancel_once(act: Callable[[str], None]) -> Callable[[str], None]:
-    """Return what acts at the first load only."""
+    """Return what acts at the first share only."""
     done: list[str] = []
 
     def once(state: str) -> None:
-        if state == "Load" and not done:
+        if state == "Share" and not done:
             done.append(state)
             act(state)
 

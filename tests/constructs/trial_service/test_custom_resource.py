@@ -47,7 +47,7 @@ def test_create_starts_the_workflow_that_answers(world: World, create: CustomRes
     assert world.ask(create) is None
     assert world.workflow.started == [("dev-chat", "request-1")]
     kept = json.loads(world.store.texts["runs/dev-chat/request-1/request.json"])
-    assert kept == {"event": create, "started_at_s": world.clock.now_s}
+    assert kept == {"event": create, "started_at_s": world.clock.now_s, "manner": "load", "live_config": ""}
 
 
 def test_a_changed_plan_starts_a_trial(world: World, update: CustomResourceEvent) -> None:
@@ -55,7 +55,7 @@ def test_a_changed_plan_starts_a_trial(world: World, update: CustomResourceEvent
     assert world.workflow.started == [("dev-chat", "request-1")]
 
 
-@pytest.mark.parametrize("name", ["PlanDigest", "EndpointConfigName", "ModelName"])
+@pytest.mark.parametrize("name", ["PlanDigest", "EndpointConfigName", "ModelName", "Specification"])
 def test_whatever_is_deployed_anew_is_tried(
     world: World, update: CustomResourceEvent, passed: TrialResult, name: str
 ) -> None:
@@ -230,8 +230,9 @@ def test_another_endpoint_name_is_another_resource(world: World, update: CustomR
     assert response["PhysicalResourceId"] == "smoke-benchmark-dev-talk"
 
 
-def test_an_older_release_that_is_rolled_back_to_names_no_image(world: World, create: CustomResourceEvent) -> None:
-    del create["ResourceProperties"]["Image"]
+def test_an_older_release_that_is_rolled_back_to_names_less(world: World, create: CustomResourceEvent) -> None:
+    for name in ("Specification", "CopyCount", "StartSeconds", "Alarms", "Update"):
+        del create["ResourceProperties"][name]
     assert world.ask(create) is None
 
 

@@ -121,7 +121,7 @@ def test_scaling_that_cannot_be_restored_never_fails_a_deletion(
     response = running.ask(deletion)
     assert response is not None
     assert response["Status"] == "SUCCESS"
-    assert "scaling is not restored: the target is gone" in capsys.readouterr().out
+    assert "the sweep restores the scaling of dev-chat: the target is gone" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

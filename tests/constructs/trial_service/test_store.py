@@ -16,6 +16,7 @@ CONTENTS: dict[str, list[str]] = {
     "passed": ["3"],
     "released": [],
     "runs": ["4"],
+    "held": ["5"],
 }
 
 

@@ -17,7 +17,6 @@ from seatrial_cdk.trial_service.runtime.ownership import CANCELLED
 from seatrial_cdk.trial_service.runtime.rounds import CutLevel
 from seatrial_cdk.trial_service.runtime.store import UnavailableError
 from seatrial_cdk.trial_service.workflow import DEAD, MOST_SHARES, definition
-from tests.constructs.conftest import IMAGE
 from tests.constructs.trial_service.conftest import (
     BEFORE,
     COMPONENT,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from tests.constructs.trial_service.conftest import World
     from tests.constructs.trial_service.written_course import Begun
 
-COURSE = ["Begin", "Choose", "Load", "Absorb", "Choose", "Conclude", "Answer"]
+COURSE = ["Begin", "Choose", "Load", "Absorb", "Choose", "Conclude", "Settle", "Answer"]
 
 
 class Dies:
@@ -76,12 +75,11 @@ class TestATrialThatPasses:
     def test_knows_what_must_be_live(self, ordered: World, passed: TrialResult) -> None:
         ordered.machine().execute()
         (begun,) = ordered.course.begun
-        assert begun.request == passed.request
+        expected = Expected(endpoint_config_name="config-2", model_name="model-2")
+        assert begun.request == replace(passed.request, expected=expected), "names prove it: no model is described"
         assert begun.request.target == TrialTarget(
             endpoint_name="dev-chat", inference_component="dev-chat-model", region="us-east-1"
         )
-        expected = Expected(endpoint_config_name="config-2", model_name="model-2", image=IMAGE)
-        assert begun.request.expected == expected
         assert begun.tools.may_scale
 
     def test_leaves_trial_latest_passed_and_released_each_with_its_report(
@@ -215,7 +213,7 @@ def _late() -> Exception:
 
 
 class TestAFunctionThatDies:
-    @pytest.mark.parametrize("state", ["Begin", "Choose", "Absorb", "Conclude", "Answer"])
+    @pytest.mark.parametrize("state", ["Begin", "Choose", "Absorb", "Conclude", "Settle", "Answer"])
     @pytest.mark.parametrize("error", ["Runtime.ExitError", "Sandbox.Timedout", "Lambda.Unknown"])
     def test_in_a_step_is_called_again(self, ordered: World, state: str, error: str) -> None:
         ordered.machine(Dies(state, 3, error)).execute()
@@ -224,7 +222,7 @@ class TestAFunctionThatDies:
     def test_too_often_in_a_step_ends_the_trial(self, ordered: World) -> None:
         machine = ordered.machine(Dies("Choose", 4))
         machine.execute()
-        assert machine.entered == ["Begin", "Choose", "Abandon", "Answer"]
+        assert machine.entered == ["Begin", "Choose", "Abandon", "Settle", "Answer"]
         assert ordered.responses[0]["Reason"] == (
             f"The sea trial of dev-chat failed to run: Runtime.ExitError: the function ended (result: {URI})"
         )
@@ -280,7 +278,7 @@ class TestWhateverGoesWrong:
         ordered.course.beginning = failing
         machine = ordered.machine()
         machine.execute()
-        assert machine.entered == ["Begin", "Abandon", "Answer"]
+        assert machine.entered == ["Begin", "Abandon", "Settle", "Answer"]
         assert [ordered.store.read(key) for key in (TRIAL, LATEST, PASSED)] == [
             json.dumps({"error": message}),
             None,
@@ -375,7 +373,7 @@ class TestTheRequestThatFollows:
         machine = ordered.machine()
         machine.execute()
         assert told == [CANCELLED]
-        assert machine.entered == ["Begin", "Answer"]
+        assert machine.entered == ["Begin", "Settle", "Answer"]
 
     def test_leaves_nobody_who_must_take_the_answer_of_the_one_before(
         self, ordered: World, update: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch

@@ -89,7 +89,7 @@ def measured_attributes(result: TrialResult, uri: str) -> Attributes:
         "TrialUsd": _usd(result, trial_usd(result)),
         "Comparison": FIRST_RELEASE if result.comparison is None else result.comparison.status,
         "Verdict": result.verdict.status,
-        "Verified": "true" if result.verdict.status == "pass" else "false",
+        "Verified": "true" if result.verdict.status == "pass" and result.request.manner != "verify" else "false",
         "ResultUri": uri,
         "ReportUri": report_key(uri),
     }

@@ -68,7 +68,7 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, ar
         if _goes_back(event, around, live, properties):
             return _gone_back(event, properties, around, live)
         if is_unchanged(event):
-            return _told(properties, around, live)
+            return _told(properties, around, None)
     return _started(event, properties, around, live)
 
 
@@ -143,7 +143,7 @@ def keep_told(
         copies = properties.copy_count if told is None else told.copies
     else:
         copies = properties.copy_count if live is None else max(1, live.copies)
-    before = copies if told is None else told.previous if going_back else told.copies
+    before = properties.copy_count if told is None else told.previous if going_back else told.copies
     kept = ToldCopies(copies=copies, is_new=False, previous=before, is_certain=not going_back or before == copies)
     tell_copies(around.store, properties.endpoint_name, kept)
     return copies

@@ -161,16 +161,17 @@ def _loaded(order: Order, this: Round, part: Share, ownership: Ownership, around
             return error_document(RuntimeError(stop.because), late=False)
         asked, progress = this.share(part["Worker"]), this.progress()
         late = asked.workers > 1 and around.now_s() > asked.start_at_epoch_s
-        load = FunctionShare(
-            request=live_request(order.trial_request(around.region), progress),
-            progress=progress,
-            level=this.level(),
-            share=asked,
-            now_s=around.now_s(),
-            left_s=around.ends_s - around.now_s() - PAUSE_MARGIN_S,
-            should_stop=lambda: ownership.stopped,
-        )
-        with around.beside(ownership.should_stop):
+        request = live_request(order.trial_request(around.region), progress)
+        with around.beside(ownership.should_stop), around.guarded(request, lambda: ownership.stopped) as should_stop:
+            load = FunctionShare(
+                request=request,
+                progress=progress,
+                level=this.level(),
+                share=asked,
+                now_s=around.now_s(),
+                left_s=around.ends_s - around.now_s() - PAUSE_MARGIN_S,
+                should_stop=should_stop,
+            )
             return write_document(around.load(load))
     except Exception as error:  # noqa: BLE001 (the Lambda's boundary: the step that merges must learn of any failure)
         return error_document(error, late=late or isinstance(error, share.LateStartError))

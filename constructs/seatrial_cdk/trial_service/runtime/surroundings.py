@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.bench.trial import steps as course
+from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.guard import guard_of
 from seatrial_cdk.trial_service.runtime.answer import put_answer
 from seatrial_cdk.trial_service.runtime.components import AwsComponents
 from seatrial_cdk.trial_service.runtime.event import AwsBus
@@ -27,13 +30,13 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_stepfunctions import SFNClient
 
-    from seatrial.bench.aws.service_overhead import CloudWatch
+    from seatrial.bench.aws.cloudwatch import CloudWatch
     from seatrial.bench.metrics.aggregate import LevelTally
     from seatrial.bench.model.progress import TrialProgress
     from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.model.result import TrialResult
     from seatrial.bench.search import NextLevel, Step
-    from seatrial.bench.trial.dependencies import ShouldStop, Tools
+    from seatrial.bench.trial.dependencies import ShouldStop
     from seatrial_cdk.trial_service.runtime.answer import Respond
     from seatrial_cdk.trial_service.runtime.components import Components
     from seatrial_cdk.trial_service.runtime.event import Bus
@@ -200,6 +203,7 @@ class Surroundings:
         now_s: The time, in seconds since the epoch.
         sleep: Waits.
         beside: Does something again and again while a block runs.
+        guarded: Watches users while a block adds load beside their requests.
     """
 
     environment: str
@@ -220,6 +224,7 @@ class Surroundings:
     now_s: Callable[[], float]
     sleep: Callable[[float], None]
     beside: Callable[[Callable[[], object]], AbstractContextManager[None]]
+    guarded: Callable[[TrialRequest, ShouldStop], AbstractContextManager[ShouldStop]]
 
 
 def aws_surroundings(context: LambdaContext) -> Surroundings:
@@ -246,4 +251,15 @@ def aws_surroundings(context: LambdaContext) -> Surroundings:
         now_s=time.time,
         sleep=time.sleep,
         beside=partial(beside, LOOK_S),
+        guarded=guarded,
     )
+
+
+def guarded(request: TrialRequest, should_stop: ShouldStop) -> AbstractContextManager[ShouldStop]:
+    """Watch users while a block adds load beside their requests; where none is added, nobody is watched.
+
+    Raises:
+        BenchError: The region of the target can't be asked: SEA503, SEA504 or SEA512.
+    """
+    guard = guard_of(request, Tools())
+    return nullcontext(should_stop) if guard is None else guard.beside(should_stop)
