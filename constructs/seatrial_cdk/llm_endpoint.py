@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from seatrial_cdk.execution_role import ExecutionRole
+from seatrial_cdk.execution_role import ExecutionRole, ModelSources
 from seatrial_cdk.inference_component import VARIANT_NAME, define_component, define_model
 from seatrial_cdk.model_container import model_container
 from seatrial_cdk.serving_artifact import ServingArtifact
@@ -45,6 +45,7 @@ class LlmEndpoint(Construct):
 
     Args:
         endpoint_name: The endpoint's name; the component is called the same with `-model` behind it.
+        base_name: The name of the first generation, which the later ones begin with; default: `endpoint_name`.
         plan: Instances, degrees, limits and timeouts.
         serving: What the container will read.
         network: The VPC of the containers.
@@ -60,6 +61,7 @@ class LlmEndpoint(Construct):
         construct_id: str,
         *,
         endpoint_name: str,
+        base_name: str | None = None,
         plan: Plan,
         serving: RenderedConfig,
         network: Network,
@@ -73,19 +75,22 @@ class LlmEndpoint(Construct):
         self.instance_type = plan.instance_type.value
         self.inference_component_name = f"{endpoint_name}-model"
         artifact = ServingArtifact(self, "Artifact", files=serving.files) if serving.files else None
-        self.role = ExecutionRole(
+        self.base_name = base_name or endpoint_name
+        self.role = ExecutionRole(self, "InstanceRole", name=self.base_name, sources=None, network=network).role
+        self.model_role = ExecutionRole(
             self,
-            "ExecutionRole",
-            endpoint_name=endpoint_name,
-            inference_component_name=self.inference_component_name,
-            image=serving.image,
-            artifact=artifact,
-            weights_s3_uri=weights_s3_uri or serving.weights_s3_uri,
+            "ModelRole",
+            name=self.base_name,
+            sources=ModelSources(
+                image=serving.image,
+                artifact=artifact,
+                weights_s3_uri=weights_s3_uri or serving.weights_s3_uri,
+                kms_key_arn=kms_key_arn,
+            ),
             network=network,
-            kms_key_arn=kms_key_arn,
         ).role
         container = model_container(serving, artifact=artifact, accept_eula=accept_eula)
-        self.model = define_model(self, self.role, container, serving, network)
+        self.model = define_model(self, self.model_role, container, serving, network)
         self.config = _config(self, plan, serving, network, None if has_local_nvme else kms_key_arn)
         self.endpoint = _endpoint(self)
         self.component = define_component(self, self.endpoint, self.model, self.inference_component_name, plan)
