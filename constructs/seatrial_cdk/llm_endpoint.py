@@ -13,9 +13,12 @@ from constructs import Construct
 from seatrial_cdk.execution_role import ExecutionRole, ModelSources
 from seatrial_cdk.inference_component import VARIANT_NAME, define_component, define_model
 from seatrial_cdk.model_container import model_container
+from seatrial_cdk.rolling_update import endpoint_update, rolling_update
 from seatrial_cdk.serving_artifact import ServingArtifact
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seatrial.plan.document import Plan
     from seatrial.serving.rendered import RenderedConfig
     from seatrial.spec.environment import Network
@@ -71,6 +74,7 @@ class LlmEndpoint(Construct):
         has_local_nvme: bool = True,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._plan = plan
         self.endpoint_name = endpoint_name
         self.instance_type = plan.instance_type.value
         self.inference_component_name = f"{endpoint_name}-model"
@@ -96,6 +100,15 @@ class LlmEndpoint(Construct):
         self.component = define_component(self, self.endpoint, self.model, self.inference_component_name, plan)
         Tags.of(self).add(ENVIRONMENT_TAG, plan.environment)
 
+    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
+        """Roll an update of the component or of the endpoint back when one of these alarms is raised meanwhile.
+
+        Args:
+            alarm_names: One to ten alarms of this account and region; none of them may depend on this endpoint.
+        """
+        self.component.deployment_config = rolling_update(self._plan, alarm_names)
+        self.endpoint.deployment_config = endpoint_update(self._plan, alarm_names)
+
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow invoking this endpoint and its component, streamed or whole."""
         return iam.Grant.add_to_principal(
@@ -119,6 +132,14 @@ class LlmEndpoint(Construct):
     def metric_model_latency(self, *, statistic: str = "p95") -> cloudwatch.Metric:
         """Time that the container took to answer, in microseconds as the service publishes it."""
         return self._metric("ModelLatency", statistic=statistic)
+
+    def metric_first_chunk_latency(self, *, statistic: str = "p95") -> cloudwatch.Metric:
+        """Time until the first chunk of a streamed answer, in microseconds; answers in one piece have none."""
+        return self._metric("FirstChunkModelLatency", statistic=statistic)
+
+    def metric_no_capacity(self) -> cloudwatch.Metric:
+        """Invocations that were refused because no copy was in service, per minute."""
+        return self._metric("NoCapacityInvocationFailures", statistic="Sum")
 
     def _metric(self, name: str, *, statistic: str) -> cloudwatch.Metric:
         return cloudwatch.Metric(

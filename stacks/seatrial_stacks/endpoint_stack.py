@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, Environment, Stack, Tags, Token
 
+from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.llm_endpoint import LlmEndpoint
@@ -61,7 +62,14 @@ class EndpointStack(Stack):
             kms_key_arn=environment.kms_key_arn,
             has_local_nvme=deployment.has_local_nvme,
         )
-        EndpointAlarms(self, "Alarms", endpoint=self.endpoint, slo=spec.slo, output_tokens=spec.workload.output_tokens)
+        self.alarms = EndpointAlarms(
+            self,
+            "Alarms",
+            endpoint=self.endpoint,
+            slo=spec.slo,
+            output_tokens=spec.workload.output_tokens,
+            topic_arn=self._topic_arn(deployment),
+        )
         trial = self._trial(deployment)
         if spec.scaling.max_copies > spec.scaling.min_copies:
             CopyScaling(
@@ -93,6 +101,13 @@ class EndpointStack(Stack):
             budget_minutes=trial.budget_minutes,
             fallback_target=plan.target_concurrency_per_copy.value,
         )
+
+    def _topic_arn(self, deployment: Deployment) -> str | None:
+        """Return the topic of the alarms: the environment's own, else the one beside the trial service, if any is."""
+        environment = deployment.environment
+        if environment.alarms.topic_arn is not None or deployment.endpoint.trial.mode == "off":
+            return environment.alarms.topic_arn
+        return topic_arn(self, environment.name)
 
     def _outputs(self, deployment: Deployment, trial: SmokeBenchmark | None) -> None:
         values = {
