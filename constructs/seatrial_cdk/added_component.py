@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from constructs import Construct
 
 from seatrial.errors import SpecError
-from seatrial_cdk.execution_role import ExecutionRole
+from seatrial_cdk.execution_role import ExecutionRole, ModelSources
 from seatrial_cdk.inference_component import define_component, define_model
 from seatrial_cdk.model_container import model_container
 from seatrial_cdk.serving_artifact import ServingArtifact
@@ -62,14 +62,15 @@ class AddedComponent(Construct):
         artifact = ServingArtifact(self, "Artifact", files=serving.files) if serving.files else None
         self.role = ExecutionRole(
             self,
-            "ExecutionRole",
-            endpoint_name=endpoint.endpoint_name,
-            inference_component_name=self.inference_component_name,
-            image=serving.image,
-            artifact=artifact,
-            weights_s3_uri=serving.weights_s3_uri,
+            "ModelRole",
+            name=endpoint.base_name,
+            sources=ModelSources(
+                image=serving.image,
+                artifact=artifact,
+                weights_s3_uri=serving.weights_s3_uri,
+                kms_key_arn=kms_key_arn,
+            ),
             network=network,
-            kms_key_arn=kms_key_arn,
         ).role
         container = model_container(serving, artifact=artifact, accept_eula=accept_eula)
         self.model = define_model(self, self.role, container, serving, network)

@@ -1,7 +1,8 @@
-"""The alarms of an endpoint: it fails, or it is slower than its SLO allows."""
+"""The alarms of an endpoint: it fails, has no copy that takes a request, or is slower than its SLO allows."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -10,6 +11,8 @@ from constructs import Construct
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seatrial.spec.endpoint import Slo
     from seatrial_cdk.llm_endpoint import LlmEndpoint
 
@@ -17,36 +20,61 @@ MINUTES_WATCHED = 5
 MINUTES_BAD = 3
 ERRORS_PER_MINUTE = 5
 US_PER_MS = MS_PER_S
+RUNBOOK = "docs/how-to/alarms.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Condition:
+    """When an alarm is raised.
+
+    Attributes:
+        construct_id: The alarm's construct ID.
+        metric: What is watched, per minute.
+        threshold: The alarm is raised at this value or above it.
+        description: What it means.
+        section: Anchor of its section in the runbook.
+        minutes_bad: Minutes at the threshold or above it.
+        minutes_watched: Minutes that are looked at.
+    """
+
+    construct_id: str
+    metric: cloudwatch.Metric
+    threshold: float
+    description: str
+    section: str
+    minutes_bad: int = MINUTES_BAD
+    minutes_watched: int = MINUTES_WATCHED
 
 
 class EndpointAlarms(Construct):
-    """Alarms on the component's errors and latency; three bad minutes of five, and no traffic is no alarm.
+    """Alarms on the component's errors, capacity and latency.
+
+    A minute without a request that no copy took is enough for the alarm on capacity; the others need three bad minutes
+    of five. A metric without data raises no alarm. While the component or the endpoint is updated, each alarm rolls the
+    update back (`LlmEndpoint.roll_back_on`). The alarms name the component by its name alone, so nothing waits for it.
 
     Args:
         endpoint: What is watched.
-        slo: Bounds the latency; an SLO without latencies has no latency alarm.
+        slo: Bounds the latencies; one that is left out has no alarm.
         output_tokens: Length of an answer, in tokens.
+        topic_arn: SNS topic that is notified of each alarm and of its end; default: none.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, endpoint: LlmEndpoint, slo: Slo, output_tokens: int
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: LlmEndpoint,
+        slo: Slo,
+        output_tokens: int,
+        topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self.errors = _alarm(
-            self,
-            "Errors",
-            endpoint.metric_5xx_errors(),
-            threshold=ERRORS_PER_MINUTE,
-            description=f"{endpoint.endpoint_name} returns {ERRORS_PER_MINUTE} or more 5XX errors per minute",
+        self.alarms = tuple(
+            _alarm(self, condition, topic_arn) for condition in _conditions(endpoint, slo, output_tokens)
         )
-        longest_ms = longest_latency_ms(slo, output_tokens)
-        self.latency = longest_ms and _alarm(
-            self,
-            "Latency",
-            endpoint.metric_model_latency(statistic="p95"),
-            threshold=longest_ms * US_PER_MS,
-            description=f"p95 latency of {endpoint.endpoint_name} exceeds its SLO of {longest_ms:g} ms",
-        )
+        endpoint.roll_back_on([alarm.ref for alarm in self.alarms])
 
 
 def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
@@ -61,16 +89,57 @@ def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
     return slo.ttft_ms.p95 + (output_tokens - 1) * slo.tpot_ms.p95
 
 
-def _alarm(
-    scope: EndpointAlarms, construct_id: str, metric: cloudwatch.Metric, *, threshold: float, description: str
-) -> cloudwatch.Alarm:
-    return metric.create_alarm(
+def _conditions(endpoint: LlmEndpoint, slo: Slo, output_tokens: int) -> Iterator[_Condition]:
+    name = endpoint.endpoint_name
+    yield _Condition(
+        construct_id="Errors",
+        metric=endpoint.metric_5xx_errors(),
+        threshold=ERRORS_PER_MINUTE,
+        description=f"{name} returns {ERRORS_PER_MINUTE} or more 5XX errors per minute",
+        section="5xx-errors",
+    )
+    yield _Condition(
+        construct_id="NoCapacity",
+        metric=endpoint.metric_no_capacity(),
+        threshold=1,
+        description=f"{name} refuses requests because no copy is in service",
+        section="no-capacity",
+        minutes_bad=1,
+        minutes_watched=1,
+    )
+    if (longest_ms := longest_latency_ms(slo, output_tokens)) is not None:
+        yield _Condition(
+            construct_id="Latency",
+            metric=endpoint.metric_model_latency(statistic="p95"),
+            threshold=longest_ms * US_PER_MS,
+            description=f"p95 latency of {name} exceeds its SLO of {longest_ms:g} ms",
+            section="model-latency",
+        )
+    if (ttft_ms := slo.ttft_ms.p95) is not None:
+        yield _Condition(
+            construct_id="Ttft",
+            metric=endpoint.metric_first_chunk_latency(statistic="p95"),
+            threshold=ttft_ms * US_PER_MS,
+            description=f"p95 time to first token of {name} exceeds its SLO of {ttft_ms:g} ms",
+            section="time-to-first-token",
+        )
+
+
+def _alarm(scope: EndpointAlarms, condition: _Condition, topic_arn: str | None) -> cloudwatch.CfnAlarm:
+    alarm = condition.metric.create_alarm(
         scope,
-        construct_id,
-        alarm_description=description,
-        threshold=threshold,
+        condition.construct_id,
+        alarm_description=f"{condition.description}. Runbook: {RUNBOOK}#{condition.section}",
+        threshold=condition.threshold,
         comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-        evaluation_periods=MINUTES_WATCHED,
-        datapoints_to_alarm=MINUTES_BAD,
+        evaluation_periods=condition.minutes_watched,
+        datapoints_to_alarm=condition.minutes_bad,
         treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
     )
+    resource = alarm.node.default_child
+    if not isinstance(resource, cloudwatch.CfnAlarm):
+        raise TypeError("the child of an alarm is its resource")
+    if topic_arn is not None:
+        resource.alarm_actions = [topic_arn]
+        resource.ok_actions = [topic_arn]
+    return resource

@@ -1,13 +1,16 @@
-"""The role that SageMaker assumes to start the containers: what they need by name, and nothing else."""
+"""The roles that SageMaker assumes: a model's reads its sources by name; that of the instances names no model."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from seatrial.model import digest
 from seatrial_cdk.image_repository import ImageRepository
 from seatrial_cdk.unnamed_resources import allow_unnamed
 
@@ -20,51 +23,83 @@ if TYPE_CHECKING:
 METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints", "/aws/sagemaker/InferenceComponents")
 
 
-class ExecutionRole(Construct):
-    """A role of one endpoint, usable by SageMaker in this account only.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSources:
+    """What a model is read from.
 
-    Args:
-        endpoint_name: Whose log group it writes.
-        inference_component_name: Whose log group it writes.
-        image: URI of the image that it pulls.
-        artifact: The packaged serving configuration that it reads; `None` when there is none.
-        weights_s3_uri: S3 prefix of the weights that it reads; `None` when they come from elsewhere.
-        network: The VPC that the containers join; no network rights without subnets.
+    Attributes:
+        image: URI of the image that is pulled.
+        artifact: The packaged serving configuration; `None` when there is none.
+        weights_s3_uri: S3 prefix of the weights; `None` when they come from elsewhere.
         kms_key_arn: Key that the weights may be encrypted with; `None` when there is none.
     """
 
+    image: str
+    artifact: ServingArtifact | None
+    weights_s3_uri: str | None
+    kms_key_arn: str | None
+
+
+class ExecutionRole(Construct):
+    """A role of one model, or of an endpoint's instances, usable by SageMaker in this account only.
+
+    SageMaker reads artifacts and image with the model's role (API reference, CreateModel, ExecutionRoleArn: "access
+    model artifacts and docker image for deployment on ML compute instances"). So the role of the endpoint configuration
+    (CreateEndpointConfig, ExecutionRoleArn: "perform actions on your behalf") names no model: another model does not
+    change it, and the configuration is not replaced.
+
+    What a role reads is never narrowed in place, because the old model may start copies until nobody uses it. Other
+    sources or another network make another role: its logical ID contains a digest of them. CloudFormation creates the
+    new role and model, moves the component, and deletes the old ones in its clean-up. Rights that a later release adds
+    are added in place.
+
+    Args:
+        name: The endpoint's name in its first generation; the logs of what is called so, or so with a hyphen and more
+            behind it, are written.
+        sources: What the model is read from; `None` for the role of the instances.
+        network: The VPC that the containers join; no network rights without subnets.
+    """
+
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        endpoint_name: str,
-        inference_component_name: str,
-        image: str,
-        artifact: ServingArtifact | None,
-        weights_s3_uri: str | None,
-        network: Network,
-        kms_key_arn: str | None,
+        self, scope: Construct, construct_id: str, *, name: str, sources: ModelSources | None, network: Network
     ) -> None:
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
-        statements = [
-            *_pull(stack, image),
-            *_observe(stack, endpoint_name, inference_component_name),
-            *(_read(stack, artifact.bucket_name, artifact.object_key) if artifact else ()),
-            *(_read_weights(stack, weights_s3_uri) if weights_s3_uri else ()),
-            *(_decrypt(kms_key_arn) if kms_key_arn else ()),
-            *(_join_network(stack, network) if network.subnet_ids else ()),
-        ]
+        reads = [] if sources is None else [*_reads(stack, sources)]
+        joins = [*_join_network(stack, network)] if network.subnet_ids else []
         self.role = iam.Role(
             self,
-            "Resource",
-            description=f"SageMaker containers of {endpoint_name}",
+            f"Role{_digest(stack, sources, network)}",
+            description=f"SageMaker {'instances' if sources is None else 'containers'} of {name}",
             assumed_by=iam.ServicePrincipal(
                 "sagemaker.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": stack.account}}
             ),
-            inline_policies={"Serve": iam.PolicyDocument(statements=statements)},
+            inline_policies={"Serve": iam.PolicyDocument(statements=[*reads, *_observe(stack, name), *joins])},
         )
+
+
+def _digest(stack: Stack, sources: ModelSources | None, network: Network) -> str:
+    """Return a digest of what a role may read and join; of the image its repository, whatever the tag."""
+    named: list[object] = [*network.subnet_ids, *network.security_group_ids]
+    if sources is not None:
+        artifact = sources.artifact
+        named += [
+            ImageRepository.of(sources.image).arn("aws"),
+            stack.resolve([artifact.bucket_name, artifact.object_key]) if artifact else None,
+            sources.weights_s3_uri,
+            sources.kms_key_arn,
+        ]
+    return digest(json.dumps(named, sort_keys=True))[:8].upper()
+
+
+def _reads(stack: Stack, sources: ModelSources) -> Iterator[iam.PolicyStatement]:
+    yield from _pull(stack, sources.image)
+    if sources.artifact:
+        yield from _read(stack, sources.artifact.bucket_name, sources.artifact.object_key)
+    if sources.weights_s3_uri:
+        yield from _read_weights(stack, sources.weights_s3_uri)
+    if sources.kms_key_arn:
+        yield iam.PolicyStatement(actions=["kms:Decrypt"], resources=[sources.kms_key_arn])
 
 
 def _pull(stack: Stack, image: str) -> Iterator[iam.PolicyStatement]:
@@ -75,12 +110,13 @@ def _pull(stack: Stack, image: str) -> Iterator[iam.PolicyStatement]:
     )
 
 
-def _observe(stack: Stack, endpoint_name: str, inference_component_name: str) -> Iterator[iam.PolicyStatement]:
-    groups = (f"Endpoints/{endpoint_name}", f"InferenceComponents/{inference_component_name}")
+def _observe(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:
+    """Allow logs and metrics of every generation of an endpoint, its components and their candidates."""
+    groups = (f"Endpoints/{name}", f"Endpoints/{name}:*", f"Endpoints/{name}-*", f"InferenceComponents/{name}-*")
     prefix = f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:/aws/sagemaker"
     yield iam.PolicyStatement(
         actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-        resources=[f"{prefix}/{group}{suffix}" for group in groups for suffix in ("", ":*")],
+        resources=[f"{prefix}/{group}" for group in groups],
     )
     yield allow_unnamed(
         "cloudwatch:PutMetricData",
@@ -100,10 +136,6 @@ def _read(stack: Stack, bucket: str, keys: str) -> Iterator[iam.PolicyStatement]
 def _read_weights(stack: Stack, s3_uri: str) -> Iterator[iam.PolicyStatement]:
     bucket, _, prefix = s3_uri.removeprefix("s3://").partition("/")
     return _read(stack, bucket, f"{prefix}*")
-
-
-def _decrypt(kms_key_arn: str) -> Iterator[iam.PolicyStatement]:
-    yield iam.PolicyStatement(actions=["kms:Decrypt"], resources=[kms_key_arn])
 
 
 def _join_network(stack: Stack, network: Network) -> Iterator[iam.PolicyStatement]:

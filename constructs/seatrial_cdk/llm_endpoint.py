@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from seatrial_cdk.execution_role import ExecutionRole
+from seatrial_cdk.execution_role import ExecutionRole, ModelSources
 from seatrial_cdk.inference_component import (
     VARIANT_NAME,
     define_component,
@@ -18,9 +18,12 @@ from seatrial_cdk.inference_component import (
     specification_document,
 )
 from seatrial_cdk.model_container import model_container
+from seatrial_cdk.rolling_update import endpoint_update, rolling_update
 from seatrial_cdk.serving_artifact import ServingArtifact
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seatrial.plan.document import Plan
     from seatrial.serving.rendered import RenderedConfig
     from seatrial.spec.environment import Network
@@ -51,6 +54,7 @@ class LlmEndpoint(Construct):
 
     Args:
         endpoint_name: The endpoint's name; the component is called the same with `-model` behind it.
+        base_name: The name of the first generation, which the later ones begin with; default: `endpoint_name`.
         plan: Instances, degrees, limits and timeouts.
         serving: What the container will read.
         network: The VPC of the containers.
@@ -66,6 +70,7 @@ class LlmEndpoint(Construct):
         construct_id: str,
         *,
         endpoint_name: str,
+        base_name: str | None = None,
         plan: Plan,
         serving: RenderedConfig,
         network: Network,
@@ -75,28 +80,41 @@ class LlmEndpoint(Construct):
         has_local_nvme: bool = True,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._plan = plan
         self.endpoint_name = endpoint_name
         self.instance_type = plan.instance_type.value
         self.inference_component_name = f"{endpoint_name}-model"
         artifact = ServingArtifact(self, "Artifact", files=serving.files) if serving.files else None
-        self.role = ExecutionRole(
+        self.base_name = base_name or endpoint_name
+        self.role = ExecutionRole(self, "InstanceRole", name=self.base_name, sources=None, network=network).role
+        self.model_role = ExecutionRole(
             self,
-            "ExecutionRole",
-            endpoint_name=endpoint_name,
-            inference_component_name=self.inference_component_name,
-            image=serving.image,
-            artifact=artifact,
-            weights_s3_uri=weights_s3_uri or serving.weights_s3_uri,
+            "ModelRole",
+            name=self.base_name,
+            sources=ModelSources(
+                image=serving.image,
+                artifact=artifact,
+                weights_s3_uri=weights_s3_uri or serving.weights_s3_uri,
+                kms_key_arn=kms_key_arn,
+            ),
             network=network,
-            kms_key_arn=kms_key_arn,
         ).role
         container = model_container(serving, artifact=artifact, accept_eula=accept_eula)
-        self.model = define_model(self, self.role, container, serving, network)
+        self.model = define_model(self, self.model_role, container, serving, network)
         self.config = _config(self, plan, serving, network, None if has_local_nvme else kms_key_arn)
         self.endpoint = _endpoint(self)
         self.component = define_component(self, self.endpoint, self.model, self.inference_component_name, plan)
         self.specification = specification_document(plan, self.model.attr_model_name)
         Tags.of(self).add(ENVIRONMENT_TAG, plan.environment)
+
+    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
+        """Roll an update of the component or of the endpoint back when one of these alarms is raised meanwhile.
+
+        Args:
+            alarm_names: One to ten alarms of this account and region; none of them may depend on this endpoint.
+        """
+        self.component.deployment_config = rolling_update(self._plan, alarm_names)
+        self.endpoint.deployment_config = endpoint_update(self._plan, alarm_names)
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow invoking this endpoint and its component, streamed or whole."""
@@ -121,6 +139,14 @@ class LlmEndpoint(Construct):
     def metric_model_latency(self, *, statistic: str = "p95") -> cloudwatch.Metric:
         """Time that the container took to answer, in microseconds as the service publishes it."""
         return self._metric("ModelLatency", statistic=statistic)
+
+    def metric_first_chunk_latency(self, *, statistic: str = "p95") -> cloudwatch.Metric:
+        """Time until the first chunk of a streamed answer, in microseconds; answers in one piece have none."""
+        return self._metric("FirstChunkModelLatency", statistic=statistic)
+
+    def metric_no_capacity(self) -> cloudwatch.Metric:
+        """Invocations that were refused because no copy was in service, per minute."""
+        return self._metric("NoCapacityInvocationFailures", statistic="Sum")
 
     def _metric(self, name: str, *, statistic: str) -> cloudwatch.Metric:
         return cloudwatch.Metric(

@@ -1,4 +1,4 @@
-"""How an inference component moves to another model: some copies at a time, where there are several."""
+"""How an inference component moves to another model, and an endpoint to another configuration; what rolls both back."""
 
 from __future__ import annotations
 
@@ -6,35 +6,101 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import aws_sagemaker as sagemaker
 
+from seatrial.plan.search.capacity import copies_replaced_at_once
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seatrial.plan.document import Plan
 
-WAIT_S = 60  # for alarms, between two batches
+WAIT_S = 60  # for alarms, after each batch; they go on watching while the next one starts
+ALARM_WAIT_S = 300  # for alarms, after all traffic has moved at once: as long as they look back
+INSTANCE_START_S = 600  # an assumption, slow on purpose
 MIN_EXECUTION_TIMEOUT_S, MAX_EXECUTION_TIMEOUT_S = 600, 28_800  # bounds of the API
 
 
-def rolling_update(plan: Plan) -> sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty | None:
+def rolling_update(
+    plan: Plan, alarm_names: Sequence[str] = ()
+) -> sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty | None:
     """Define the update of a component in batches; `None` leaves it to the service, which replaces all copies at once.
 
-    An update that takes longer than every batch may take is rolled back by the service, in batches of the same size.
+    An update that takes longer than every batch may take, or that raises one of the alarms, is rolled back by the
+    service, in batches of the same size. Without a rolling policy the API takes no alarms.
+
+    Args:
+        plan: Copies, batch and timeouts.
+        alarm_names: Alarms of the component.
     """
     if plan.copies_replaced_at_once is None:
         return None
     batch = sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty(
         type="COPY_COUNT", value=plan.copies_replaced_at_once
     )
+    each_s = plan.download_timeout_s.value + plan.startup_timeout_s.value + WAIT_S
     return sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty(
         rolling_update_policy=sagemaker.CfnInferenceComponent.InferenceComponentRollingUpdatePolicyProperty(
             maximum_batch_size=batch,
             rollback_maximum_batch_size=batch,
             wait_interval_in_seconds=WAIT_S,
-            maximum_execution_timeout_in_seconds=_execution_timeout_s(plan, plan.copies_replaced_at_once),
+            maximum_execution_timeout_in_seconds=_timeout_s(plan.max_copies, plan.copies_replaced_at_once, each_s),
+        ),
+        auto_rollback_configuration=sagemaker.CfnInferenceComponent.AutoRollbackConfigurationProperty(
+            alarms=[sagemaker.CfnInferenceComponent.AlarmProperty(alarm_name=name) for name in alarm_names]
         )
+        if alarm_names
+        else None,
     )
 
 
-def _execution_timeout_s(plan: Plan, batch: int) -> int:
+def endpoint_update(plan: Plan, alarm_names: Sequence[str]) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+    """Define how an endpoint moves to another configuration: some instances at a time, else all at once.
+
+    A batch is 5 to 50 % of the instances (API reference, RollingUpdatePolicy), however many managed scaling runs; where
+    no number is, as with one instance, the service starts a second fleet and moves all traffic in one step. One of the
+    alarms rolls either back.
+
+    Args:
+        plan: Instances and timeouts.
+        alarm_names: Alarms of the component.
+    """
+    most = plan.max_instances + plan.surge_instances.value
+    batch = copies_replaced_at_once(plan.instance_count.value, most)
+    return sagemaker.CfnEndpoint.DeploymentConfigProperty(
+        auto_rollback_configuration=sagemaker.CfnEndpoint.AutoRollbackConfigProperty(
+            alarms=[sagemaker.CfnEndpoint.AlarmProperty(alarm_name=name) for name in alarm_names]
+        ),
+        rolling_update_policy=None if batch is None else _some_instances_at_a_time(plan, most, batch),
+        blue_green_update_policy=_all_at_once(plan) if batch is None else None,
+    )
+
+
+def _some_instances_at_a_time(
+    plan: Plan, instances: int, batch: int
+) -> sagemaker.CfnEndpoint.RollingUpdatePolicyProperty:
+    size = sagemaker.CfnEndpoint.CapacitySizeProperty(type="INSTANCE_COUNT", value=batch)
+    return sagemaker.CfnEndpoint.RollingUpdatePolicyProperty(
+        maximum_batch_size=size,
+        rollback_maximum_batch_size=size,
+        wait_interval_in_seconds=WAIT_S,
+        maximum_execution_timeout_in_seconds=_timeout_s(instances, batch, _start_s(plan) + WAIT_S),
+    )
+
+
+def _all_at_once(plan: Plan) -> sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty:
+    return sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
+        traffic_routing_configuration=sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
+            type="ALL_AT_ONCE", wait_interval_in_seconds=WAIT_S
+        ),
+        termination_wait_in_seconds=ALARM_WAIT_S,
+        maximum_execution_timeout_in_seconds=_timeout_s(1, 1, _start_s(plan) + WAIT_S + ALARM_WAIT_S),
+    )
+
+
+def _start_s(plan: Plan) -> int:
+    """Return the time that an instance with its copies may take to start."""
+    return INSTANCE_START_S + plan.download_timeout_s.value + plan.startup_timeout_s.value
+
+
+def _timeout_s(count: int, batch: int, each_s: int) -> int:
     """Return the time that all batches may take one after the other, within the API's bounds."""
-    batches = -(-plan.max_copies // batch)
-    whole_s = batches * (plan.download_timeout_s.value + plan.startup_timeout_s.value + WAIT_S)
-    return sorted((MIN_EXECUTION_TIMEOUT_S, whole_s, MAX_EXECUTION_TIMEOUT_S))[1]
+    return sorted((MIN_EXECUTION_TIMEOUT_S, -(-count // batch) * each_s, MAX_EXECUTION_TIMEOUT_S))[1]

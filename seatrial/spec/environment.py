@@ -31,6 +31,7 @@ TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1,
 TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
 MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
 KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
+TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
 
 
 class GuardRails(FrozenModel):
@@ -51,6 +52,15 @@ class Network(FrozenModel):
     )
 
 
+class Alarms(FrozenModel):
+    """What is notified of alarms, and of their end."""
+
+    topic_arn: TopicArn | None = Field(
+        None,
+        description="SNS topic in the same region. Default: the topic `seatrial-ENVIRONMENT-alarms`, which is made.",
+    )
+
+
 class EnvironmentSpec(FrozenModel):
     """One environment: account, region, guard rails, network, keys."""
 
@@ -59,6 +69,7 @@ class EnvironmentSpec(FrozenModel):
     region: Region = Field(description="AWS region with inference components.")
     guard_rails: GuardRails = GuardRails()
     network: Network = Network()
+    alarms: Alarms = Alarms()
     kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results. Default: a new key.")
     removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)] = Field(
@@ -91,6 +102,7 @@ def _problem(document: Document, path: FieldPath, message: str, hint: str) -> Pr
     return Problem(document.where(path), document.field(path), "SEA111", message, hint)
 
 
+_TOPIC_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME
 _PAIR = ("subnet_ids", "security_group_ids")
 
 
@@ -105,6 +117,19 @@ def network_problems(document: Document) -> Iterator[Problem]:
         path = ("network", given[0])
         message = f"{given[0]} without {missing}"
         yield Problem(document.where(path), document.field(path), "SEA108", message, "give both, or leave both out")
+
+
+def topic_problems(document: Document) -> Iterator[Problem]:
+    """Yield a topic of another region: alarms notify topics of their own region only."""
+    alarms, region = document.data.get("alarms"), document.data.get("region")
+    topic = alarms.get("topic_arn") if isinstance(alarms, dict) else None
+    if not isinstance(topic, str) or topic.count(":") != _TOPIC_COLONS or not isinstance(region, str):
+        return
+    there = topic.split(":")[3]
+    if there != region:
+        path = ("alarms", "topic_arn")
+        message = f"the topic is in {there}, the environment in {region}"
+        yield Problem(document.where(path), document.field(path), "SEA108", message, f"give a topic in {region}")
 
 
 def tag_problems(document: Document) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ from seatrial.spec.environment import (
     network_problems,
     region_problems,
     tag_problems,
+    topic_problems,
 )
 from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.text_rules import character_problems, secret_problems, secret_values, without_secrets
@@ -145,7 +146,7 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     source = read_source(file)
     document = merge_environment(source, None)
     spec, problems = _validate(EnvironmentSpec, document) if source.data else (None, [])
-    problems += [*network_problems(document), *tag_problems(document)]
+    problems += [*network_problems(document), *tag_problems(document), *topic_problems(document)]
     problems += region_problems(spec, document) if spec is not None else ()
     if spec is not None and spec.name != name:
         message = f"the name {spec.name} differs from the file name {name}"

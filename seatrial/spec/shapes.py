@@ -31,6 +31,7 @@ REGION = r"^[a-z]{2,}(-[a-z]+)+-[0-9]$"
 SUBNET_ID = r"^subnet-[0-9a-z]+$"
 SECURITY_GROUP_ID = r"^sg-[0-9a-z]+$"
 KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
+SNS_TOPIC_ARN = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
 HINTS = MappingProxyType(
     {
@@ -54,5 +55,6 @@ HINTS = MappingProxyType(
         SUBNET_ID: "as in subnet-0a1b2c3d",
         SECURITY_GROUP_ID: "as in sg-0a1b2c3d",
         KMS_KEY_ARN: "the key's full ARN, not an alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
+        SNS_TOPIC_ARN: "the ARN of a standard topic, no FIFO topic: arn:aws:sns:REGION:ACCOUNT:NAME",
     }
 )

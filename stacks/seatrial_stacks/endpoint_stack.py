@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, Environment, Stack, Tags, Token
 
+from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
@@ -63,7 +64,14 @@ class EndpointStack(Stack):
             kms_key_arn=environment.kms_key_arn,
             has_local_nvme=deployment.has_local_nvme,
         )
-        EndpointAlarms(self, "Alarms", endpoint=self.endpoint, slo=spec.slo, output_tokens=spec.workload.output_tokens)
+        self.alarms = EndpointAlarms(
+            self,
+            "Alarms",
+            endpoint=self.endpoint,
+            slo=spec.slo,
+            output_tokens=spec.workload.output_tokens,
+            topic_arn=self._topic_arn(deployment),
+        )
         trial = self._trial(deployment)
         if spec.scaling.max_copies > spec.scaling.min_copies:
             CopyScaling(
@@ -93,9 +101,17 @@ class EndpointStack(Stack):
             start_s=plan.download_timeout_s.value + plan.startup_timeout_s.value,
             copy_count=plan.copy_count.value,
             fallback_target=plan.target_concurrency_per_copy.value,
+            alarms=[alarm.ref for alarm in self.alarms.alarms],
         )
         CandidateTrial(self, "Candidate", endpoint=self.endpoint, settings=settings)
         return SmokeBenchmark(self, "Trial", endpoint=self.endpoint, settings=settings)
+
+    def _topic_arn(self, deployment: Deployment) -> str | None:
+        """Return the topic of the alarms: the environment's own, else the one beside the trial service, if any is."""
+        environment = deployment.environment
+        if environment.alarms.topic_arn is not None or deployment.endpoint.trial.mode == "off":
+            return environment.alarms.topic_arn
+        return topic_arn(self, environment.name)
 
     def _outputs(self, deployment: Deployment, trial: SmokeBenchmark | None) -> None:
         values = {

@@ -1,4 +1,4 @@
-"""What an environment's endpoints share: the service that puts them through their sea trials."""
+"""What an environment's endpoints share: the trial service, and the topic of their alarms."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, Environment, Stack, Tags
 
+from seatrial_cdk.alarm_topic import AlarmTopic
 from seatrial_cdk.trial_service.trial_service import TrialService, service_name
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class TrialsStack(Stack):
-    """The trial service of one environment; the stacks of its endpoints depend on it.
+    """The trial service of one environment, and the topic of its alarms where none is given.
+
+    The stacks of its endpoints depend on it.
 
     Args:
         environment: Where its endpoints are.
@@ -37,6 +40,11 @@ class TrialsStack(Stack):
             network=environment.network,
             kms_key_arn=environment.kms_key_arn,
             removal=environment.removal,
+        )
+        self.alarms = (
+            AlarmTopic(self, "Alarms", environment=environment.name, key=self.service.results.key)
+            if environment.alarms.topic_arn is None
+            else None
         )
         CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-1111-2222-3333-444455556666"
+TOPIC = "arn:aws:sns:us-east-1:111122223333:on-call"
 NETWORK = "network: {subnet_ids: [subnet-0a1b2c3d], security_group_ids: [sg-0a1b2c3d]}"
 
 
@@ -54,6 +55,16 @@ def problem(folder: Path, text: str, name: str = "qa") -> str:
             "  hint: the key's full ARN, not an alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
         ),
         (
+            "alarms: {topic_arn: on-call}",
+            f"qa.yaml:3: alarms.topic_arn: SEA107: should match pattern '{shapes.SNS_TOPIC_ARN}', not 'on-call'\n"
+            "  hint: the ARN of a standard topic, no FIFO topic: arn:aws:sns:REGION:ACCOUNT:NAME",
+        ),
+        (
+            f"alarms: {{topic_arn: '{TOPIC.replace('us-east-1', 'eu-west-1')}'}}",
+            "qa.yaml:3: alarms.topic_arn: SEA108: the topic is in eu-west-1, the environment in us-east-1\n"
+            "  hint: give a topic in us-east-1",
+        ),
+        (
             "guard_rails: {instance_types: []}",
             "qa.yaml:3: guard_rails.instance_types: SEA107: the list is empty\n"
             "  hint: give at least one item, or leave the field out",
@@ -64,7 +75,9 @@ def test_a_wrong_field_gives_one_whole_message(field: str, expected: str, enviro
     assert problem(environments, f"name: qa\nregion: us-east-1\n{field}\n") == expected
 
 
-@pytest.mark.parametrize("field", [NETWORK, f"kms_key_arn: {KEY}", "network: {subnet_ids: []}"])
+@pytest.mark.parametrize(
+    "field", [NETWORK, f"kms_key_arn: {KEY}", f"alarms: {{topic_arn: '{TOPIC}'}}", "network: {subnet_ids: []}"]
+)
 def test_a_right_field_is_accepted(field: str, environments: Path) -> None:
     (environments / "qa.yaml").write_text(f"name: qa\nregion: us-east-1\n{field}\n")
     assert load_environment(environments, "qa").name == "qa"

@@ -57,9 +57,10 @@ def test_each_model_has_a_role_that_reads_its_own_things_only(dev_deployment: De
     added = add(stack, dev_deployment)
     roles = {
         stack.resolve(added.role.role_arn)["Fn::GetAtt"][0],
+        stack.resolve(stack.endpoint.model_role.role_arn)["Fn::GetAtt"][0],
         stack.resolve(stack.endpoint.role.role_arn)["Fn::GetAtt"][0],
     }
-    assert len(roles) == 2
+    assert len(roles) == 3
 
 
 def test_a_component_planned_for_other_instances_is_refused(dev_deployment: Deployment) -> None:

@@ -196,25 +196,6 @@ def test_a_fixed_number_of_copies_is_not_scaled(weights_template: Template) -> N
     weights_template.resource_count_is("AWS::ApplicationAutoScaling::ScalingPolicy", 0)
 
 
-def test_alarms_watch_errors_and_the_latency_that_the_slo_allows(dev_template: Template) -> None:
-    watched = {
-        "Dimensions": [{"Name": "InferenceComponentName", "Value": "dev-chat-model"}],
-        "TreatMissingData": "notBreaching",
-        "Period": 60,
-    }
-    dev_template.has_resource_properties(
-        "AWS::CloudWatch::Alarm", {**watched, "MetricName": "Invocation5XXErrors", "Statistic": "Sum", "Threshold": 5}
-    )
-    us = (2000 + 255 * 100) * 1000  # TTFT + 255 further tokens x TPOT, in microseconds
-    dev_template.has_resource_properties(
-        "AWS::CloudWatch::Alarm", {**watched, "MetricName": "ModelLatency", "ExtendedStatistic": "p95", "Threshold": us}
-    )
-
-
-def test_without_an_slo_no_latency_is_alarming(weights_template: Template) -> None:
-    weights_template.resource_count_is("AWS::CloudWatch::Alarm", 1)
-
-
 def test_tags_of_the_environment_are_on_the_resources(prod_template: Template) -> None:
     named = {"seatrial:environment": "prod", "stage": "prod", "team": "support"}
     tags = [{"Key": key, "Value": value} for key, value in named.items()]

@@ -43,8 +43,8 @@ def test_no_action_is_a_wildcard(template: Template) -> None:
 
 
 def test_the_stack_of_an_endpoint_grants_rights_to_sagemaker_alone(dev_template: Template) -> None:
-    (role,) = dev_template.find_resources("AWS::IAM::Role")
-    assert "ExecutionRole" in role
+    instances, model = sorted(dev_template.find_resources("AWS::IAM::Role"))
+    assert (instances.startswith("EndpointInstanceRole"), model.startswith("EndpointModelRole")) == (True, True)
     dev_template.resource_count_is("AWS::IAM::Policy", 0)
 
 
@@ -57,16 +57,16 @@ def test_aws_manages_no_policy_but_that_of_cdks_own_functions(template: Template
 
 
 def test_sagemaker_assumes_the_role_for_this_account_only(prod_template: Template, dev_template: Template) -> None:
-    assert execution_trust(prod_template) == {"StringEquals": {"aws:SourceAccount": "123456789012"}}
-    assert execution_trust(dev_template) == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+    assert execution_trust(prod_template) == [{"StringEquals": {"aws:SourceAccount": "123456789012"}}] * 2
+    assert execution_trust(dev_template) == [{"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}] * 2
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_metrics_are_bound_to_their_namespaces(request: pytest.FixtureRequest, name: str) -> None:
     template: Template = request.getfixturevalue(name)
-    (metrics,) = (each for each in statements(template) if "cloudwatch:PutMetricData" in each.actions)
-    assert metrics.actions == ("cloudwatch:PutMetricData",)
-    assert "cloudwatch:namespace" in metrics.conditions
+    metrics = [each for each in statements(template) if "cloudwatch:PutMetricData" in each.actions]
+    assert [each.actions for each in metrics] == [("cloudwatch:PutMetricData",)] * 2
+    assert all("cloudwatch:namespace" in each.conditions for each in metrics)
 
 
 def test_the_image_is_pulled_from_its_own_repository(dev_template: Template) -> None:
@@ -74,15 +74,18 @@ def test_the_image_is_pulled_from_its_own_repository(dev_template: Template) -> 
     assert pull.resources == ("arn:aws:ecr:us-east-1:763104351884:repository/djl-inference",)
 
 
-def test_logs_are_those_of_the_endpoint_and_its_component(prod_template: Template) -> None:
-    (logs,) = (each for each in statements(prod_template) if "logs:CreateLogGroup" in each.actions)
+def test_logs_are_those_of_every_generation_of_the_endpoint_its_component_and_candidates(
+    prod_template: Template,
+) -> None:
     prefix = "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/sagemaker"
-    assert logs.resources == (
+    logs = [each.resources for each in statements(prod_template) if "logs:CreateLogGroup" in each.actions]
+    named = (
         f"{prefix}/Endpoints/prod-chat",
+        f"{prefix}/Endpoints/prod-chat-*",
         f"{prefix}/Endpoints/prod-chat:*",
-        f"{prefix}/InferenceComponents/prod-chat-model",
-        f"{prefix}/InferenceComponents/prod-chat-model:*",
+        f"{prefix}/InferenceComponents/prod-chat-*",
     )
+    assert logs == [named, named]
 
 
 def test_weights_are_read_under_their_prefix_only(weights_template: Template) -> None:
@@ -102,7 +105,8 @@ def test_only_the_own_artifact_is_read(prod_template: Template) -> None:
 
 def test_network_interfaces_belong_to_a_network(dev_template: Template, prod_template: Template) -> None:
     assert [each for each in statements(dev_template) if any(a.startswith("ec2:") for a in each.actions)] == []
-    (create,) = (each for each in statements(prod_template) if "ec2:CreateNetworkInterface" in each.actions)
+    create, other = (each for each in statements(prod_template) if "ec2:CreateNetworkInterface" in each.actions)
+    assert create.resources == other.resources
     assert create.resources == (
         "arn:aws:ec2:eu-west-1:123456789012:network-interface/*",
         "arn:aws:ec2:eu-west-1:123456789012:security-group/sg-0a1b2c3d",
@@ -214,12 +218,13 @@ def test_the_function_joins_the_network_with_the_environments_subnets(
     )
 
 
-def execution_trust(template: Template) -> object:
-    roles = template.find_resources("AWS::IAM::Role")
-    (role,) = (role for name, role in roles.items() if "ExecutionRole" in name)
-    (statement,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-    assert statement["Principal"] == {"Service": "sagemaker.amazonaws.com"}
-    return statement["Condition"]
+def execution_trust(template: Template) -> list[object]:
+    trusts = []
+    for role in template.find_resources("AWS::IAM::Role").values():
+        (statement,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+        assert statement["Principal"] == {"Service": "sagemaker.amazonaws.com"}
+        trusts.append(statement["Condition"])
+    return trusts
 
 
 def statements(template: Template) -> Iterator[Statement]:

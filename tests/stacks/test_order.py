@@ -35,11 +35,14 @@ def test_the_trial_waits_for_the_component_and_scaling_for_the_trial(dev_templat
     assert trial in set(references(policy))
 
 
-def test_the_role_outlives_model_and_endpoint_config(dev_template: Template) -> None:
-    roles = [name for name in dev_template.find_resources("AWS::IAM::Role") if "ExecutionRole" in name]
-    for kind in ("AWS::SageMaker::Model", "AWS::SageMaker::EndpointConfig"):
-        (resource,) = dev_template.find_resources(kind).values()
-        assert set(roles) <= set(resource["DependsOn"])
+@pytest.mark.parametrize(
+    ("kind", "role"), [("AWS::SageMaker::Model", "ModelRole"), ("AWS::SageMaker::EndpointConfig", "InstanceRole")]
+)
+def test_the_role_outlives_what_names_it(dev_template: Template, kind: str, role: str) -> None:
+    (named,) = (name for name in dev_template.find_resources("AWS::IAM::Role") if role in name)
+    (resource,) = dev_template.find_resources(kind).values()
+    assert resource["Properties"]["ExecutionRoleArn"] == {"Fn::GetAtt": [named, "Arn"]}
+    assert named in resource["DependsOn"]
 
 
 def test_a_changed_model_changes_nothing_that_needs_a_new_component(dev_template: Template) -> None:
