@@ -105,6 +105,7 @@ async def _serve(
     from seatrial.local.aws.control_plane.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.gateway.authentication import AccessControl  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.life import start_life  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.runtime.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
 
     faulthandler.register(signal.SIGUSR1)  # tells in the log where every thread is
@@ -124,6 +125,7 @@ async def _serve(
     config.shutdown_timeout = 2.0
     lock.write_state(process)
     start_publishing(cloud)
+    start_life(cloud, scaling)
     watch = asyncio.create_task(_watch(lock, stop))
     try:
         app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, ministack)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from importlib.metadata import version
 
+from ministack.services import cloudwatch
 from ministack.services.cloudformation import provisioners, stacks
 
 ORDERED = ["create", "delete", "update"]
@@ -35,3 +36,12 @@ def test_a_physical_name_is_made_from_the_stack_and_the_logical_id() -> None:
 def test_a_predicate_tells_which_types_wait() -> None:
     assert stacks._runs_on_worker_thread("Custom::Trial") is True  # noqa: SLF001 (the contract)
     assert stacks._runs_on_worker_thread("AWS::S3::Bucket") is False  # noqa: SLF001 (the contract)
+
+
+def test_alarms_are_kept_by_name_and_evaluated_by_one_function() -> None:
+    for callers in (cloudwatch._put_metric_alarm, cloudwatch._evaluate_all_alarms):  # noqa: SLF001 (the contract)
+        assert "_evaluate_alarm(alarm)" in inspect.getsource(callers)
+    assert list(inspect.signature(cloudwatch._evaluate_alarm).parameters) == ["alarm"]  # noqa: SLF001 (the contract)
+    for kept in (cloudwatch._alarms, cloudwatch._composite_alarms):  # noqa: SLF001 (the contract)
+        assert list(kept.items()) == []
+        assert kept.get("none") is None

@@ -1,6 +1,6 @@
 """The control plane of Application Auto Scaling for SageMaker: targets, policies and the alarms of target tracking.
 
-It keeps what it's told and makes the alarms, which see the metrics of `telemetry`; no scaling action is taken.
+It keeps what it's told and makes the alarms; `scaling_actions` acts on them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ LINKED_ROLE: Final = (
     "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 )
 
+MOST_ACTIVITIES: Final = 50
+"""Activities in one answer when the request doesn't say."""
+
 ACTIVE: Final[Document] = {
     "DynamicScalingInSuspended": False,
     "DynamicScalingOutSuspended": False,
@@ -38,6 +41,54 @@ Key = tuple[str, str, str]
 """Namespace, resource and dimension: what identifies a scalable target."""
 
 
+@dataclass(slots=True, kw_only=True)
+class ScalingActivity:
+    """One change of a capacity by Application Auto Scaling.
+
+    Attributes:
+        key: Whose capacity.
+        desired: The capacity that was asked for.
+        scales_out: Whether it is more than before.
+        cause: What triggered it.
+        status: InProgress, Successful or Failed.
+        message: How it ended; while it goes on, what was asked for.
+        started_s: Seconds since the epoch.
+        ended_s: Seconds since the epoch; None while it goes on.
+    """
+
+    key: Key
+    desired: int
+    scales_out: bool
+    cause: str
+    status: str = "InProgress"
+    message: str
+    activity_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    started_s: float = field(default_factory=time.time)
+    ended_s: float | None = None
+
+    def end(self, failure: str | None) -> None:
+        """Note how it ended."""
+        done = f"Successfully set desired copy count to {self.desired}. Change successfully fulfilled by sagemaker."
+        self.status, self.message = ("Successful", done) if failure is None else ("Failed", failure)
+        self.ended_s = time.time()
+
+    def view(self) -> Document:
+        """Return what DescribeScalingActivities says."""
+        namespace, resource, dimension = self.key
+        return {
+            "ActivityId": self.activity_id,
+            "ServiceNamespace": namespace,
+            "ResourceId": resource,
+            "ScalableDimension": dimension,
+            "Description": f"Setting desired copy count to {self.desired}.",
+            "Cause": self.cause,
+            "StartTime": self.started_s,
+            **({} if self.ended_s is None else {"EndTime": self.ended_s}),
+            "StatusCode": self.status,
+            "StatusMessage": self.message,
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Scaling:
     """What Application Auto Scaling remembers; hold `lock` over every call."""
@@ -46,6 +97,7 @@ class Scaling:
     targets: dict[Key, Document] = field(default_factory=dict)
     policies: dict[tuple[Key, str], Document] = field(default_factory=dict)
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    activities: list[ScalingActivity] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -132,9 +184,13 @@ def _delete_policy(scaling: Scaling, request: Document) -> Document:
     return {}
 
 
-def _describe_activities(_scaling: Scaling, _request: Document) -> Document:
-    """Return no activity: no scaling action is ever taken here."""
-    return {"ScalingActivities": []}
+def _describe_activities(scaling: Scaling, request: Document) -> Document:
+    """Return the activities, newest first; what was not scaled is not told here."""
+    views = [activity.view() for activity in reversed(scaling.activities)]
+    found = [view for view in views if _has(view, request)]
+    first, most = int(text(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
+    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
+    return {"ScalingActivities": found[first : first + most], **more}
 
 
 def _tag(scaling: Scaling, request: Document) -> Document:

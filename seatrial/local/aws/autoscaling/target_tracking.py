@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+HIGH: Final = "AlarmHigh"
+HIGH_PERIODS: Final = 3
+LOW: Final = "AlarmLow"
 COPIES: Final = "sagemaker:inference-component:DesiredCopyCount"
 INSTANCES: Final = "sagemaker:variant:DesiredInstanceCount"
 PROVISIONED: Final = "sagemaker:variant:DesiredProvisionedConcurrency"
@@ -35,11 +38,12 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two alarms; `periods` is how many periods in a row have to breach."""
+    """One of the two alarms; `periods` of `period_s` in a row have to breach."""
 
     name: str
     comparison: Literal["GreaterThanThreshold", "LessThanThreshold"]
     threshold: float
+    period_s: int
     periods: int
 
 
@@ -94,8 +98,8 @@ def put_alarms(policy: Document, configuration: Document) -> list[Document]:
     metric = _metric(policy, configuration)
     target = number(configuration, "TargetValue")
     sides = (
-        Side("AlarmHigh", "GreaterThanThreshold", threshold=target, periods=3),
-        Side("AlarmLow", "LessThanThreshold", threshold=target * 0.9, periods=15),
+        Side(HIGH, "GreaterThanThreshold", threshold=target, period_s=metric.period_s, periods=HIGH_PERIODS),
+        Side(LOW, "LessThanThreshold", threshold=target * 0.9, period_s=60, periods=15),
     )
     return [_put_alarm(policy, metric, side) for side in sides]
 
@@ -117,7 +121,7 @@ def _put_alarm(policy: Document, metric: Metric, side: Side) -> Document:
         MetricName=metric.name,
         Statistic=metric.statistic,
         Dimensions=list(metric.dimensions),
-        Period=metric.period_s,
+        Period=side.period_s,
         EvaluationPeriods=side.periods,
         Threshold=side.threshold,
         ComparisonOperator=side.comparison,

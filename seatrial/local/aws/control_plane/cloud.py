@@ -7,7 +7,9 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from seatrial.local.aws.clock import VirtualClock
 from seatrial.local.aws.control_plane.records import Kind, Status, Store
+from seatrial.local.aws.runtime.metric_history import MetricHistory
 from seatrial.local.aws.runtime.running_copies import Place, RunningCopies
 from seatrial.local.aws.runtime.telemetry import Telemetry
 
@@ -28,6 +30,8 @@ class Cloud:
     store: Store
     running: RunningCopies
     telemetry: Telemetry = field(default_factory=Telemetry)
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    history: MetricHistory = field(default_factory=MetricHistory)
 
 
 def open_cloud(state_dir: Path, engines: Mapping[str, str]) -> Cloud:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable  # noqa: TC003 (a dataclass's field)
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,7 @@ from seatrial.local.loopback import HOST, TOKEN_VARIABLE
 from seatrial.local.state import copies_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from seatrial.local.aws.control_plane.containers import ContainerSpec
@@ -48,6 +49,8 @@ class CopyProcess:
         log: What it writes; kept.
         token: What it demands with every invocation; nobody else knows it.
         outstanding: Requests sent to it and not answered yet; changed on the event loop only.
+        peak: The most of them since the last sample.
+        ended: Called once when its process has ended; gives back its place on an instance.
         stopping: Whether it was told to stop.
     """
 
@@ -57,7 +60,19 @@ class CopyProcess:
     log: Path
     token: str = field(default="", repr=False)
     outstanding: int = 0
+    peak: int = 0
+    ended: Callable[[], None] = field(default=lambda: None, repr=False)
     stopping: threading.Event = field(default_factory=threading.Event)
+
+    def reserve(self) -> None:
+        """Count a request that is about to be sent to it."""
+        self.outstanding += 1
+        self.peak = max(self.peak, self.outstanding)
+
+    def take_peak(self) -> int:
+        """Return the most requests in flight since the last call."""
+        peak, self.peak = max(self.peak, self.outstanding), self.outstanding
+        return peak
 
     def last_lines(self) -> str:
         """Return the last lines of its log."""
@@ -130,6 +145,7 @@ def stop_copy(copy: CopyProcess) -> None:
     if copy.process.stdin:
         copy.process.stdin.close()
     shutil.rmtree(copy.folder, ignore_errors=True)
+    copy.ended()
 
 
 def watch(copy: CopyProcess, died: Callable[[CopyProcess], None]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -75,24 +76,32 @@ async def _answer(
     except ApiError as error:
         await reply_error(send, error)
         return
-    if len(body) > LARGEST_BODY_BYTES:
-        await _too_large(send)
-        return
+    with _reserved(found.copy):
+        if len(body) > LARGEST_BODY_BYTES:
+            await _too_large(send)
+            return
+        answered = await _forward(found, headers, body, send, streamed=streamed, arrived_s=arrived_s)
+        cloud.telemetry.saw(found.place, answered)
+
+
+async def _forward(
+    found: Route, headers: Mapping[str, str], body: bytes, send: Send, *, streamed: bool, arrived_s: float
+) -> Invocation:
     forwarded = {
         name: value
         for name, value in headers.items()
         if name in ("content-type", "accept") or name.startswith("x-amzn-sagemaker-")
     }
     forwarded[TOKEN_HEADER] = found.copy.token
-    with _outstanding(found.copy):
-        in_flight, asked_s = found.copy.outstanding, time.monotonic()
-        told = await (_stream if streamed else _whole)(found, forwarded, body, send)
-        cloud.telemetry.saw(
-            found.place,
-            Invocation(
-                status=told, model_s=time.monotonic() - asked_s, overhead_s=asked_s - arrived_s, in_flight=in_flight
-            ),
-        )
+    in_flight, asked_s = found.copy.outstanding, time.monotonic()
+    told = await (_stream if streamed else _whole)(found, forwarded, body, send)
+    return Invocation(
+        status=told.status,
+        model_s=time.monotonic() - asked_s,
+        overhead_s=asked_s - arrived_s,
+        in_flight=in_flight,
+        first_chunk_s=None if told.first_chunk_at_s is None else told.first_chunk_at_s - asked_s,
+    )
 
 
 async def _too_large(send: Send) -> None:
@@ -103,16 +112,24 @@ async def _too_large(send: Send) -> None:
 
 
 @contextmanager
-def _outstanding(copy: CopyProcess) -> Iterator[None]:
-    copy.outstanding += 1
+def _reserved(copy: CopyProcess) -> Iterator[None]:
+    """Give back the slot of the copy that `route` took."""
     try:
         yield
     finally:
         copy.outstanding -= 1
 
 
-async def _whole(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> int:
-    """Pass on a whole answer; return the container's status, 0 without one."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a container answered: its status, 0 without a whole answer, and when the first chunk of a stream came."""
+
+    status: int
+    first_chunk_at_s: float | None = None
+
+
+async def _whole(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> Told:
+    """Pass on a whole answer."""
     try:
         async with asyncio.timeout(INVOCATION_S):
             async with exchange(found.copy.port, "POST", "/invocations", body=body, headers=headers) as response:
@@ -125,12 +142,12 @@ async def _whole(found: Route, headers: Mapping[str, str], body: bytes, send: Se
         return await _model_error(send, found, response.status, answer.decode(errors="replace"))
     await begin(send, HTTPStatus.OK, {**_common(found.variant, response), "content-type": _content_type(response)})
     await chunk(send, answer, more=False)
-    return response.status
+    return Told(response.status)
 
 
-async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> int:
-    """Pass on a stream; return the container's status, 0 for a stream that broke."""
-    begun = False
+async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> Told:
+    """Pass on a stream."""
+    begun, first_s = False, None
     try:
         async with asyncio.timeout(STREAM_S):
             async with exchange(found.copy.port, "POST", "/invocations", body=body, headers=headers) as response:
@@ -140,23 +157,24 @@ async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: S
                 begun = True
                 await begin(send, HTTPStatus.OK, _stream_head(found.variant, response))
                 async for data in response.chunks():
+                    first_s = time.monotonic() if first_s is None else first_s
                     await chunk(send, payload_part(data))
         await chunk(send, b"", more=False)
     except TimeoutError:
         return await _break(send, found, "ModelInvocationTimeExceeded", f"No end after {STREAM_S:g} s.", begun=begun)
     except OSError as broken:
         return await _break(send, found, "StreamBroken", f"The container broke the connection: {broken}", begun=begun)
-    return response.status
+    return Told(response.status, first_s)
 
 
-async def _break(send: Send, found: Route, code: str, message: str, *, begun: bool) -> int:
+async def _break(send: Send, found: Route, code: str, message: str, *, begun: bool) -> Told:
     if not begun:
         return await _model_error(send, found, 0, message)
     await chunk(send, model_stream_error(code, message), more=False)
-    return 0
+    return Told(0)
 
 
-async def _model_error(send: Send, found: Route, status: int, message: str) -> int:
+async def _model_error(send: Send, found: Route, status: int, message: str) -> Told:
     console = f"https://{REGION}.console.aws.amazon.com/cloudwatch/home?region={REGION}#logEventViewer:group="
     said = (
         f'Received {_blame(status)} error ({status}) from primary with message "{message}". See '
@@ -169,7 +187,7 @@ async def _model_error(send: Send, found: Route, status: int, message: str) -> i
         "LogStreamArn": log_group_arn(found.place),
     }
     await reply(send, MODEL_ERROR, document, {"content-type": "application/json", "x-amzn-errortype": "ModelError"})
-    return status
+    return Told(status)
 
 
 def _blame(status: int) -> str:

@@ -38,7 +38,7 @@ class Route:
 
 
 def route(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str]) -> Route:
-    """Return the copy with the least outstanding requests.
+    """Return the copy with the least outstanding requests, with one more; give it back when the request has ended.
 
     Raises:
         ApiError: ValidationError, as the runtime words it.
@@ -59,7 +59,7 @@ def route(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str]) -> Route
     if wanted not in names:
         raise _invalid(f"Variant {wanted} was not found for endpoint {endpoint_name} of account {ACCOUNT}.")
     place = Place(endpoint_name, wanted)
-    found = cloud.running.pick(place)
+    found = cloud.running.reserve(place)
     if found is None:
         raise _invalid(f"Variant {wanted} of endpoint {endpoint_name} has no capacity to process this request.")
     return Route(found, place, wanted)
@@ -73,7 +73,7 @@ def _copy_of_component(cloud: Cloud, endpoint_name: str, name: str) -> CopyProce
         )
     if name not in [component.name for component in components_of(cloud, endpoint_name)]:
         raise _invalid(f"Inference Component {name} of endpoint {endpoint_name} not found.")
-    copy = cloud.running.pick(Place(name))
+    copy = cloud.running.reserve(Place(name))
     if copy is None:
         raise _invalid(
             "Inference Component has no capacity to process this request. ApplicationAutoScaling may be in-progress "

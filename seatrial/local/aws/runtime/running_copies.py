@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.runtime.copy_process import CopyFailed, CopyProcess, await_ready, start_copy, stop_copy, watch
 
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.local.aws.control_plane.containers import ContainerSpec
+
+
+DRAIN_S: Final = 30.0
+"""How long the requests in flight on a copy may take when it is to stop; real seconds."""
+DRAIN_POLL_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,8 @@ class RunningCopies:
         self._died = died
         self._lock = threading.Lock()
         self._copies: dict[Place, tuple[CopyProcess, ...]] = {}
-        self._closed = False
+        self._draining: set[CopyProcess] = set()
+        self._closed = threading.Event()
         self._logs: dict[Path, Place] = {}
 
     def logs(self) -> list[tuple[Place, Path]]:
@@ -62,9 +69,16 @@ class RunningCopies:
         with self._lock:
             return [place for place, copies in self._copies.items() if copies]
 
-    def pick(self, place: Place) -> CopyProcess | None:
-        """Return the copy with the least outstanding requests, or None when there is no copy."""
-        return min(self.copies(place), key=lambda copy: copy.outstanding, default=None)
+    def reserve(self, place: Place) -> CopyProcess | None:
+        """Return the copy with the least outstanding requests, with one more, or None when there is no copy.
+
+        A copy that was reserved is not stopped before its request has ended. Call it on the event loop only.
+        """
+        with self._lock:
+            copy = min(self._copies.get(place, ()), key=lambda each: each.outstanding, default=None)
+            if copy:
+                copy.reserve()
+        return copy
 
     def launch(self, place: Place, spec: ContainerSpec, count: int) -> tuple[CopyProcess, ...]:
         """Start copies and wait until all are ready; they don't serve yet.
@@ -93,28 +107,41 @@ class RunningCopies:
         return copy
 
     def put(self, place: Place, copies: tuple[CopyProcess, ...]) -> None:
-        """Let these copies serve a place, and stop those that did."""
+        """Let these copies serve a place, and stop those that did when their requests in flight have ended."""
         with self._lock:
             before = self._copies.pop(place, ())
-            closed = self._closed
+            closed = self._closed.is_set()
             if copies and not closed:
                 self._copies[place] = copies
         for copy in set(copies) - set(before):
             watch(copy, lambda dead: self._lose(place, dead))
-        stop_copies(set(copies) | set(before) if closed else set(before) - set(copies))
+        self._drain(set(copies) | set(before) if closed else set(before) - set(copies))
 
     def close(self) -> None:
-        """Stop every copy, now and later."""
+        """Stop every copy, now and later, whatever they answer."""
         with self._lock:
-            self._closed = True
-            every = [copy for copies in self._copies.values() for copy in copies]
+            self._closed.set()
+            every = [copy for copies in self._copies.values() for copy in copies] + list(self._draining)
             self._copies.clear()
         stop_copies(every)
+
+    def _drain(self, copies: set[CopyProcess]) -> None:
+        """Stop copies that get no more requests, each when its last one has ended or after `DRAIN_S`."""
+        with self._lock:
+            self._draining |= copies
+        deadline = time.monotonic() + DRAIN_S
+        while any(copy.outstanding for copy in copies) and time.monotonic() < deadline:
+            if self._closed.wait(DRAIN_POLL_S):
+                break
+        stop_copies(copies)
+        with self._lock:
+            self._draining -= copies
 
     def _lose(self, place: Place, dead: CopyProcess) -> None:
         with self._lock:
             left = tuple(copy for copy in self._copies.get(place, ()) if copy is not dead)
             self._copies[place] = left
+        dead.ended()
         sentence = f"A copy's container ended with status {dead.process.returncode}. Its last lines:"
         self._died(place, f"{sentence}\n{dead.last_lines()}")
 

@@ -43,30 +43,40 @@ class Invocation:
         model_s: Seconds until the container had answered.
         overhead_s: Seconds that the service took beside it.
         in_flight: Requests in flight on the copy when this one began, itself included.
+        first_chunk_s: Seconds until the first chunk of a streamed answer; None without one.
     """
 
     status: int
     model_s: float
     overhead_s: float
     in_flight: int
+    first_chunk_s: float | None = None
 
 
 @dataclass(slots=True)
 class Telemetry:
-    """The invocations since the last publication; the event loop adds to them, a thread takes them."""
+    """The invocations since the last publication and the last sample; the event loop adds them, threads take them."""
 
     _seen: defaultdict[Place, list[Invocation]] = field(default_factory=lambda: defaultdict(list))
+    _unsampled: defaultdict[Place, list[Invocation]] = field(default_factory=lambda: defaultdict(list))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def saw(self, place: Place, invocation: Invocation) -> None:
-        """Keep an invocation until it is published."""
+        """Keep an invocation until it is published and sampled."""
         with self._lock:
             self._seen[place].append(invocation)
+            self._unsampled[place].append(invocation)
 
     def take(self) -> dict[Place, list[Invocation]]:
-        """Return what was seen, and forget it."""
+        """Return what was seen since the last publication, and forget it."""
         with self._lock:
             seen, self._seen = self._seen, defaultdict(list)
+        return seen
+
+    def take_sample(self) -> dict[Place, list[Invocation]]:
+        """Return what was seen since the last sample, and forget it."""
+        with self._lock:
+            seen, self._unsampled = self._unsampled, defaultdict(list)
         return seen
 
 
@@ -83,32 +93,46 @@ def log_group_arn(place: Place) -> str:
 
 def metric_data(place: Place, seen: Sequence[Invocation], *, copies: int) -> list[dict[str, object]]:
     """Return the metrics of one place over one period, as PutMetricData takes them."""
-    per = "Model" if place.variant else "Copy"
-    in_flight = [float(max((one.in_flight for one in seen), default=0))]
-    series: dict[str, tuple[str, list[float]]] = {f"ConcurrentRequestsPer{per}": ("Count", in_flight)}
+    in_flight = max((one.in_flight for one in seen), default=0)
+    series = metric_values(place, seen, copies=copies, in_flight=in_flight)
+    return [_datum(name, values, place) for name, values in series.items()]
+
+
+def metric_values(
+    place: Place, seen: Sequence[Invocation], *, copies: int, in_flight: int
+) -> dict[str, Sequence[float]]:
+    """Return every value of each metric of one place over one period; `in_flight` is the most of one copy."""
+    series: dict[str, Sequence[float]] = {concurrency_metric(place): [float(in_flight)]}
     if seen:
         series |= _counts(seen, copies, "InvocationsPerInstance" if place.variant else "InvocationsPerCopy")
-        series["ModelLatency"] = ("Microseconds", [one.model_s * _MICROSECONDS for one in seen])
-        series["OverheadLatency"] = ("Microseconds", [one.overhead_s * _MICROSECONDS for one in seen])
-    return [_datum(name, unit, values, place) for name, (unit, values) in series.items()]
+        series["ModelLatency"] = [one.model_s * _MICROSECONDS for one in seen]
+        series["OverheadLatency"] = [one.overhead_s * _MICROSECONDS for one in seen]
+    if begun := [one.first_chunk_s * _MICROSECONDS for one in seen if one.first_chunk_s is not None]:
+        series["FirstChunkModelLatency"] = begun
+    return series
 
 
-def _counts(seen: Sequence[Invocation], copies: int, per: str) -> dict[str, tuple[str, list[float]]]:
+def concurrency_metric(place: Place) -> str:
+    """Return the name of the metric of requests in flight."""
+    return f"ConcurrentRequestsPer{'Model' if place.variant else 'Copy'}"
+
+
+def _counts(seen: Sequence[Invocation], copies: int, per: str) -> dict[str, Sequence[float]]:
     errors = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
     refused = [float(one.status in errors) for one in seen]
     broken = [float(one.status == 0 or one.status >= HTTPStatus.INTERNAL_SERVER_ERROR) for one in seen]
     failed = [max(pair) for pair in zip(refused, broken, strict=True)]
-    counted = {
+    return {
         "Invocations": [1.0] * len(seen),
         "Invocation4XXErrors": refused,
         "Invocation5XXErrors": broken,
         "InvocationModelErrors": failed,
         per: [1 / max(copies, 1)] * len(seen),
     }
-    return {name: ("Count", values) for name, values in counted.items()}
 
 
-def _datum(name: str, unit: str, values: Sequence[float], place: Place) -> dict[str, object]:
+def _datum(name: str, values: Sequence[float], place: Place) -> dict[str, object]:
+    unit = "Microseconds" if name.endswith("Latency") else "Count"
     told = {"SampleCount": len(values), "Sum": sum(values), "Minimum": min(values), "Maximum": max(values)}
     resolution = {"StorageResolution": 1} if name.startswith("Concurrent") else {}
     return {"MetricName": name, "Unit": unit, "Dimensions": dimensions(place), "StatisticValues": told, **resolution}

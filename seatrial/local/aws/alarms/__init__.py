@@ -1,0 +1,1 @@
+"""Alarms on the metrics of SageMaker, evaluated in virtual time."""

@@ -1,0 +1,79 @@
+"""The alarms that MiniStack keeps, through two private names of its CloudWatch; `tests/local` holds the contract."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Protocol
+
+import boto3
+from ministack.services import cloudwatch
+
+from seatrial.local.aws.alarms.alarm_rule import AlarmState
+from seatrial.local.environment import REGION
+
+if TYPE_CHECKING:
+    from seatrial.local.aws.json_document import Document
+
+
+NAMESPACE: Final = "AWS/SageMaker"
+
+
+class AlarmBook(Protocol):
+    """Where alarms are looked up, and where their states are set."""
+
+    def alarms(self) -> list[Document]:
+        """Return the alarms on metrics of SageMaker, as DescribeAlarms tells them."""
+
+    def state(self, name: str) -> AlarmState | None:
+        """Return the state of an alarm, a composite one too; None when there is none."""
+
+    def set_state(self, name: str, state: AlarmState, reason: str) -> None:
+        """Set the state of an alarm, with its actions and its history."""
+
+
+class StateClient(Protocol):
+    """The call of CloudWatch that is made here."""
+
+    def set_alarm_state(self, **request: object) -> object:
+        """Set the state of an alarm."""
+
+
+class MiniStackAlarms:
+    """The alarms in the CloudWatch of this process; use it off the event loop only."""
+
+    def alarms(self) -> list[Document]:
+        """Return the alarms on metrics of SageMaker, as DescribeAlarms tells them."""
+        kept = cloudwatch._alarms.items()  # noqa: SLF001 (the contract)
+        return [dict(alarm) for _, alarm in kept if is_ours(alarm)]
+
+    def state(self, name: str) -> AlarmState | None:
+        """Return the state of an alarm, a composite one too; None when there is none."""
+        alarm = cloudwatch._alarms.get(name) or cloudwatch._composite_alarms.get(name)  # noqa: SLF001 (the contract)
+        return AlarmState(alarm["StateValue"]) if alarm else None
+
+    def set_state(self, name: str, state: AlarmState, reason: str) -> None:
+        """Set the state of an alarm, with its actions and its history."""
+        _own_cloudwatch().set_alarm_state(AlarmName=name, StateValue=str(state), StateReason=reason)
+
+
+def is_ours(alarm: object) -> bool:
+    """Return whether we evaluate an alarm, and MiniStack must not."""
+    return isinstance(alarm, Mapping) and alarm.get("Namespace") == NAMESPACE
+
+
+def take_over_evaluation() -> None:
+    """Keep MiniStack's own evaluation away from the alarms that are evaluated here."""
+    theirs = cloudwatch._evaluate_alarm  # noqa: SLF001 (the contract)
+
+    def evaluate_alarm(alarm: object) -> None:
+        if not is_ours(alarm):
+            theirs(alarm)
+
+    cloudwatch._evaluate_alarm = evaluate_alarm  # noqa: SLF001 (the contract)
+
+
+@functools.cache
+def _own_cloudwatch() -> StateClient:
+    client: StateClient = boto3.client("cloudwatch", region_name=REGION)
+    return client

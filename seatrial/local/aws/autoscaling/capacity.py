@@ -1,0 +1,121 @@
+"""How many copies target tracking wants."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NEVER_S: Final = -math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """A scalable target: its capacities, and which way is suspended."""
+
+    least: int
+    most: int
+    out_suspended: bool = False
+    in_suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one policy sees now.
+
+    Attributes:
+        policy: Its name.
+        target: The metric's value per copy that is aimed at.
+        high: The metric when its alarm for scaling out is in ALARM, else None.
+        low: The most of the metric when its alarm for scaling in is in ALARM, else None.
+        out_cooldown_s: Virtual seconds after a scale-out until the next one.
+        in_cooldown_s: Virtual seconds after a scale-in until the next one.
+        scales_in: Whether it may scale in.
+    """
+
+    policy: str
+    target: float
+    high: float | None = None
+    low: float | None = None
+    out_cooldown_s: float = 0.0
+    in_cooldown_s: float = 0.0
+    scales_in: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastActions:
+    """When the last actions ended, in virtual seconds."""
+
+    out_s: float = NEVER_S
+    in_s: float = NEVER_S
+
+    @property
+    def any_s(self) -> float:
+        """When the last one ended, whichever way."""
+        return max(self.out_s, self.in_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A capacity that is wanted, and why."""
+
+    desired: int
+    cause: str
+
+
+def wanted_change(
+    current: int, bounds: Bounds, readings: Sequence[Reading], last: LastActions, now_s: float
+) -> Change | None:
+    """Return the change that target tracking makes now, or None.
+
+    The capacities come first, then scaling out by any policy, then scaling in when every policy agrees.
+    """
+    change = _within(current, bounds) or _out(current, bounds, readings, last, now_s)
+    if change is None and not any(reading.high is not None for reading in readings):
+        change = _in(current, bounds, readings, last, now_s)
+    if change is None or change.desired == current:
+        return None
+    suspended = bounds.out_suspended if change.desired > current else bounds.in_suspended
+    return None if suspended else change
+
+
+def _within(current: int, bounds: Bounds) -> Change | None:
+    if current < bounds.least:
+        return Change(bounds.least, f"minimum capacity was set to {bounds.least}")
+    if current > bounds.most:
+        return Change(bounds.most, f"maximum capacity was set to {bounds.most}")
+    return None
+
+
+def _out(current: int, bounds: Bounds, readings: Sequence[Reading], last: LastActions, now_s: float) -> Change | None:
+    ready = [each for each in readings if each.high is not None and now_s >= last.out_s + each.out_cooldown_s]
+    changes = [
+        Change(min(bounds.most, max(current + 1, _keeping(current, each.high or 0, each.target))), _cause(each, "High"))
+        for each in ready
+    ]
+    return max(changes, key=lambda change: change.desired, default=None)
+
+
+def _in(current: int, bounds: Bounds, readings: Sequence[Reading], last: LastActions, now_s: float) -> Change | None:
+    if not readings or any(each.low is None for each in readings if each.scales_in):
+        return None
+    ready = [each for each in readings if each.scales_in]
+    if len(ready) < len(readings) or any(now_s < last.in_s + each.in_cooldown_s for each in ready):
+        return None
+    changes = [
+        Change(max(bounds.least, min(current, _keeping(current, each.low or 0, each.target))), _cause(each, "Low"))
+        for each in ready
+    ]
+    return max(changes, key=lambda change: change.desired)
+
+
+def _keeping(current: int, metric: float, target: float) -> int:
+    """Return how many copies bring the metric per copy to the target or below."""
+    return math.ceil(current * metric / target - 1e-9)
+
+
+def _cause(reading: Reading, side: str) -> str:
+    return f"monitor alarm Alarm{side} in state ALARM triggered policy {reading.policy}"
