@@ -12,6 +12,7 @@ from seatrial.cli.calibrate import calibrate
 from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
+from seatrial.cli.diff import diff
 from seatrial.cli.images import images
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
@@ -41,6 +42,7 @@ for command in (
     compare_instances,
     predict,
     render,
+    diff,
     lint,
     convert,
     bench,

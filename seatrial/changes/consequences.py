@@ -1,0 +1,108 @@
+"""What an update means: what users notice of each change, what it needs meanwhile, and what can't be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.catalog import replacement
+from seatrial.changes.component_effects import component_effects
+from seatrial.changes.effect import MOVES_COPIES, Effect
+from seatrial.changes.endpoint_effects import endpoint_effects
+from seatrial.changes.refusals import refusals
+from seatrial.changes.serving_parts import COMPONENT, ENDPOINT, moves_component
+from seatrial.changes.side_effects import (
+    alias_effects,
+    custom_effects,
+    model_effects,
+    policy_effects,
+    role_effects,
+    scaling_effects,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seatrial.changes.effect import PlannedSize
+    from seatrial.changes.template_diff import ResourceChange, TemplateDiff
+    from seatrial.errors import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeWithEffects:
+    """A change of a resource with what it means; an unchanged one has no effects."""
+
+    change: ResourceChange
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Consequences:
+    """What an update does.
+
+    Attributes:
+        diff: What CloudFormation does.
+        rows: Every resource with its effects, in the order of `diff`.
+        refused: What can't be done this way, and how to mend it.
+        size: What the endpoint is planned with.
+    """
+
+    diff: TemplateDiff
+    rows: tuple[ChangeWithEffects, ...]
+    refused: tuple[Problem, ...]
+    size: PlannedSize
+
+    @property
+    def touches_copies(self) -> bool:
+        """Whether a copy that serves is started, stopped or moved, or may be."""
+        return any(effect.kind in MOVES_COPIES for effect in self._effects)
+
+    @property
+    def instances(self) -> int:
+        """The most instances that are needed at once beside those that serve at the planned number of copies."""
+        return max((effect.instances for effect in self._effects), default=0)
+
+    @property
+    def most_instances(self) -> int:
+        """The same where as many copies serve as autoscaling may start."""
+        return max((effect.most_instances for effect in self._effects), default=0)
+
+    @property
+    def _effects(self) -> tuple[Effect, ...]:
+        return tuple(effect for row in self.rows for effect in row.effects)
+
+
+def consequences(diff: TemplateDiff, size: PlannedSize) -> Consequences:
+    """Say what an update means, resource by resource."""
+    moves = moves_component(diff)
+
+    def effects_of(change: ResourceChange) -> tuple[Effect, ...]:
+        return () if change.action == "unchanged" else tuple(_effects(change, diff, size, moves=moves))
+
+    rows = tuple(ChangeWithEffects(change, effects_of(change)) for change in diff.changes)
+    return Consequences(diff, rows, tuple(refusals(diff)), size)
+
+
+def _effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, *, moves: bool) -> Iterator[Effect]:
+    if change.resource_type == COMPONENT:
+        yield from component_effects(change, diff, size)
+    elif change.resource_type == ENDPOINT:
+        yield from endpoint_effects(change, diff, size)
+    elif change.resource_type.startswith(("Custom::", replacement.CUSTOM)):
+        yield from custom_effects(change, diff, moves=moves)
+    elif view := _OTHERS.get(change.resource_type):
+        yield from view(change, diff)
+    elif replacement.find(change.resource_type) is None:
+        yield Effect(kind="unknown", because=f"Seatrial has no replacement rules for {change.resource_type}.")
+    else:
+        yield Effect(kind="none", because="No copy depends on it.")
+
+
+_OTHERS: dict[str, Callable[[ResourceChange, TemplateDiff], Iterator[Effect]]] = {
+    "AWS::SageMaker::Model": model_effects,
+    "AWS::SageMaker::EndpointConfig": model_effects,
+    "AWS::IAM::Role": role_effects,
+    "AWS::ApplicationAutoScaling::ScalableTarget": scaling_effects,
+    "AWS::ApplicationAutoScaling::ScalingPolicy": policy_effects,
+    "AWS::SSM::Parameter": alias_effects,
+}

@@ -1,0 +1,137 @@
+"""What changes of the resources beside endpoint and component do: models, roles, scaling, alias, trial."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from seatrial.changes.effect import Effect
+from seatrial.changes.serving_parts import CANDIDATE, COMPONENT, ENDPOINT, MODEL, others, users_of
+from seatrial.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic import JsonValue
+
+    from seatrial.changes.template import TemplateResource
+    from seatrial.changes.template_diff import ResourceChange, TemplateDiff
+
+
+def model_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield what a model or an endpoint configuration does: nothing by itself."""
+    kind = COMPONENT if change.resource_type == MODEL else ENDPOINT
+    template = diff.old if change.action == "deleted" else diff.new
+    users = ", ".join(users_of(template, change.logical_id, kind))
+    if change.action == "deleted":
+        because = f"{users or 'Nothing'} uses it no more when it is deleted."
+    elif change.action == "updated":
+        because = "What serves does not read it again."
+    else:
+        because = f"It takes effect through {users}." if users else "Nothing uses it."
+    yield Effect(kind="none", because=because)
+
+
+def role_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield what a role loses while copies of the old model may still start with it."""
+    old, new = diff.old.resources.get(change.logical_id), diff.new.resources.get(change.logical_id)
+    models = [*users_of(diff.old, change.logical_id, MODEL)]
+    lost = _statements(old) - _statements(new) if old and new else frozenset()
+    if change.action != "updated" or not models or not (lost or change.changes("AssumeRolePolicyDocument")):
+        yield Effect(kind="none", because="No model that serves loses a right.")
+        return
+    because = (
+        f"{', '.join(models)} loses {counted(len(lost), 'policy statement')} before its copies are replaced: a copy "
+        "that starts meanwhile may fail."
+    )
+    yield Effect(kind="rights", because=because)
+
+
+def _statements(role: TemplateResource | None) -> frozenset[str]:
+    found: set[str] = set()
+
+    def collect(value: JsonValue) -> None:
+        if isinstance(value, dict):
+            rows = value.get("Statement")
+            found.update(json.dumps(row, sort_keys=True) for row in (rows if isinstance(rows, list) else ()))
+            for one in value.values():
+                collect(one)
+        elif isinstance(value, list):
+            for one in value:
+                collect(one)
+
+    if role is not None:
+        collect(role.properties.get("Policies"))
+    return frozenset(found)
+
+
+def scaling_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield whether other bounds of autoscaling start or stop copies at once."""
+    del diff
+    told = [*_narrowed(change)]
+    if told:
+        for because in told:
+            yield Effect(kind="copies", because=because)
+    elif change.action == "replaced":
+        yield Effect(kind="none", because="The number of copies stays; autoscaling begins anew.")
+    else:
+        yield Effect(kind="none", because="No copy is started or stopped by it at once.")
+
+
+def _narrowed(change: ResourceChange) -> Iterator[str]:
+    """Yield each bound that may be broken by the copies that run at the moment."""
+    for each in change.properties:
+        if not isinstance(each.old, int) or not isinstance(each.new, int):
+            continue
+        copies = counted(each.new, "copy", "copies")
+        if each.path == "MinCapacity" and each.new > each.old:
+            yield f"At least {copies} run from then on, instead of {each.old}."
+        if each.path == "MaxCapacity" and each.new < each.old:
+            yield f"At most {copies} run from then on, instead of {each.old}."
+
+
+def policy_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield what another scaling policy does: nothing at once."""
+    del diff
+    because = "No copy is started or stopped by it at once; autoscaling follows the new policy."
+    yield Effect(kind="none", because="Autoscaling stops." if change.action == "deleted" else because)
+
+
+def alias_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield whether clients that resolve a parameter go elsewhere."""
+    if change.action == "updated" and change.changes("Value"):
+        yield Effect(kind="alias", because="It is written last: clients that read it go to the new value.")
+    elif change.action in {"deleted", "replaced"} and not others(diff, change.resource_type, "created"):
+        yield Effect(kind="alias", because="Clients that read it under the old name find nothing.")
+    else:
+        yield Effect(kind="none", because="No copy depends on it.")
+
+
+def custom_effects(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Iterator[Effect]:
+    """Yield what the trial service does; other custom resources do what nobody knows here."""
+    if change.resource_type.startswith(CANDIDATE):
+        yield _candidate(change, moves=moves)
+    elif change.resource_type == "Custom::SmokeBenchmark":
+        yield _trial(change, diff)
+    else:
+        yield Effect(kind="unknown", because=f"{change.resource_type} is a custom resource of another app.")
+
+
+def _candidate(change: ResourceChange, *, moves: bool) -> Effect:
+    if change.action != "updated" or not moves:
+        return Effect(kind="none", because="Nothing that serves changes, so no candidate is tried.")
+    because = (
+        "One copy of the new model is tried beside those that serve, on free accelerators or one more instance; a "
+        "failed trial changes nothing that serves."
+    )
+    return Effect(kind="candidate", because=because, instances=1, most_instances=1)
+
+
+def _trial(change: ResourceChange, diff: TemplateDiff) -> Effect:
+    if change.action == "deleted":
+        return Effect(kind="none", because="No further trial is made.")
+    if change.action == "created":
+        return Effect(kind="trial", because="The component is tried under load; the deployment waits for the verdict.")
+    if any(one.resource_type.startswith(CANDIDATE) for one in diff.new.resources.values()):
+        return Effect(kind="trial", because="It proves what is live and sends a few requests.")
+    return Effect(kind="trial", because="The copies that serve users are tried under load.")
