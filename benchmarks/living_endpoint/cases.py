@@ -1,0 +1,225 @@
+"""The updates that an endpoint lives through, and what its users and its owner see of each."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.living_endpoint.endpoint import COMPONENT, ENDPOINT, SPEC, STACK, kill_functions
+from benchmarks.living_endpoint.users import steady_users
+from benchmarks.living_endpoint.watch import watching
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from benchmarks.living_endpoint.endpoint import LivingEndpoint
+    from benchmarks.living_endpoint.users import Sent, Where
+
+BEFORE_S: Final = 20.0
+"""How long the users are watched before each update, to compare with."""
+COPIES: Final = 3
+MISSED: Final = {"ttft_ms": {"p95": 0.5}, "tpot_ms": {"p95": 5_000}}
+"""An objective that no engine meets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one case showed.
+
+    Attributes:
+        case: What was done.
+        deployed: CloudFormation took the update.
+        requests: Requests of users meanwhile.
+        failed: Those that failed.
+        first_failure: Why the first of them did; empty without one.
+        p95_before_ms: p95 of users' latency in the 20 s before, in milliseconds.
+        p95_ms: p95 of users' latency meanwhile.
+        least_copies: The fewest copies that served meanwhile; before it there were three.
+        tried: Candidates that were seen.
+        left: What was left that should not: candidates, suspended scaling.
+        target: Requests in flight per copy that autoscaling holds afterwards.
+        took_s: How long it took.
+        note: What else is to be said.
+    """
+
+    case: str
+    deployed: bool
+    requests: int
+    failed: int
+    first_failure: str
+    p95_before_ms: float
+    p95_ms: float
+    least_copies: int
+    tried: int
+    left: tuple[str, ...]
+    target: float | None
+    took_s: float
+    note: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Users' p95 meanwhile against before."""
+        return self.p95_ms / self.p95_before_ms
+
+
+def p95_ms(sent: Sequence[Sent]) -> float:
+    """Return the 95th percentile of the latencies, nearest rank, in milliseconds."""
+    latencies = sorted(each.latency_s for each in sent)
+    return latencies[math.ceil(0.95 * len(latencies)) - 1] * 1000 if latencies else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An update, and what happens beside it.
+
+    Attributes:
+        name: What is done.
+        changes: Top-level fields of the spec that change.
+        beside: Is called once the update has begun, in a thread of its own; it may wait for what it needs.
+        deploys: CloudFormation is to take the update.
+    """
+
+    name: str
+    changes: Mapping[str, object]
+    beside: Callable[[LivingEndpoint], object] | None = None
+    deploys: bool = True
+
+
+def run_case(living: LivingEndpoint, case: Case, *, tell: Callable[[str], None] = print) -> Outcome:
+    """Do one case to an endpoint of three copies under the load of its users."""
+    living.write(**case.changes)
+    assembly = living.synth("assembly")
+    living.set_copies(COPIES)
+    with _observed(living) as observed:
+        time.sleep(BEFORE_S)
+        began_s = time.monotonic()
+        beside = threading.Thread(target=case.beside or _nothing, args=(living,), daemon=True)
+        beside.start()
+        ended = living.deploy(assembly)
+        beside.join()
+        took_s = time.monotonic() - began_s
+    if (ended.exit_code == 0) != case.deploys:
+        tell(ended.last_lines())
+    return _outcome(living, case, observed, began_s, took_s, deployed=ended.exit_code == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    sent: list[Sent]
+    copies: list[int]
+    candidates: set[str]
+
+
+@contextmanager
+def _observed(living: LivingEndpoint) -> Iterator[_Observed]:
+    """Let users and a look-out run beside a block; both follow the alias, as clients do."""
+    alias = _Alias(living)
+    runtime, sagemaker = living.cloud.client("sagemaker-runtime"), living.cloud.client("sagemaker")
+
+    def copies() -> int:
+        told = sagemaker.describe_inference_component(InferenceComponentName=alias()[1])
+        return told["RuntimeConfig"].get("CurrentCopyCount", 0)
+
+    with watching(living, copies) as seen, steady_users(runtime, alias) as users:
+        yield _Observed(users.sent, seen.copies, seen.candidates)
+
+
+class _Alias:
+    """Where the users' client sends to: the alias, looked up every five seconds."""
+
+    def __init__(self, living: LivingEndpoint) -> None:
+        self._ssm = living.cloud.client("ssm")
+        self._lock = threading.Lock()
+        self._found: Where = (ENDPOINT, COMPONENT)
+        self._looked_s = -math.inf
+
+    def __call__(self) -> Where:
+        with self._lock:
+            if time.monotonic() - self._looked_s > 5.0:  # noqa: PLR2004 (seconds)
+                told = json.loads(self._ssm.get_parameter(Name="/seatrial/local/chat/alias")["Parameter"]["Value"])
+                self._found = (told["endpoint_name"], told["inference_component_name"])
+                self._looked_s = time.monotonic()
+            return self._found
+
+
+def _outcome(
+    living: LivingEndpoint, case: Case, observed: _Observed, began_s: float, took_s: float, *, deployed: bool
+) -> Outcome:
+    meanwhile = [each for each in observed.sent if began_s <= each.due_s < began_s + took_s]
+    before = [each for each in observed.sent if each.due_s < began_s]
+    failures = [each.failure for each in observed.sent if each.failure]
+    left = (*living.candidates, *(("scale-in is suspended",) if living.is_scale_in_suspended else ()))
+    return Outcome(
+        case=case.name,
+        deployed=deployed,
+        requests=len(meanwhile),
+        failed=len(failures),
+        first_failure=failures[0] if failures else "",
+        p95_before_ms=p95_ms(before),
+        p95_ms=p95_ms(meanwhile),
+        least_copies=min(observed.copies),
+        tried=len(observed.candidates),
+        left=left,
+        target=living.target,
+        took_s=took_s,
+    )
+
+
+def _nothing(living: LivingEndpoint) -> None:
+    del living
+
+
+def _batch(sequences: int) -> Mapping[str, object]:
+    overrides = {"max_model_len": 512, "max_num_seqs": sequences}
+    return {"serving": {"instance_types": ["ml.g5.2xlarge"], "overrides": overrides}}
+
+
+def _await_candidate(living: LivingEndpoint) -> None:
+    living.until(lambda: living.candidates, "a candidate")
+
+
+def _scale_out(living: LivingEndpoint) -> None:
+    """Begin a scale-out to four copies while the candidate is tried; the new instance takes its time."""
+    _await_candidate(living)
+    living.set_copies(COPIES + 1, wait=False)
+
+
+def _cancel(living: LivingEndpoint) -> None:
+    _await_candidate(living)
+    time.sleep(2.0)
+    living.cloud.client("cloudformation").cancel_update_stack(StackName=STACK)
+
+
+def _kill(living: LivingEndpoint) -> None:
+    """Kill the functions of the trial service while they load, again and again until the candidate is gone."""
+    _await_candidate(living)
+    time.sleep(2.0)
+    for _ in range(3):
+        kill_functions(living.folder)
+        time.sleep(0.5)
+
+
+def cases(folder: Path) -> tuple[Case, ...]:
+    """Return the cases in an order in which each begins with a configuration that serves."""
+    del folder
+    return (
+        Case("(a) a good configuration", _batch(4)),
+        Case("(b) one that fails its trial", {**_batch(3), "slo": MISSED}, deploys=False),
+        Case("(c) during a scale-out", _batch(5), _scale_out),
+        Case("(d) cancelled in mid-trial", _batch(6), _cancel, deploys=False),
+        Case("(e) trial service killed in mid-trial", _batch(7), _kill, deploys=False),
+        Case("(f) another SLO only", {**_batch(5), "slo": {"ttft_ms": {"p95": 15_000}, "tpot_ms": {"p95": 5_000}}}),
+        Case(
+            "(g) another instance type",
+            {"serving": {**_batch(5)["serving"], "instance_types": ["ml.g5.4xlarge"]}},  # type: ignore[dict-item]
+        ),
+    )
+
+
+__all__ = ["SPEC", "Case", "Outcome", "cases", "run_case"]

@@ -1,0 +1,170 @@
+"""A scaled endpoint on an embedded AWS of its own: deployed, updated and looked at by the public tools and APIs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from seatrial.demo.cdk_cli import CdkCli
+from seatrial.demo.embedded_aws import EmbeddedAws
+from seatrial.local import lifecycle
+from seatrial.plan.lock.lock_file import write_lock
+from seatrial.plan.planner import make_plan
+from seatrial.spec.load import load_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.demo.cdk_cli import ToolOutcome
+
+ROOT: Final = Path(__file__).parents[2]
+ENVIRONMENT: Final = "local"
+NAME: Final = "chat"
+STACK: Final = f"seatrial-{ENVIRONMENT}-{NAME}"
+ENDPOINT: Final = f"{ENVIRONMENT}-{NAME}"
+COMPONENT: Final = f"{ENDPOINT}-model"
+SERVICE: Final = f"seatrial-{ENVIRONMENT}-trials"
+PATIENCE_S: Final = 180.0
+LOOK_S: Final = 0.2
+
+SPEC: Final[Mapping[str, object]] = {
+    "name": NAME,
+    "model": {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True},
+    "workload": {"input_tokens": 48, "output_tokens": 16, "concurrency": 2},
+    "slo": {"ttft_ms": {"p95": 20_000}, "tpot_ms": {"p95": 5_000}},
+    "serving": {"instance_types": ["ml.g5.2xlarge"], "overrides": {"max_model_len": 512, "max_num_seqs": 8}},
+    "scaling": {"min_copies": 1, "max_copies": 5},
+    "trial": {"concurrency_levels": [1, 2, 4], "requests_per_concurrency": 4, "budget_minutes": 5},
+}
+"""One copy is planned; the trial is as short as one that finds a target may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class LivingEndpoint:
+    """The endpoint and where it lives.
+
+    Attributes:
+        folder: Specs, locks and logs.
+        cloud: The embedded AWS.
+        tools: The CDK CLI.
+    """
+
+    folder: Path
+    cloud: EmbeddedAws
+    tools: CdkCli
+
+    def write(self, **changes: object) -> None:
+        """Write the spec with top-level fields changed, and lock its plan, even one that is to miss its SLO."""
+        spec = self.folder / "endpoints" / f"{NAME}.yaml"
+        spec.write_text(yaml.safe_dump({**SPEC, **changes}), encoding="utf-8")
+        loaded = load_spec(spec, ENVIRONMENT, environments=self.folder / "environments")
+        write_lock(make_plan(loaded, accept_slo_miss=True), spec)
+
+    def synth(self, assembly: str) -> Path:
+        """Synthesize what is locked into an assembly of this name."""
+        output = self.folder / assembly
+        shutil.rmtree(output, ignore_errors=True)
+        context = {
+            "environment": ENVIRONMENT,
+            "endpoints": self.folder / "endpoints",
+            "environments": self.folder / "environments",
+        }
+        words = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
+        self.tools.cdk_must("synth", "--quiet", "--no-notices", "--output", str(output), *words)
+        return output
+
+    def deploy(self, assembly: Path) -> ToolOutcome:
+        """Deploy an assembly with its trial, and return how that ended."""
+        options = ("--method", "direct", "--require-approval", "never", "--no-notices", "--progress", "events")
+        return self.tools.cdk("deploy", "--all", "--app", str(assembly), *options)
+
+    def set_copies(self, count: int, *, wait: bool = True) -> None:
+        """Set the copies of the live component, as a scaling policy does."""
+        self.cloud.client("sagemaker").update_inference_component_runtime_config(
+            InferenceComponentName=self.component, DesiredRuntimeConfig={"CopyCount": count}
+        )
+        if wait:
+            self.until(lambda: self.status == "InService" and self.copies == count, f"{count} copies")
+
+    @property
+    def component(self) -> str:
+        """The name of the component that serves."""
+        return self.cloud.stack(STACK).output("InferenceComponentName")
+
+    @property
+    def status(self) -> str:
+        """The status of the live component."""
+        told = self.cloud.client("sagemaker").describe_inference_component(InferenceComponentName=self.component)
+        return told["InferenceComponentStatus"]
+
+    @property
+    def copies(self) -> int:
+        """The copies of the live component that serve."""
+        told = self.cloud.client("sagemaker").describe_inference_component(InferenceComponentName=self.component)
+        return told["RuntimeConfig"].get("CurrentCopyCount", 0)
+
+    @property
+    def candidates(self) -> list[str]:
+        """The candidate components that are there."""
+        found = self.cloud.client("sagemaker").list_inference_components(NameContains="-candidate-")
+        return [each["InferenceComponentName"] for each in found["InferenceComponents"]]
+
+    @property
+    def is_scale_in_suspended(self) -> bool:
+        """Whether any target's scale-in is suspended."""
+        client = self.cloud.client("application-autoscaling")
+        targets = client.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
+        return any(target.get("SuspendedState", {}).get("DynamicScalingInSuspended") for target in targets)
+
+    @property
+    def target(self) -> float | None:
+        """What autoscaling holds, in requests in flight per copy."""
+        return self.cloud.live(self.component).target
+
+    def until(self, done: object, what: str) -> None:
+        """Wait until something is so.
+
+        Raises:
+            TimeoutError: It was not for three minutes.
+        """
+        if not callable(done):
+            raise TypeError(what)
+        deadline = time.monotonic() + PATIENCE_S
+        while not done():
+            if time.monotonic() > deadline:
+                raise TimeoutError(what)
+            time.sleep(LOOK_S)
+
+
+@contextmanager
+def living_endpoint(folder: Path) -> Iterator[LivingEndpoint]:
+    """Start an embedded AWS, bootstrap it, and remove everything in the end."""
+    for name in ("endpoints", "environments", "tmp"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "environments" / f"{ENVIRONMENT}.yaml", folder / "environments")
+    state = folder / "aws"
+    try:
+        local = lifecycle.up(state_dir=state)
+        env = {**lifecycle.child_variables(local), "TMPDIR": str(folder / "tmp"), "CDK_VALIDATION": "false"}
+        tools = CdkCli(ROOT, env, folder / "tools.log", verbose=False)
+        tools.cdk_must("bootstrap", f"aws://{local.account}/{local.region}", "--no-notices", folder=folder)
+        yield LivingEndpoint(folder, EmbeddedAws(local, local.region), tools)
+    finally:
+        lifecycle.down(state)
+
+
+def kill_functions(folder: Path) -> int:
+    """Kill every process of a Lambda function of the embedded AWS in a folder; return how many."""
+    listing = subprocess.run(["ps", "axeww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
+    lines = [line for line in listing.stdout.splitlines() if str(folder) in line and "seatrial-local-trials" in line]
+    found = [int(line.split()[0]) for line in lines if "seatrial.local" not in line.split("AWS_", 1)[0]]
+    for pid in found:
+        subprocess.run(["kill", "-9", f"{pid}"], check=False)
+    return len(found)

@@ -1,0 +1,87 @@
+"""Users of the endpoint: requests at a steady rate, each with its latency and how it ended."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
+
+INTERVAL_S: Final = 0.5
+THREADS: Final = 4
+TOKENS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request of a user: when it was due, how long it took from then on, and why it failed; empty when not."""
+
+    due_s: float
+    latency_s: float
+    failure: str
+
+
+@dataclass(slots=True)
+class Users:
+    """What users have seen so far."""
+
+    sent: list[Sent] = field(default_factory=list)
+
+    def between(self, from_s: float, to_s: float) -> list[Sent]:
+        """Return the requests that were due in a span of time."""
+        return [each for each in self.sent if from_s <= each.due_s < to_s]
+
+
+Where = tuple[str, str]
+"""An endpoint and its component, as the alias tells them."""
+
+
+@contextmanager
+def steady_users(client: SageMakerRuntimeClient, where: Callable[[], Where]) -> Iterator[Users]:
+    """Send two requests a second while the block runs: an open loop, so that a slow answer delays no other one."""
+    users, ended = Users(), threading.Event()
+    began_s = time.monotonic()
+
+    def send(first: int) -> None:
+        number = first
+        while not ended.is_set():
+            due_s = began_s + number * INTERVAL_S
+            if ended.wait(max(0.0, due_s - time.monotonic())):
+                return
+            failure = _failure(client, where())
+            users.sent.append(Sent(due_s, time.monotonic() - due_s, failure))
+            number += THREADS
+
+    threads = [threading.Thread(target=send, args=(first,), daemon=True) for first in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield users
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def _failure(client: SageMakerRuntimeClient, where: Where) -> str:
+    body = {"inputs": "Where does the boat go?", "parameters": {"max_new_tokens": TOKENS}}
+    try:
+        answer = client.invoke_endpoint(
+            EndpointName=where[0],
+            InferenceComponentName=where[1],
+            ContentType="application/json",
+            Body=json.dumps(body),
+        )
+        answer["Body"].read()
+    except (BotoCoreError, ClientError, OSError) as failed:
+        return f"{failed}"
+    return ""
