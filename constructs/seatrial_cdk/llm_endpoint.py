@@ -44,9 +44,10 @@ class LlmEndpoint(Construct):
     sets the planned count again, and scaling goes on from there. New copies run beside the old ones meanwhile, so the
     instances may grow by the plan's surge.
 
-    Another instance type or another tensor parallel degree is not safe in place: the service moves a live endpoint's
-    instances and its components one after the other, and copies of the old size may not fit on what the new ones need.
-    Deploy such a change under another endpoint name, move the traffic, then delete the old endpoint.
+    Another instance type, tensor parallel degree, AMI or volume is not safe in place: the service moves a live
+    endpoint's instances and its components one after the other, and copies of the old size may not fit on what the new
+    ones need. The plan of such a change has another generation, so `endpoint_name` is another one: CloudFormation
+    creates the new endpoint and component, and deletes the old ones in its clean-up.
 
     Its resources carry the environment's name as a tag (`ENVIRONMENT_TAG`).
 
@@ -186,6 +187,7 @@ def _variant(plan: Plan) -> sagemaker.CfnEndpointConfig.ProductionVariantPropert
         instance_type=plan.instance_type.value,
         initial_instance_count=instances,
         inference_ami_version=plan.inference_ami_version.value,
+        volume_size_in_gb=plan.volume_size_gb.value if plan.volume_size_gb else None,
         container_startup_health_check_timeout_in_seconds=plan.startup_timeout_s.value,
         model_data_download_timeout_in_seconds=plan.download_timeout_s.value,
         managed_instance_scaling=sagemaker.CfnEndpointConfig.ManagedInstanceScalingProperty(

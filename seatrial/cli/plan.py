@@ -218,11 +218,12 @@ def _locked(made: _Made, before: dict[str, object] | None) -> tuple[Path, tuple[
     """Write one lock, and return its path with what changed in it."""
     from seatrial.plan.engine import keep_digest
     from seatrial.plan.lock.changes import changes
+    from seatrial.plan.lock.generation import count_generation
     from seatrial.plan.lock.lock_file import write_lock
 
-    kept = keep_digest(before, made.plan)
+    kept, another = count_generation(before, keep_digest(before, made.plan))
     file = write_lock(kept, made.loaded.path)
-    return file, changes(before, kept) if before is not None else ()
+    return file, (*another, *changes(before, kept)) if before is not None else ()
 
 
 def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:

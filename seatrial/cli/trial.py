@@ -52,13 +52,17 @@ def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[
     import boto3
 
     from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.deployment.document import endpoint_name
     from seatrial.deployment.live_stack import describe_stack
     from seatrial.deployment.live_trial import Bucket, service_stack
+    from seatrial.plan.lock.generation import generation_of
+    from seatrial.plan.lock.lock_file import document_in_lock
     from seatrial.spec.load import load_environment, load_spec
 
     spec = Path(endpoint)
     folder = environments_folder(environments, spec if spec.suffix == ".yaml" else Path("endpoints/x.yaml"))
     name = load_spec(spec, environment, environments=folder).endpoint.name if spec.suffix == ".yaml" else endpoint
+    locked = document_in_lock(spec if spec.suffix == ".yaml" else Path("endpoints") / f"{name}.yaml", environment)
     region = load_environment(folder, environment).region
     stack = service_stack(environment)
     with aws_failures(stack):
@@ -66,7 +70,9 @@ def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[
             boto3.client("cloudformation", region_name=region),
             boto3.client("s3", region_name=region),
         )
-    return Bucket(s3, describe_stack(stack, cloudformation).output("ResultsBucket")), f"{environment}-{name}"
+    return Bucket(s3, describe_stack(stack, cloudformation).output("ResultsBucket")), endpoint_name(
+        environment, name, generation_of(locked)
+    )
 
 
 class _Told:

@@ -12,6 +12,17 @@ if TYPE_CHECKING:
     from seatrial.spec.environment import EnvironmentSpec
 
 
+def endpoint_name(environment: str, name: str, generation: int = 1) -> str:
+    """Return an endpoint's name on SageMaker: environment first, so that environments can share an account.
+
+    Args:
+        environment: The environment's name.
+        name: The spec's name.
+        generation: Which endpoint of the spec it is, counted from 1.
+    """
+    return f"{environment}-{name}" if generation == 1 else f"{environment}-{name}-{generation}"
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """Everything that a stack needs; nothing in it is a CDK token.
@@ -35,10 +46,15 @@ class Deployment:
 
     @property
     def endpoint_name(self) -> str:
-        """The endpoint's name on SageMaker: environment first, so that environments can share an account."""
-        return f"{self.environment.name}-{self.endpoint.name}"
+        """The endpoint's name on SageMaker; its generation stands behind it from the second on."""
+        return endpoint_name(self.environment.name, self.endpoint.name, self.plan.generation)
+
+    @property
+    def base_name(self) -> str:
+        """The name of the first generation, which the stack has in each."""
+        return endpoint_name(self.environment.name, self.endpoint.name)
 
     @property
     def stack_name(self) -> str:
         """The stack's name."""
-        return f"seatrial-{self.endpoint_name}"
+        return f"seatrial-{self.base_name}"

@@ -125,6 +125,8 @@ def _load(files: Iterable[Path], environments: Path, environment: str) -> tuple[
         except SeatrialError as error:
             problems += error.problems
     problems += _same_names(deployments)
+    problems += _same_endpoints(deployments)
+    problems += _long_names(deployments)
     problems += _service_names(deployments)
     return tuple(deployments.values()), problems
 
@@ -148,6 +150,30 @@ def load_deployment(spec: Path, environments: Path, environment: str) -> Deploym
         trial_request=request_template(loaded, plan, serving),
         has_local_nvme=instance is not None and bool(instance.nvme_gb),
     )
+
+
+_LONGEST_NAME = 63  # of endpoints and components (API reference, CreateInferenceComponent)
+_COMPONENT_SUFFIX = "-model"
+
+
+def _long_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+    """Yield each endpoint whose component's name has become too long by its generation."""
+    for file, deployment in deployments.items():
+        over = len(deployment.endpoint_name) + len(_COMPONENT_SUFFIX) - _LONGEST_NAME
+        if over > 0:
+            message = f"{deployment.endpoint_name}{_COMPONENT_SUFFIX} has {over} characters more than {_LONGEST_NAME}"
+            hint = "give the endpoint, or its environment, a shorter name"
+            yield Problem(file.as_posix(), "name", "SEA107", message, hint)
+
+
+def _same_endpoints(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+    """Yield each endpoint whose name on SageMaker is that of another spec's, by its generation."""
+    first: dict[str, Path] = {}
+    for file, deployment in deployments.items():
+        other = first.setdefault(deployment.endpoint_name.lower(), file)
+        if deployments[other].endpoint.name.lower() != deployment.endpoint.name.lower():
+            message = f"{other.as_posix()} is deployed as {deployments[other].endpoint_name}, like this one"
+            yield Problem(file.as_posix(), "name", "SEA108", message, "rename one")
 
 
 def _same_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:

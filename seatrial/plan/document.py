@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import Field, JsonValue, model_serializer
@@ -14,6 +15,8 @@ from seatrial.predict.memory import MemoryFit
 from seatrial.predict.regime import Regime
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic import SerializerFunctionWrapHandler
 
 __all__ = [
@@ -164,6 +167,12 @@ class Adopted(FrozenModel):
     adopted: JsonValue
 
 
+_CAME_LATER: Mapping[str, object] = MappingProxyType(
+    {"adopted": {}, "generation": 1, "volume_size_gb": None, "volume_kms_key_arn": None}
+)
+"""The value with which each is left out."""
+
+
 class Plan(FrozenModel):
     """What will be deployed for one endpoint in one environment, and why.
 
@@ -189,6 +198,11 @@ class Plan(FrozenModel):
         pareto: The deployments that no other beats in everything, by price; the chosen one is marked.
         rejected: The nearest losers, each with one sentence why.
         adopted: The decisions that were set by hand, by field; written only where there are some.
+        generation: Which endpoint this is, counted from 1: one more when something changes that an endpoint in service
+            can't change (`seatrial.plan.lock.generation`); written from 2 on.
+        volume_size_gb: Size of each instance's volume, in GiB (the API's `…InGB`); written only for instance types
+            without local NVMe, as the service refuses it for the others.
+        volume_kms_key_arn: Key of that volume; written only where there is one.
     """
 
     schema_version: str = PLAN_SCHEMA
@@ -234,12 +248,15 @@ class Plan(FrozenModel):
     rejected: tuple[Rejected, ...]
     warnings: tuple[str, ...] = ()
     adopted: dict[str, Adopted] = Field({})
+    generation: int = Field(1, ge=1)
+    volume_size_gb: Decision[int] | None = None
+    volume_kms_key_arn: str | None = None
 
     @model_serializer(mode="wrap")
-    def _leave_out_nothing_adopted(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Write `adopted` only where there is some: a plan of the planner keeps the digest it always had."""
+    def _leave_out_what_came_later(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write a field that came later only where it says something: other plans keep the digest they always had."""
         fields: dict[str, object] = write(self)
-        return {name: value for name, value in fields.items() if name != "adopted" or value}
+        return {name: value for name, value in fields.items() if name not in _CAME_LATER or value != _CAME_LATER[name]}
 
     @property
     def digest(self) -> str:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from seatrial.plan.calibration import model_name
 from seatrial.plan.decisions.derived_limits import Chosen, derive_limits, predict_copy
 from seatrial.plan.decisions.placement import lay_out
+from seatrial.plan.decisions.volume import decide_volume
 from seatrial.plan.document import Decision, Plan
 from seatrial.plan.search.no_deployment import no_deployment
 from seatrial.plan.search.pipeline import search_for
 from seatrial.plan.search.ranking import alternatives, rejections, why_best
+from seatrial.predict.memory import weights_bytes
 
 if TYPE_CHECKING:
     from seatrial.plan.resolve import Resolved
@@ -44,6 +46,11 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
     layout, limits = lay_out(chosen.best, resolved.demand), derive_limits(chosen)
     prediction = predict_copy(chosen, limits)
     endpoint, engine = loaded.endpoint, resolved.choice
+    volume = decide_volume(
+        chosen.best.candidate.instance,
+        weights_bytes(resolved.demand.architecture, resolved.demand.overrides.quantization),
+        layout.copies_per_instance.value,
+    )
     return Plan(
         endpoint=endpoint.name,
         environment=loaded.environment.name,
@@ -86,6 +93,8 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         pareto=alternatives(found.ranked),
         rejected=rejections(found.ranked, found.rejections, endpoint.objective),
         warnings=limits.warnings,
+        volume_size_gb=volume,
+        volume_kms_key_arn=loaded.environment.kms_key_arn if volume is not None else None,
     )
 
 

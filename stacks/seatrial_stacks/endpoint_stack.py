@@ -56,6 +56,7 @@ class EndpointStack(Stack):
             self,
             "Endpoint",
             endpoint_name=deployment.endpoint_name,
+            base_name=deployment.base_name,
             plan=deployment.plan,
             serving=deployment.serving,
             network=environment.network,

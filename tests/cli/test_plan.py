@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from tests.cli.conftest import SPECS, files
@@ -110,6 +111,20 @@ def test_a_stale_lock_is_refused_with_the_command_that_mends_it(seatrial: Seatri
     assert f"seatrial plan {SPECS[1]} --environment dev --write" in done.stderr
     assert seatrial("plan", SPECS[1], "-e", "dev", "--write").returncode == 0
     assert seatrial("render", SPECS[1], "-e", "dev").returncode == 0
+
+
+def test_another_instance_type_is_another_endpoint(seatrial: Seatrial, project: Path) -> None:
+    seatrial("plan", SPECS[1], "-e", "dev", "--write")
+    spec = project / SPECS[1]
+    before = spec.read_text()
+    spec.write_text(re.sub(r"instance_types: \[[^]]*\]", "instance_types: [ml.g6.12xlarge]", before))
+    changed = seatrial("plan", SPECS[1], "-e", "dev", "--write").stderr.splitlines()
+    assert changed[1].startswith(
+        "  instance type changes from ml.g6e.2xlarge to ml.g6.12xlarge, tensor parallel degree changes"
+    )
+    assert changed[1].endswith(" from 1 to 4: a second endpoint is made, tried, and then takes the traffic")
+    assert "  generation: 1 -> 2" in changed
+    assert seatrial("plan", SPECS[1], "-e", "dev", "--write").stderr.splitlines()[1:] == ["  unchanged"]
 
 
 def test_locking_again_says_what_changed(seatrial: Seatrial, project: Path) -> None:

@@ -80,6 +80,46 @@ def test_one_name_in_two_specs_names_both_files(second: str, folders: tuple[Path
     )
 
 
+def relock(folders: tuple[Path, Path], file: str, generation: int) -> None:
+    spec = folders[0] / file
+    plan = make_plan(load_spec(spec, "dev", environments=folders[1]))
+    write_lock(plan.model_copy(update={"generation": generation}), spec)
+
+
+def test_a_later_generation_has_a_name_of_its_own_in_the_same_stack(folders: tuple[Path, Path]) -> None:
+    write(folders, "a.yaml", "chat")
+    relock(folders, "a.yaml", 12)
+    (deployment,) = load_deployments(*folders, "dev")
+    assert (deployment.endpoint_name, deployment.stack_name) == ("dev-chat-12", "seatrial-dev-chat")
+
+
+def test_a_generation_is_not_deployed_under_the_name_of_another_spec(folders: tuple[Path, Path]) -> None:
+    write(folders, "a.yaml", "chat-2")
+    write(folders, "b.yaml", "chat")
+    relock(folders, "b.yaml", 2)
+    with pytest.raises(SpecError) as caught:
+        load_deployments(*folders, "dev")
+    assert str(caught.value) == (
+        "endpoints/b.yaml: name: SEA108: endpoints/a.yaml is deployed as dev-chat-2, like this one\n  hint: rename one"
+    )
+
+
+def test_a_generation_that_makes_the_components_name_too_long_is_refused(folders: tuple[Path, Path]) -> None:
+    (folders[1] / "dev.yaml").rename(folders[1] / "development12345.yaml")
+    (folders[1] / "development12345.yaml").write_text("name: development12345\nregion: us-east-1\n")
+    name = "c" * 40
+    write(folders, "a.yaml", name, "development12345")
+    (first,) = load_deployments(*folders, "development12345")
+    assert len(f"{first.endpoint_name}-model") == 63
+    spec = folders[0] / "a.yaml"
+    write_lock(first.plan.model_copy(update={"generation": 2}), spec)
+    with pytest.raises(SpecError) as caught:
+        load_deployments(*folders, "development12345")
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.field) == ("SEA107", "name")
+    assert "has 2 characters more than 63" in problem.message
+
+
 def test_what_is_wrong_with_the_environment_is_told_once(folders: tuple[Path, Path]) -> None:
     write(folders, "a.yaml", "chat")
     write(folders, "b.yaml", "talk")

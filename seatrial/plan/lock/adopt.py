@@ -16,6 +16,7 @@ from seatrial.plan.decisions.timeouts import LONGEST_S
 from seatrial.plan.document import Adopted, Decision, Plan
 from seatrial.plan.engine import digest_of, place_of
 from seatrial.plan.lock.changes import text_of
+from seatrial.plan.lock.generation import NOT_IN_PLACE
 from seatrial.plan.lock.guard_rails import limit_problems
 from seatrial.plan.lock.lock_file import read_edited_plan
 from seatrial.plan.lock.path import lock_path
@@ -63,6 +64,7 @@ _KEPT = frozenset(
         "engine_version",
         "image",
         "inference_ami_version",
+        "generation",
         "memory_min_mb",
         "startup_timeout_s",
         "download_timeout_s",
@@ -123,11 +125,18 @@ def _adopted(edited: Plan, planned: Plan, fields: tuple[str, ...], loaded: Loade
     values |= {name: _decision(name, edited, planned, record) for name in by_hand}
     values |= {"adopted": record, "warnings": (*followed.warnings, *_said(record))}
     plan = Plan.model_validate(values)
+    if not NOT_IN_PLACE.keys().isdisjoint({*fields, *_changed_volume(edited, plan)}):
+        plan = plan.model_copy(update={"generation": edited.generation + 1})
     _refuse(limit_problems(plan, loaded))
     changed = [name for name in Plan.model_fields if name not in {*by_hand, *_NO_LINE}]
     recomputed = [(name, text_of(_dumped(edited, name)), text_of(_dumped(plan, name))) for name in changed]
     lines = tuple(f"{name}: {before} -> {after}" for name, before, after in recomputed if before != after)
     return Adoption(plan, {name: overruled[name] for name in fields}, (*lines, *_cost_line(edited, plan)))
+
+
+def _changed_volume(edited: Plan, plan: Plan) -> tuple[str, ...]:
+    """Return the volume's size where it follows from the hand otherwise than it was locked."""
+    return ("volume_size_gb",) if _value(edited.volume_size_gb) != _value(plan.volume_size_gb) else ()
 
 
 def _reasoned(name: str, followed: Plan, known: tuple[Plan, ...]) -> object:
@@ -164,7 +173,8 @@ def _decision(name: str, edited: Plan, planned: Plan, record: Mapping[str, Adopt
 
 
 def _dumped(plan: Plan, name: str) -> object:
-    return plan.model_dump(mode="json")[name]
+    """Return a field as JSON; one that is not written has its default."""
+    return plan.model_dump(mode="json").get(name, Plan.model_fields[name].default)
 
 
 def _bare(plan: Plan, name: str) -> object:

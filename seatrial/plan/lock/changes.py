@@ -49,7 +49,7 @@ def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
 
 
 def _decisions(plan: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    for name, field in plan.items():
+    for name, field in {"generation": 1, **plan}.items():  # the first generation is not written
         if name not in _NO_DECISION:
             yield name, text_of(field)
     cost = plan.get("cost")

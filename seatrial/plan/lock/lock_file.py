@@ -127,7 +127,16 @@ def locked_document(loaded: LoadedSpec) -> dict[str, object] | None:
     Raises:
         SpecError: SEA403 when the lock can't be read.
     """
-    document = _read(lock_path(loaded.path)).environments.get(loaded.environment.name)
+    return document_in_lock(loaded.path, loaded.environment.name)
+
+
+def document_in_lock(spec_path: Path, environment: str) -> dict[str, object] | None:
+    """Return the plan that a spec's lock holds for an environment, as it is written; `None` when there is none.
+
+    Raises:
+        SpecError: SEA403 when the lock can't be read.
+    """
+    document = _read(lock_path(spec_path)).environments.get(environment)
     return {str(key): value for key, value in document.items()} if isinstance(document, dict) else None
 
 
@@ -146,8 +155,8 @@ def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
     plan, changed = read_edited_plan(loaded)
     problems = list(changed.problems)
     if not stale:
-        fresh = plan.spec_digest == loaded.digest
-        problems += limit_problems(plan, loaded) if fresh else (_stale(plan, loaded), *rail_problems(plan, loaded))
+        stale_by = _stale(plan, loaded)
+        problems += (*stale_by, *rail_problems(plan, loaded)) if stale_by else limit_problems(plan, loaded)
     if problems:
         raise SpecError(problems)
     return plan
@@ -220,10 +229,17 @@ def _shown(field: str, document: Mapping[str, object]) -> str:
     return f": now {value}" if len(value) <= _LONGEST_SHOWN else ""
 
 
-def _stale(plan: Plan, loaded: LoadedSpec) -> Problem:
+def _stale(plan: Plan, loaded: LoadedSpec) -> tuple[Problem, ...]:
+    """Return what changed since the plan was made; none when it is fresh."""
     where, name = lock_path(loaded.path).as_posix(), loaded.environment.name
-    message = f"the spec changed after planning: digest {loaded.digest}, planned {plan.spec_digest}"
-    return Problem(where, name, "SEA402", message, _plan_again(loaded))
+    if plan.spec_digest != loaded.digest:
+        message = f"the spec changed after planning: digest {loaded.digest}, planned {plan.spec_digest}"
+        return (Problem(where, name, "SEA402", message, _plan_again(loaded)),)
+    key, planned = loaded.environment.kms_key_arn, plan.volume_kms_key_arn
+    if plan.volume_size_gb is not None and key != planned:
+        message = f"the volume key changed after planning: {text_of(key)}, planned {text_of(planned)}"
+        return (Problem(where, f"{name}.volume_kms_key_arn", "SEA402", message, _plan_again(loaded)),)
+    return ()
 
 
 def _plan_again(loaded: LoadedSpec) -> str:
