@@ -70,6 +70,27 @@ def status(state: StateFolder = STATE) -> None:
 
 
 @local.command()
+def control(
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings to change; a value is JSON or text.")
+    ] = None,
+    state: StateFolder = STATE,
+    *,
+    reset: Annotated[bool, typer.Option("--reset", help="First return every setting to its default.")] = False,
+) -> None:
+    """Change its clock and switch faults on; print the settings in force as JSON. Without arguments, only print."""
+    import json
+
+    from seatrial.local.control import change_control, read_control, reset_control, settings_of
+
+    changes = settings_of(settings or [])
+    if reset:
+        reset_control(state)
+    told = change_control(state, changes) if changes else read_control(state)
+    typer.echo(json.dumps(told, indent=2))
+
+
+@local.command()
 def logs(
     state: StateFolder = STATE,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of last lines of each log.")] = 40,

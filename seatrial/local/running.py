@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from seatrial.local.state import RunningProcess
 
 STATUS_PATH: Final = "/_seatrial/status"
+CONTROL_PATH: Final = "/_seatrial/control"
 NO_BODY: Final = hashlib.sha256(b"").hexdigest()
 
 

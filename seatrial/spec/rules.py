@@ -155,6 +155,7 @@ RULES = MappingProxyType(
         "SEA605": "a container rejects its configuration",
         "SEA606": "a step of the demo failed",
         "SEA607": "the state of the embedded AWS can't be read",
+        "SEA608": "a setting of the embedded AWS is unknown or wrong",
         "SEA611": "another demo is running in the same checkout",
         "SEA612": "the demo can't write to a folder",
         "SEA615": "results of a local engine can't calibrate a plan",

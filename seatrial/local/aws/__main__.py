@@ -100,6 +100,7 @@ async def _serve(
     from ministack.app import app as ministack  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.core import lambda_runtime  # noqa: PLC0415 (after the lock is held: heavy)
 
+    from seatrial.local.aws.alarms.alarm_book import MiniStackAlarms  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.autoscaling.scalable_targets import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.cloudformation.register import register_types  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.control_plane.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
@@ -113,7 +114,7 @@ async def _serve(
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    cloud = open_cloud(arguments.state_dir, engines)
+    cloud = open_cloud(arguments.state_dir, engines, alarm_state=MiniStackAlarms().state)
     scaling = Scaling(cloud.store)
     register_types(cloud, scaling)
     config = Config()

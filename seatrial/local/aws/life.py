@@ -28,10 +28,11 @@ class Life:
     actions: ScalingActions
 
     def step(self, now_s: float, *, since_s: float) -> None:
-        """Take samples, evaluate the alarms, then scale; `since_s` is when the last step was."""
+        """Take samples, evaluate alarms, scale, then release idle instances; `since_s` is when the last step was."""
         take_samples(self.cloud, now_s, since_s=since_s)
         self.evaluation.evaluate(now_s)
         self.actions.act(now_s)
+        self.cloud.fleets.release_idle(now_s)
 
     def run(self) -> None:
         """Step for ever; when a step took longer than ten virtual seconds, the next one covers what was missed."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.clock import VirtualClock
+from seatrial.local.aws.control_plane.fleets import Fleets
 from seatrial.local.aws.control_plane.records import Kind, Status, Store
+from seatrial.local.aws.faults import Faults
 from seatrial.local.aws.runtime.metric_history import MetricHistory
 from seatrial.local.aws.runtime.running_copies import Place, RunningCopies
 from seatrial.local.aws.runtime.telemetry import Telemetry
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from seatrial.local.aws.alarms.alarm_rule import AlarmState
     from seatrial.local.aws.control_plane.records import Record
 
 LONGEST_REASON: Final = 1024
@@ -29,14 +32,36 @@ class Cloud:
 
     store: Store
     running: RunningCopies
+    clock: VirtualClock
+    faults: Faults
+    fleets: Fleets
+    alarm_state: Callable[[str], AlarmState | None]
     telemetry: Telemetry = field(default_factory=Telemetry)
-    clock: VirtualClock = field(default_factory=VirtualClock)
     history: MetricHistory = field(default_factory=MetricHistory)
 
 
-def open_cloud(state_dir: Path, engines: Mapping[str, str]) -> Cloud:
-    """Return an empty cloud that keeps its files under `state_dir` and starts engines with these variables."""
-    store = Store()
+def no_alarm(_name: str) -> AlarmState | None:
+    """Return that there is no such alarm."""
+    return None
+
+
+def open_cloud(
+    state_dir: Path,
+    engines: Mapping[str, str],
+    *,
+    alarm_state: Callable[[str], AlarmState | None] = no_alarm,
+    clock: VirtualClock | None = None,
+) -> Cloud:
+    """Return an empty cloud that keeps its files under `state_dir` and starts engines with these variables.
+
+    Args:
+        state_dir: Where copies keep their files and logs.
+        engines: The variables that engines start with.
+        alarm_state: Returns the state of an alarm by its name, None when there is none.
+        clock: What it waits by; one at the speed of real time by default.
+    """
+    clock = clock or VirtualClock()
+    store = Store(clock.now_s)
 
     def died(place: Place, reason: str) -> None:
         kind = Kind.ENDPOINT if place.variant else Kind.INFERENCE_COMPONENT
@@ -44,7 +69,15 @@ def open_cloud(state_dir: Path, engines: Mapping[str, str]) -> Cloud:
         if record and record.status is not Status.DELETING:
             store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
 
-    return Cloud(store=store, running=RunningCopies(state_dir, engines, died))
+    faults = Faults(clock)
+    return Cloud(
+        store=store,
+        running=RunningCopies(state_dir, engines, died),
+        clock=clock,
+        faults=faults,
+        fleets=Fleets(clock, faults.settings),
+        alarm_state=alarm_state,
+    )
 
 
 def in_background(cloud: Cloud, record: Record, work: Callable[[], None], *, name: str) -> threading.Thread:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import math
-import sys
+import time
+from dataclasses import dataclass
 from typing import Final
 
-from seatrial.catalog import instances
 from seatrial.local.aws.api import invalid
+from seatrial.local.aws.control_plane.batch_size import batch_size
 from seatrial.local.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial.local.aws.control_plane.containers import ContainerSpec, component_container
-from seatrial.local.aws.control_plane.endpoints import components_of, settled
+from seatrial.local.aws.control_plane.endpoints import settled
 from seatrial.local.aws.control_plane.records import Kind, Record, Status, arn_of, variants
-from seatrial.local.aws.json_document import Document, child, children, number, text, whole
+from seatrial.local.aws.control_plane.rollout import (
+    Configured,
+    RollbackFailed,
+    RolledBack,
+    Rollout,
+    launch_copies,
+    rollback_alarms,
+)
+from seatrial.local.aws.json_document import Document, child, children, text, whole
 from seatrial.local.aws.runtime.copy_process import CopyFailed
+from seatrial.local.aws.runtime.metric_history import dimensions_of
 from seatrial.local.aws.runtime.running_copies import Place
+from seatrial.local.aws.runtime.telemetry import dimensions
 
-NEEDED: Final = "NumberOfAcceleratorDevicesRequired"
+STUCK_POLL_S: Final = 0.05
+"""Real seconds between two looks whether an update is still held by a fault."""
 
 
 def create_component(cloud: Cloud, request: Document) -> Document:
@@ -26,31 +37,39 @@ def create_component(cloud: Cloud, request: Document) -> Document:
         ApiError: ValidationException, the request doesn't fit the endpoint, or the name is taken.
     """
     kept = {key: value for key, value in request.items() if key != "Tags"}
-    _check_endpoint(cloud, request)
-    spec = _container(cloud, kept)
+    variant = _check_endpoint(cloud, request)
+    if copy_count(kept) == 0:
+        raise invalid("RuntimeConfig.CopyCount must be at least 1 to create an inference component.")
+    kept = {**kept, "VariantName": variant}
+    wanted = Configured(kept, _container(cloud, kept), copy_count(kept))
     record = Record(Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"), kept, status=Status.CREATING)
-    cloud.store.add(record, children(request, "Tags"))
-    in_background(cloud, record, lambda: _deploy(cloud, record, kept, spec), name=f"create-{record.name}")
+    record = cloud.store.add(record, children(request, "Tags"))
+    in_background(cloud, record, lambda: _create(cloud, record, wanted), name=f"create-{record.name}")
     return {"InferenceComponentArn": record.arn}
 
 
 def update_component(cloud: Cloud, request: Document) -> Document:
     """Change a component's specification or its number of copies.
 
-    New copies start before the old ones stop. When they fail, the old ones go on serving the old specification and
-    the component is InService again, with a FailureReason (the silent rollback of AWS). A request that changes nothing
-    restarts nothing and clears the FailureReason.
+    New copies start before the old ones stop, in batches when the DeploymentConfig says so. When they fail, the old
+    ones go on serving the old specification and the component is InService again, with a FailureReason. A request that
+    changes nothing restarts nothing and clears the FailureReason; one without RuntimeConfig keeps the live copy count.
 
     Raises:
-        ApiError: ValidationException, the component isn't there, is changing, or the specification isn't allowed.
+        ApiError: ValidationException, the component isn't there, is changing, or the request isn't allowed.
     """
+    deployment = child(request, "DeploymentConfig")
     with cloud.store.lock:
         record = settled(cloud, Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"))
         changes = {key: request[key] for key in ("Specification", "Specifications", "RuntimeConfig") if key in request}
-        wanted = {**record.request, **changes}
-        spec = _container(cloud, wanted)
-        cloud.store.change(record, status=Status.UPDATING)
-    in_background(cloud, record, lambda: _deploy(cloud, record, wanted, spec), name=f"update-{record.name}")
+        last = {"LastDeploymentConfig": deployment} if deployment else {}
+        asked = {**record.request, **changes, **last}
+        wanted = Configured(asked, _container(cloud, asked), copy_count(asked))
+        batch = _batch(cloud, deployment, wanted.copies)
+        told = {**record.request, "RuntimeConfig": {"CopyCount": wanted.copies}}
+        cloud.store.change(record, status=Status.UPDATING, request=told)
+    change = _Update(cloud, record, wanted, batch, deployment)
+    in_background(cloud, record, change.run, name=f"update-{record.name}")
     return {"InferenceComponentArn": record.arn}
 
 
@@ -104,7 +123,72 @@ def copy_count(request: Document) -> int:
     return whole(child(request, "RuntimeConfig"), "CopyCount", 1)
 
 
-def _check_endpoint(cloud: Cloud, request: Document) -> None:
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """What an update does in the background."""
+
+    cloud: Cloud
+    record: Record
+    wanted: Configured
+    batch: int
+    deployment: Document
+
+    def run(self) -> None:
+        faults, record = self.cloud.faults, self.record
+        while faults.is_stuck(record.name):
+            time.sleep(STUCK_POLL_S)
+        same = child(self.wanted.request, "Specification") == child(record.request, "Specification")
+        if not same and faults.take_silent_rollback():
+            self._end(record.request)
+            return
+        try:
+            self._scale() if same else self._roll()
+        except (CopyFailed, RolledBack) as failure:
+            status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
+            self._end(record.request, status, str(failure))
+        except RollbackFailed as failure:
+            self._end(record.request, Status.FAILED, str(failure))
+        else:
+            self._end(self.wanted.request)
+
+    def _scale(self) -> None:
+        place = Place(self.record.name)
+        kept = self.cloud.running.copies(place)[: self.wanted.copies]
+        missing = self.wanted.copies - len(kept)
+        added = launch_copies(self.cloud, self.record.name, self.wanted, missing) if missing else ()
+        self.cloud.running.put(place, kept + added)
+
+    def _roll(self) -> None:
+        old = Configured(
+            self.record.request, _container(self.cloud, self.record.request), copy_count(self.record.request)
+        )
+        Rollout(self.cloud, self.record.name, old, self.wanted, self.batch, self.deployment).run()
+
+    def _end(self, request: Document, status: Status = Status.IN_SERVICE, reason: str = "") -> None:
+        self.cloud.store.change(self.record, status=status, request=request, failure_reason=clipped(reason))
+
+
+def _create(cloud: Cloud, record: Record, wanted: Configured) -> None:
+    try:
+        copies = launch_copies(cloud, record.name, wanted, wanted.copies)
+    except CopyFailed as failure:
+        cloud.store.change(record, status=Status.FAILED, failure_reason=clipped(str(failure)))
+        return
+    cloud.running.put(Place(record.name), copies)
+    cloud.store.change(record, status=Status.IN_SERVICE)
+
+
+def _batch(cloud: Cloud, deployment: Document, copies: int) -> int:
+    """Return how many copies are replaced at a time; all of them without a policy."""
+    for name in rollback_alarms(deployment):
+        if cloud.alarm_state(name) is None:
+            raise invalid(f'Could not find alarm "{name}".')
+    policy = child(deployment, "RollingUpdatePolicy")
+    return batch_size(child(policy, "MaximumBatchSize"), copies) if policy else max(copies, 1)
+
+
+def _check_endpoint(cloud: Cloud, request: Document) -> str:
+    """Return the name of the variant that takes the component."""
     endpoint = cloud.store.need(Kind.ENDPOINT, text(request, "EndpointName"))
     if endpoint.status is not Status.IN_SERVICE:
         raise invalid(f'Endpoint "{endpoint.arn}" must be InService to take inference components: {endpoint.status}.')
@@ -114,6 +198,7 @@ def _check_endpoint(cloud: Cloud, request: Document) -> None:
     name = text(request, "VariantName")
     if name and name not in [text(variant, "VariantName") for variant in placed]:
         raise invalid(f'Could not find variant "{name}" of endpoint "{endpoint.arn}".')
+    return name or text(placed[0], "VariantName")
 
 
 def _container(cloud: Cloud, request: Document) -> ContainerSpec:
@@ -132,74 +217,8 @@ def _container(cloud: Cloud, request: Document) -> ContainerSpec:
     return spec
 
 
-def _deploy(cloud: Cloud, record: Record, wanted: Document, spec: ContainerSpec) -> None:
-    if lack := _lack_of_capacity(cloud, record, wanted):
-        status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
-        cloud.store.change(record, status=status, failure_reason=clipped(lack))
-        return
-    place = Place(record.name)
-    same = child(wanted, "Specification") == child(record.request, "Specification")
-    kept = cloud.running.copies(place)[: copy_count(wanted)] if same else ()
-    try:
-        copies = kept + cloud.running.launch(place, spec, copy_count(wanted) - len(kept))
-    except CopyFailed as failure:
-        status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
-        cloud.store.change(record, status=status, failure_reason=clipped(str(failure)))
-        return
-    cloud.running.put(place, copies)
-    cloud.store.change(record, status=Status.IN_SERVICE, request=wanted)
-
-
-def _lack_of_capacity(cloud: Cloud, record: Record, wanted: Document) -> str:
-    """Say that the endpoint's instances can't hold the copies; empty when they can.
-
-    Copies are placed by their accelerators, on as many instances as managed scaling may start; a type that is not in
-    the catalog takes any number.
-    """
-    name = text(wanted, "EndpointName")
-    endpoint = cloud.store.need(Kind.ENDPOINT, name)
-    config = cloud.store.need(Kind.ENDPOINT_CONFIG, text(endpoint.request, "EndpointConfigName"))
-    variant = next(iter(variants(config)), {})
-    instance = instances.find(text(variant, "InstanceType"))
-    others = [other.request for other in components_of(cloud, name) if other.name != record.name]
-    devices = [_devices(request) for request in (*others, wanted) for _ in range(copy_count(request))]
-    if instance is None or not any(devices):
-        return ""
-    most = _most_instances(variant)
-    needed = _instances_for([count for count in devices if count], instance.accelerator_count)
-    if needed <= most:
-        return ""
-    return (
-        f"InsufficientInstanceCapacity: {copy_count(wanted)} copies of {record.name} need {needed} instances of "
-        f"{instance.instance_type} with the endpoint's other copies, and its variant has at most {most}."
-    )
-
-
-def _instances_for(devices: list[int], each: int) -> int:
-    """Return how many instances of so many accelerators hold the copies, the largest placed first."""
-    free: list[int] = []
-    for wanted in sorted(devices, reverse=True):
-        if wanted > each:
-            return sys.maxsize
-        place = next((at for at, left in enumerate(free) if left >= wanted), None)
-        if place is None:
-            free.append(each - wanted)
-        else:
-            free[place] -= wanted
-    return len(free)
-
-
-def _devices(request: Document) -> int:
-    needs = child(child(request, "Specification"), "ComputeResourceRequirements")
-    return math.ceil(number(needs, NEEDED)) if NEEDED in needs else 0
-
-
-def _most_instances(variant: Document) -> int:
-    scaling = child(variant, "ManagedInstanceScaling")
-    count = whole(variant, "InitialInstanceCount", 1)
-    return max(count, whole(scaling, "MaxInstanceCount", count)) if text(scaling, "Status") == "ENABLED" else count
-
-
 def _remove(cloud: Cloud, record: Record) -> None:
-    cloud.running.put(Place(record.name), ())
+    place = Place(record.name)
+    cloud.running.put(place, ())
+    cloud.history.forget(dimensions_of(dimensions(place)))
     cloud.store.remove(record)

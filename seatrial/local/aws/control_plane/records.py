@@ -13,7 +13,7 @@ from seatrial.local.aws.json_document import children, text
 from seatrial.local.environment import ACCOUNT, REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from seatrial.local.aws.json_document import Document
 
@@ -70,6 +70,8 @@ class Record:
         failure_reason: Why the last change failed; empty when it didn't.
         created_s: Seconds since the epoch.
         modified_s: Seconds since the epoch.
+        born_s: When it was created, in virtual seconds; the store sets it.
+        role_is_known: Whether a model's execution role existed when the model was created.
     """
 
     kind: Kind
@@ -79,6 +81,8 @@ class Record:
     failure_reason: str = ""
     created_s: float = field(default_factory=time.time)
     modified_s: float = field(default_factory=time.time)
+    born_s: float = 0.0
+    role_is_known: bool = False
 
     @property
     def arn(self) -> str:
@@ -87,9 +91,14 @@ class Record:
 
 
 class Store:
-    """Every record and every tag; hold `lock` over a check and the change that depends on it."""
+    """Every record and every tag; hold `lock` over a check and the change that depends on it.
 
-    def __init__(self) -> None:
+    Args:
+        now_s: Tells the virtual time.
+    """
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
         self.lock = threading.RLock()
         self._records: dict[Kind, dict[str, Record]] = {kind: {} for kind in Kind}
         self._tags: dict[str, dict[str, str]] = {}
@@ -124,6 +133,7 @@ class Store:
         with self.lock:
             if record.name in self._records[record.kind]:
                 raise invalid(f'Cannot create already existing {record.kind.in_words} "{record.arn}".')
+            record = replace(record, born_s=self._now_s())
             self._records[record.kind][record.name] = record
             self.tag(record.arn, tags)
         return record

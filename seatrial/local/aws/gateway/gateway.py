@@ -22,7 +22,7 @@ from seatrial.local.aws.gateway.asgi import body_of, headers_of, reply, reply_er
 from seatrial.local.aws.json_document import Document, text
 from seatrial.local.aws.runtime.invocation import invoke
 from seatrial.local.aws.runtime.running_copies import Place
-from seatrial.local.running import STATUS_PATH
+from seatrial.local.running import CONTROL_PATH, STATUS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,15 +54,23 @@ class Gateway:
         service = found[1] if found else ""
         if path == STATUS_PATH:
             await reply(send, HTTPStatus.OK, status_document(self.cloud), {"content-type": "application/json"})
+        elif path == CONTROL_PATH:
+            await _set_control(self.cloud, str(scope["method"]), receive, send)
         elif runtime := RUNTIME_PATH.fullmatch(path):
+            operation = f"InvokeEndpoint{'WithResponseStream' if runtime[2] else ''}"
+            if denied := denial(self.cloud, operation, {"EndpointName": runtime[1]}):
+                await reply_error(send, denied)
+                return
             await invoke(self.cloud, runtime[1], scope, receive, send, streamed=runtime[2] is not None)
         elif asynchronous := ASYNC_PATH.fullmatch(path):
             message = f"InvokeEndpointAsync: endpoint {asynchronous[1]} has no AsyncInferenceConfig."
             await reply_error(send, ApiError("ValidationError", message))
         elif service == "sagemaker":
-            await _control(lambda name, ask: call_sagemaker(self.cloud, name, ask), headers, receive, send)
+            await _control(self.cloud, lambda name, ask: call_sagemaker(self.cloud, name, ask), headers, receive, send)
         elif service == "application-autoscaling":
-            await _control(lambda name, ask: call_autoscaling(self.scaling, name, ask), headers, receive, send)
+            await _control(
+                self.cloud, lambda name, ask: call_autoscaling(self.scaling, name, ask), headers, receive, send
+            )
         elif service.startswith("bedrock"):
             await reply_error(send, absent("Amazon Bedrock is not supported: no model runs here"))
         else:
@@ -94,13 +102,59 @@ def _ports_of_variants(cloud: Cloud, endpoint_name: str) -> list[int]:
     return [copy.port for place in places for copy in cloud.running.copies(place)]
 
 
-async def _control(
-    call: Callable[[str, Document], Document], headers: dict[str, str], receive: Receive, send: Send
-) -> None:
-    operation = headers.get("x-amz-target", "").rpartition(".")[2]
+def denial(cloud: Cloud, operation: str, request: Document) -> ApiError | None:
+    """Return the refusal that a fault makes of a request, or None; a request of CloudFormation is never denied."""
+    named = [cloud.store.find(kind, name) for kind in Kind if (name := str(request.get(f"{kind}Name") or ""))]
+    arns = {str(request.get("ResourceArn") or "")}
+    tagged = [record for kind in Kind for record in cloud.store.all(kind) if record.arn in arns]
+    scaled = cloud.store.find(Kind.INFERENCE_COMPONENT, str(request.get("ResourceId") or "").partition("/")[2])
+    born_s = [record.born_s for record in (*named, *tagged, scaled) if record]
+    if not cloud.faults.denies(operation, born_s):
+        return None
+    message = f"User is not authorized to perform: {operation} because no identity-based policy allows the action"
+    return ApiError("AccessDeniedException", message)
+
+
+async def _set_control(cloud: Cloud, method: str, receive: Receive, send: Send) -> None:
+    """Answer the control interface: GET tells the settings, PUT changes those given, DELETE returns to the defaults."""
     body = await body_of(receive)
     try:
-        answer = await asyncio.to_thread(call, operation, json.loads(body or b"{}"))
+        _change_control(cloud, method, body)
+    except ApiError as error:
+        await reply_error(send, error)
+        return
+    settings = cloud.faults.settings().model_dump(mode="json")
+    await reply(send, HTTPStatus.OK, settings, {"content-type": "application/json"})
+
+
+def _change_control(cloud: Cloud, method: str, body: bytes) -> None:
+    if method == "DELETE":
+        cloud.faults.reset()
+    elif method == "PUT":
+        cloud.faults.change(_object(body))
+    elif method != "GET":
+        raise ApiError("ValidationException", f"{CONTROL_PATH} takes GET, PUT and DELETE, not {method}.")
+
+
+def _object(body: bytes) -> Document:
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise ApiError("ValidationException", f"the body is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ApiError("ValidationException", "the body is no JSON object")
+    return document
+
+
+async def _control(
+    cloud: Cloud, call: Callable[[str, Document], Document], headers: dict[str, str], receive: Receive, send: Send
+) -> None:
+    operation = headers.get("x-amz-target", "").rpartition(".")[2]
+    request = json.loads(await body_of(receive) or b"{}")
+    try:
+        if denied := denial(cloud, operation, request):
+            raise denied
+        answer = await asyncio.to_thread(call, operation, request)
     except ApiError as error:
         await reply_error(send, error)
     else:

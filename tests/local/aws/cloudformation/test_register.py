@@ -30,7 +30,7 @@ def template(component: str, *, dtype: str = "bf16", slots: int = 4, **variant: 
     environment = {"HF_MODEL_ID": "org/model", "OPTION_DTYPE": dtype, "OPTION_MAX_ROLLING_BATCH_SIZE": slots}
     batch = {"Type": "COPY_COUNT", "Value": "1"}
     requirements = {"NumberOfAcceleratorDevicesRequired": "1", "MinMemoryRequiredInMb": "1024"}
-    main = {"VariantName": "main", "InstanceType": "ml.g5.2xlarge", "InitialInstanceCount": "1", **variant}
+    main = {"VariantName": "main", "InstanceType": "ml.g5.2xlarge", "InitialInstanceCount": "2", **variant}
     metric = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
     resources = {
         "Model": resource(
@@ -48,7 +48,7 @@ def template(component: str, *, dtype: str = "bf16", slots: int = 4, **variant: 
                 "ComputeResourceRequirements": requirements,
             },
             RuntimeConfig={"CopyCount": "1"},
-            DeploymentConfig={"RollingUpdatePolicy": {"MaximumBatchSize": batch, "WaitIntervalInSeconds": "60"}},
+            DeploymentConfig={"RollingUpdatePolicy": {"MaximumBatchSize": batch, "WaitIntervalInSeconds": "1"}},
         ),
         "Target": {
             "DependsOn": "Component",

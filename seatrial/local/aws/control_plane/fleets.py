@@ -1,0 +1,288 @@
+"""The instances of every variant that hosts inference components: copies are placed on them by their accelerators.
+
+Managed instance scaling starts instances when copies don't fit, and releases those that are idle. An instance type that
+is not in the catalog takes any number of copies.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seatrial.catalog import instances
+from seatrial.local.aws.json_document import child, number, text, whole
+from seatrial.local.aws.runtime.copy_process import CopyFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seatrial.local.aws.clock import Clock
+    from seatrial.local.aws.faults import ControlSettings
+    from seatrial.local.aws.json_document import Document
+
+
+NEEDED: Final = "NumberOfAcceleratorDevicesRequired"
+IDLE_MINUTES: Final = 20
+"""Minutes after which an idle instance is released, when the scale-in policy doesn't say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceRules:
+    """What a variant says about its instances.
+
+    Attributes:
+        instance_type: SageMaker's name.
+        accelerators: Of one instance; None for a type that is not in the catalog.
+        initial: Instances at the start.
+        least: Instances that stay.
+        most: Instances that may run.
+        idle_s: Virtual seconds until an idle instance is released.
+        released_at_once: Instances that one release ends at most.
+    """
+
+    instance_type: str
+    accelerators: int | None
+    initial: int
+    least: int
+    most: int
+    idle_s: float = IDLE_MINUTES * 60.0
+    released_at_once: int | None = None
+
+
+def instance_rules(variant: Document) -> InstanceRules:
+    """Return what a variant says about its instances; without managed scaling their number doesn't change."""
+    scaling, count = child(variant, "ManagedInstanceScaling"), whole(variant, "InitialInstanceCount", 1)
+    known = instances.find(text(variant, "InstanceType"))
+    managed = text(scaling, "Status") == "ENABLED"
+    policy = child(scaling, "ScaleInPolicy")
+    return InstanceRules(
+        instance_type=text(variant, "InstanceType"),
+        accelerators=known.accelerator_count if known else None,
+        initial=count,
+        least=min(count, whole(scaling, "MinInstanceCount", count)) if managed else count,
+        most=max(count, whole(scaling, "MaxInstanceCount", count)) if managed else count,
+        idle_s=whole(policy, "CooldownInMinutes", IDLE_MINUTES) * 60.0,
+        released_at_once=whole(policy, "MaximumStepSize") or None,
+    )
+
+
+def devices(request: Document) -> int:
+    """Return the accelerators that one copy of a component needs."""
+    needs = child(child(request, "Specification"), "ComputeResourceRequirements")
+    return math.ceil(number(needs, NEEDED)) if NEEDED in needs else 0
+
+
+@dataclass(eq=False, slots=True)
+class Seat:
+    """The accelerators of one instance that one copy holds, until it gives them back."""
+
+    owner: str
+    devices: int
+    give_back: Callable[[Seat], None] = field(repr=False)
+
+    def release(self) -> None:
+        """Give the accelerators back; a second time changes nothing."""
+        self.give_back(self)
+
+
+@dataclass(eq=False, slots=True)
+class _Instance:
+    idle_since_s: float
+    running: bool = False
+    seats: list[Seat] = field(default_factory=list)
+
+    def has_room(self, rules: InstanceRules, wanted: int) -> bool:
+        """Return whether a copy with so many accelerators fits beside the others."""
+        used = sum(seat.devices for seat in self.seats)
+        return rules.accelerators is None or used + wanted <= rules.accelerators
+
+
+class Fleet:
+    """The instances of one variant; threads may share it.
+
+    Args:
+        rules: What the variant says.
+        clock: For starts and idle times.
+        settings: The faults in force.
+    """
+
+    def __init__(self, rules: InstanceRules, clock: Clock, settings: Callable[[], ControlSettings]) -> None:
+        self.rules = rules
+        self._clock = clock
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._instances: list[_Instance] = []
+
+    @property
+    def current(self) -> int:
+        """The instances that run."""
+        with self._lock:
+            return sum(each.running for each in self._instances)
+
+    @property
+    def desired(self) -> int:
+        """The instances that run or start."""
+        with self._lock:
+            return len(self._instances)
+
+    def grow(self, count: int) -> None:
+        """Start instances until there are so many, and wait until they run.
+
+        Raises:
+            CopyFailed: InsufficientInstanceCapacity.
+        """
+        with self._lock:
+            if count > self._most():
+                raise CopyFailed(
+                    f"InsufficientInstanceCapacity: {count} instances of {self.rules.instance_type} were asked for, "
+                    f"and {self._most()} can be had."
+                )
+            fresh = [self._instance() for _ in range(len(self._instances), count)]
+            self._instances += fresh
+        self._await(fresh)
+
+    def reserve(self, owner: str, wanted: int, count: int) -> tuple[Seat, ...]:
+        """Place copies with so many accelerators each, and wait until every instance runs that they need.
+
+        Raises:
+            CopyFailed: InsufficientInstanceCapacity; none of them was placed.
+        """
+        with self._lock:
+            before = list(self._instances)
+            seats = [Seat(owner, wanted, self._give_back) for _ in range(count)]
+            if reason := self._place_all(seats, most=max(self._most(), len(before))):
+                for seat in seats:
+                    self._give_back(seat)
+                self._instances = before
+                raise CopyFailed(reason)
+            fresh = [each for each in self._instances if each not in before]
+        self._await(fresh)
+        return tuple(seats)
+
+    def change(self, rules: InstanceRules, *, retained: bool) -> None:
+        """Go on with other rules: the copies are placed anew, on as many instances as before when that is retained.
+
+        Raises:
+            CopyFailed: InsufficientInstanceCapacity; nothing was changed.
+        """
+        with self._lock:
+            before, old_rules = self._instances, self.rules
+            seats = sorted((seat for each in before for seat in each.seats), key=lambda seat: -seat.devices)
+            stays = rules.instance_type == old_rules.instance_type
+            count = len(before) if retained else rules.initial
+            self.rules = rules
+            self._instances = [
+                _Instance(self._clock.now_s(), running=stays and at < len(before)) for at in range(count)
+            ]
+            if reason := self._place_all(seats, most=max(self._most(), count)):
+                self._instances, self.rules = before, old_rules
+                raise CopyFailed(reason)
+            fresh = [each for each in self._instances if not each.running]
+        self._await(fresh)
+
+    def release_idle(self, now_s: float) -> None:
+        """End the instances that have been idle for long enough, but the least that stay."""
+        with self._lock:
+            rules = self.rules
+            idle = [each for each in self._instances if not each.seats and now_s - each.idle_since_s >= rules.idle_s]
+            spare = max(0, len(self._instances) - rules.least)
+            gone = idle[-min(spare, rules.released_at_once or spare, len(idle)) :] if idle and spare else []
+            self._instances = [each for each in self._instances if each not in gone]
+            if rules.released_at_once and gone:
+                for each in idle:
+                    each.idle_since_s = now_s
+
+    def _most(self) -> int:
+        limit = self._settings().capacity_limit
+        return self.rules.most if limit is None else min(self.rules.most, limit)
+
+    def _place_all(self, seats: Sequence[Seat], *, most: int) -> str:
+        """Place copies, with more instances where they don't fit; return why they can't be had, or nothing."""
+        for seat in seats:
+            if self.rules.accelerators is not None and seat.devices > self.rules.accelerators:
+                return (
+                    f"InsufficientInstanceCapacity: a copy of {seat.owner} needs {seat.devices} accelerators, and "
+                    f"{self.rules.instance_type} has {self.rules.accelerators}."
+                )
+            home = next((each for each in self._instances if each.has_room(self.rules, seat.devices)), None)
+            if home is None:
+                home = self._instance()
+                self._instances.append(home)
+            home.seats.append(seat)
+        return self._lack(seats[0].owner) if seats and len(self._instances) > most else ""
+
+    def _give_back(self, seat: Seat) -> None:
+        with self._lock:
+            for each in self._instances:
+                if seat in each.seats:
+                    each.seats.remove(seat)
+                    each.idle_since_s = self._clock.now_s()
+
+    def _instance(self) -> _Instance:
+        return _Instance(self._clock.now_s())
+
+    def _await(self, fresh: Sequence[_Instance]) -> None:
+        if fresh and (start_s := self._settings().instance_start_s):
+            self._clock.wait(start_s)
+        with self._lock:
+            for each in fresh:
+                each.running, each.idle_since_s = True, self._clock.now_s()
+
+    def _lack(self, owner: str) -> str:
+        held = sum(seat.owner == owner for each in self._instances for seat in each.seats)
+        return (
+            f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
+            f"{self.rules.instance_type} with the endpoint's other copies, and its variant has at most {self._most()}."
+        )
+
+
+class Fleets:
+    """The fleet of every variant without a model of its own.
+
+    Args:
+        clock: For starts and idle times.
+        settings: The faults in force.
+    """
+
+    def __init__(self, clock: Clock, settings: Callable[[], ControlSettings]) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._fleets: dict[tuple[str, str], Fleet] = {}
+
+    def find(self, endpoint: str, variant: str) -> Fleet | None:
+        """Return the fleet of a variant; None for one that hosts a model."""
+        with self._lock:
+            return self._fleets.get((endpoint, variant))
+
+    def open(self, endpoint: str, variant: Document, *, retained: bool = False) -> None:
+        """Start the instances of a new variant, or let those of an old one go on with other rules.
+
+        Raises:
+            CopyFailed: InsufficientInstanceCapacity.
+        """
+        key, rules = (endpoint, text(variant, "VariantName")), instance_rules(variant)
+        fleet = self.find(*key)
+        if fleet is not None:
+            fleet.change(rules, retained=retained)
+            return
+        fleet = Fleet(rules, self._clock, self._settings)
+        fleet.grow(rules.initial)
+        with self._lock:
+            self._fleets[key] = fleet
+
+    def close(self, endpoint: str, *, keep: Sequence[str] = ()) -> None:
+        """Forget the variants of an endpoint but those that stay."""
+        with self._lock:
+            gone = [key for key in self._fleets if key[0] == endpoint and key[1] not in keep]
+            for key in gone:
+                del self._fleets[key]
+
+    def release_idle(self, now_s: float) -> None:
+        """End the instances that have been idle for long enough."""
+        with self._lock:
+            fleets = list(self._fleets.values())
+        for fleet in fleets:
+            fleet.release_idle(now_s)
