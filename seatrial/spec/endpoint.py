@@ -32,10 +32,19 @@ Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 Positive = Annotated[int, Field(gt=0, le=MOST_REQUESTS)]
 
 
+TrialUpdate = Literal["candidate", "in_place", "verify_only"]
+
+
 class TrialSpec(FrozenModel):
     """The sea trial that every changed plan is put through."""
 
     mode: Literal["rollback", "report", "off"] = Field("rollback", description="Action after a failed trial.")
+    update: TrialUpdate = Field(
+        "candidate",
+        description="Trial of an update of an endpoint that serves. `candidate` tries one copy of the new model beside "
+        "the copies that serve; `in_place` updates them, then adds load up to the gate less the users' requests; "
+        "`verify_only` updates them, then sends a few single requests.",
+    )
     search: Literal["sweep", "adaptive"] = Field(
         "sweep",
         description="`sweep` measures every level; `adaptive` chooses each level from the earlier results, between "
