@@ -103,6 +103,7 @@ _PLAN = Plan(
     max_instances=2,
     copies_replaced_at_once=None,
     surge_instances=decided(1),
+    trial_update=decided("candidate"),
     max_model_len=decided(4096),
     max_num_seqs=decided(24),
     max_num_batched_tokens=decided(4096),

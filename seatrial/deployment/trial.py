@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seatrial.spec.endpoint import Percentiles, Slo, TrialSpec
     from seatrial.spec.load import LoadedSpec
 
-ONLY_THE_STACK_KNOWS = ("target", "expected")
+ONLY_THE_STACK_KNOWS = ("target", "expected", "manner", "alarms")
 
 
 def trial_request(
@@ -73,7 +73,7 @@ def trial_request(
 
 
 def request_template(loaded: LoadedSpec, plan: Plan, serving: RenderedConfig) -> str:
-    """Return the trial's request as JSON, without what only the stack knows: target and expected.
+    """Return the trial's request as JSON, without what only the stack knows: target, expected, manner and alarms.
 
     Raises:
         BenchError: SEA501, with every value that the deployed trial would refuse.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import Field, JsonValue, model_serializer
 
-from seatrial.model import FrozenModel, canonical_json, digest
+from seatrial.model import FrozenModel, digest
 from seatrial.predict.band import Band
 from seatrial.predict.closed_form import Limit
 from seatrial.predict.knee import PredictedKnee
 from seatrial.predict.memory import MemoryFit
 from seatrial.predict.regime import Regime
+from seatrial.spec.endpoint import TrialUpdate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,9 +34,10 @@ __all__ = [
     "Plan",
     "Regime",
     "Rejected",
+    "values_digest",
 ]
 
-PLAN_SCHEMA = "2"
+PLAN_SCHEMA = "3"
 
 Value = TypeVar("Value")
 
@@ -182,7 +185,9 @@ class Plan(FrozenModel):
         architecture: Catalog id, or the file, that the architecture was read from.
         copy_count: Copies that run from the start.
         copies_replaced_at_once: Copies that an update replaces at a time; `None` when it replaces all of them at once.
-        surge_instances: Instances that an update needs for a while, on top of `max_instances`.
+        surge_instances: Instances that an update needs for a while, on top of `max_instances`; a candidate copy, which
+            is gone before the update's own copies start, needs no more.
+        trial_update: How an update of the endpoint is tried, and what that needs and costs.
         max_num_seqs: Sequences that one copy batches at once.
         max_num_batched_tokens: Tokens of one engine iteration (prefill limit).
         max_queued_requests: Requests that wait at one copy before one is refused.
@@ -225,6 +230,7 @@ class Plan(FrozenModel):
     max_instances: int
     copies_replaced_at_once: int | None
     surge_instances: Decision[int]
+    trial_update: Decision[TrialUpdate]
     max_model_len: Decision[int]
     max_num_seqs: Decision[int]
     max_num_batched_tokens: Decision[int]
@@ -260,5 +266,19 @@ class Plan(FrozenModel):
 
     @property
     def digest(self) -> str:
-        """Digest of the whole plan: the trial runs again exactly when it changes."""
-        return digest(canonical_json(self))
+        """Digest of everything that the plan decides and predicts: the trial runs again exactly when it changes."""
+        return values_digest(self.model_dump(mode="json"))
+
+
+_EXPLANATIONS = frozenset({"because", "sentence", "warnings"})
+
+
+def values_digest(document: Mapping[str, object]) -> str:
+    """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan."""
+    return digest(json.dumps(_values(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def _values(written: object) -> object:
+    if isinstance(written, dict):
+        return {name: _values(value) for name, value in written.items() if name not in _EXPLANATIONS}
+    return [_values(value) for value in written] if isinstance(written, list) else written

@@ -71,6 +71,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         max_instances=layout.max_instances,
         copies_replaced_at_once=layout.copies_replaced_at_once,
         surge_instances=layout.surge_instances,
+        trial_update=limits.trial_update,
         max_model_len=limits.max_model_len,
         max_num_seqs=limits.max_num_seqs,
         max_num_batched_tokens=limits.max_num_batched_tokens,

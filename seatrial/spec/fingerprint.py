@@ -47,6 +47,7 @@ _ADDED_LATER = (
 _LEFT_OUT = (None, 0, "auto")
 # Fields of the trial that came later; each is left out when it has its default.
 _TRIAL_ADDED_LATER = (
+    "update",
     "search",
     "goal",
     "ramp_per_concurrency",

@@ -105,6 +105,7 @@ def plan() -> Plan:
         copies_per_instance=Decision(value=1, because="One accelerator, one copy."),
         copy_count=Decision(value=2, because="16 per copy serve 32 requests in flight."),
         surge_instances=Decision(value=2, because="An update doubles the copies."),
+        trial_update=Decision(value="candidate", because="One copy beside the others."),
         max_model_len=Decision(value=512, because="The workload's 256 + 256 tokens."),
         max_num_seqs=Decision(value=28, because="The KV cache holds 28 sequences of 512 tokens."),
         max_num_batched_tokens=Decision(value=2048, because="The engine's default."),

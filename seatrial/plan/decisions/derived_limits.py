@@ -21,6 +21,7 @@ from seatrial.plan.decisions.plan_warnings import (
     surge_warnings,
 )
 from seatrial.plan.decisions.timeouts import download_timeout, startup_timeout, timeout_warnings
+from seatrial.plan.decisions.trial_update import candidate_warnings, decide_trial_update
 from seatrial.plan.document import CurvePoint, Decision
 from seatrial.plan.search.capacity import answered_in_time
 from seatrial.plan.search.sizing import instances_for
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from seatrial.plan.search.candidate import FeasibleCandidate
     from seatrial.plan.search.capacity import Levels
     from seatrial.plan.search.demand import Demand
+    from seatrial.spec.endpoint import TrialUpdate
     from seatrial.spec.load import LoadedSpec
 
 
@@ -80,6 +82,7 @@ class DerivedLimits:
     target_concurrency_per_copy: Decision[float]
     gate_concurrency_per_copy: Decision[int]
     concurrency_levels: Decision[tuple[int, ...]]
+    trial_update: Decision[TrialUpdate]
     warnings: tuple[str, ...]
 
 
@@ -104,6 +107,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     gate = decide_gate(best, demand)
     size = weights_bytes(demand.architecture, overrides.quantization)
     startup, download = startup_timeout(endpoint.model, size), download_timeout(endpoint.model, size)
+    start_s = download.value + startup.value
     return DerivedLimits(
         levels=levels,
         band=band,
@@ -117,6 +121,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
         target_concurrency_per_copy=decide_target(best, demand, batch.value),
         gate_concurrency_per_copy=gate,
         concurrency_levels=choose_levels(endpoint.trial.concurrency_levels, running, gate.value),
+        trial_update=decide_trial_update(best, demand, start_s),
         warnings=(
             *chosen.resolved.warnings,
             *chosen.resolved.choice.warnings,
@@ -124,6 +129,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *_deployment_warnings(chosen),
             *batch_limit_warnings(overrides, memory),
             *timeout_warnings(startup, download),
+            *candidate_warnings(endpoint.trial, start_s),
             *target_warnings(best, demand, running),
             *_price_warnings(chosen),
         ),

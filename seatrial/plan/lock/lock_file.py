@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from seatrial.errors import Problem, SpecError
 from seatrial.files import read_text, write_whole
 from seatrial.model import FrozenModel, digest
-from seatrial.plan.document import PLAN_SCHEMA, Plan
+from seatrial.plan.document import PLAN_SCHEMA, Plan, values_digest
 from seatrial.plan.lock.changes import text_of
 from seatrial.plan.lock.guard_rails import limit_problems, rail_problems
 from seatrial.plan.lock.path import lock_path
@@ -51,8 +51,8 @@ class Seal(FrozenModel):
     """What a plan was when it was written into its lock.
 
     Attributes:
-        plan: Digest of the whole plan, the one that the stack and the report show.
-        fields: Digest of each of its fields.
+        plan: Digest of the plan without its texts, the one that the stack and the report show.
+        fields: Digest of each of its fields, texts included.
     """
 
     plan: str
@@ -61,7 +61,7 @@ class Seal(FrozenModel):
 
 def seal_of(document: Mapping[str, object]) -> Seal:
     """Return the digests of a plan as it is written in JSON."""
-    return Seal(plan=_digest(document), fields={name: _digest(value) for name, value in document.items()})
+    return Seal(plan=values_digest(document), fields={name: _digest(value) for name, value in document.items()})
 
 
 def changed_fields(document: Mapping[str, object], seal: Seal) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ NAMES: Mapping[str, str] = {
     "target_concurrency_per_copy": "target concurrency",
     "gate_concurrency_per_copy": "gate concurrency",
     "concurrency_levels": "trial levels",
+    "trial_update": "trial of an update",
 }
 _WIDEST_VALUE = 22  # leaves the reasons most of a narrow terminal
 

@@ -150,7 +150,7 @@ def test_a_disk_that_takes_nothing_leaves_the_old_lock_and_nothing_else(plan: Pl
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": "1"}, "the plan's schema_version is 1; this release reads 2"),
+        ({"schema_version": "2"}, "the plan's schema_version is 2; this release reads 3"),
         ({"max_copies": "six"}, "max_copies: Input should be a valid integer, unable to parse string as an integer"),
         ({"surprise": 1}, "surprise: Extra inputs are not permitted"),
     ],
