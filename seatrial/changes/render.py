@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from os.path import commonpath
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from seatrial.changes.effect import TITLES
@@ -177,7 +177,7 @@ def _property(change: PropertyChange) -> str:
     if change.follows:
         return f"{change.path}: follows {change.follows}"
     old, new = _value(change.old), _value(change.new)
-    same = len(commonpath([old, new]))
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     begin = max(0, same - CONTEXT) if max(len(old), len(new)) > LONGEST else 0
     return f"{change.path}: {_cut(old, begin)} → {_cut(new, begin)}"
 

@@ -78,13 +78,14 @@ def synthesize(source: StackSource, folder: Path) -> StackTemplate:
 
     Args:
         source: What to synthesize.
-        folder: An empty folder for what the app writes.
+        folder: For what the app writes; made where it is not there.
 
     Raises:
         SeatrialError: SEA450 with the app's last lines when it fails or writes no such stack; SEA451 when what it
             writes is no template.
     """
     app, context = _app(source)
+    folder.mkdir(parents=True, exist_ok=True)
     variables = _variables(source.root) | {"CDK_OUTDIR": f"{folder}", "CDK_CONTEXT_JSON": json.dumps(context)}
     where = (source.root / "cdk.json").as_posix()
     done = _run(app, source.root, variables, where)

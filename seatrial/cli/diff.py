@@ -55,7 +55,6 @@ def diff(
     source = StackSource.of(spec, folder, deployment.environment, deployment.stack_name)
     with scratch_folder("seatrial-diff-") as scratch:
         old = _old(source, against, base, scratch)
-        (scratch / "new").mkdir()
         new = synthesize(source, scratch / "new")
     found = consequences(diff_templates(old, new), PlannedSize.of(deployment.plan))
     _tell(found, source.stack_name, _name(against, base), output_format)
@@ -70,7 +69,6 @@ def _old(source: StackSource, against: Path | None, base: str | None, scratch: P
     if against is not None:
         return given_template(source, against)
     if base is not None:
-        (scratch / "base").mkdir()
         return synthesize_revision(source, base, scratch / "base")
     return _deployed(source)
 
