@@ -9,6 +9,7 @@ from aws_cdk import CfnOutput, Environment, Stack, Tags, Token
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
+from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 
@@ -72,16 +73,10 @@ class EndpointStack(Stack):
             topic_arn=self._topic_arn(deployment),
         )
         trial = self._trial(deployment)
-        if spec.scaling.max_copies > spec.scaling.min_copies:
-            CopyScaling(
-                self,
-                "Scaling",
-                endpoint=self.endpoint,
-                scaling=spec.scaling,
-                target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
-                if trial
-                else deployment.plan.target_concurrency_per_copy.value,
-            )
+        scaling = self._scaling(deployment, trial)
+        self.alias = EndpointAlias(
+            self, "Alias", endpoint=self.endpoint, after=[each for each in (trial, scaling) if each is not None]
+        )
         self._outputs(deployment, trial)
         for key, value in environment.tags.items():
             Tags.of(self).add(key, value)
@@ -101,6 +96,20 @@ class EndpointStack(Stack):
             image=deployment.serving.image,
             budget_minutes=trial.budget_minutes,
             fallback_target=plan.target_concurrency_per_copy.value,
+        )
+
+    def _scaling(self, deployment: Deployment, trial: SmokeBenchmark | None) -> CopyScaling | None:
+        scaling = deployment.endpoint.scaling
+        if scaling.max_copies == scaling.min_copies:
+            return None
+        return CopyScaling(
+            self,
+            "Scaling",
+            endpoint=self.endpoint,
+            scaling=scaling,
+            target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
+            if trial
+            else deployment.plan.target_concurrency_per_copy.value,
         )
 
     def _topic_arn(self, deployment: Deployment) -> str | None:
