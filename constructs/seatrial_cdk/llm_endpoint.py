@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration, Tags
+from aws_cdk import Duration, Stack, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from seatrial.deployment.alias import alias_name
+from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial_cdk.execution_role import ExecutionRole, ModelSources
 from seatrial_cdk.inference_component import (
     VARIANT_NAME,
@@ -84,7 +86,7 @@ class LlmEndpoint(Construct):
         self._plan = plan
         self.endpoint_name = endpoint_name
         self.instance_type = plan.instance_type.value
-        self.inference_component_name = f"{endpoint_name}-model"
+        self.inference_component_name = f"{endpoint_name}{COMPONENT_SUFFIX}"
         artifact = ServingArtifact(self, "Artifact", files=serving.files) if serving.files else None
         self.base_name = base_name or endpoint_name
         self.role = ExecutionRole(self, "InstanceRole", name=self.base_name, sources=None, network=network).role
@@ -117,12 +119,36 @@ class LlmEndpoint(Construct):
         self.component.deployment_config = rolling_update(self._plan, alarm_names)
         self.endpoint.deployment_config = endpoint_update(self._plan, alarm_names)
 
+    @property
+    def alias_name(self) -> str:
+        """The name of the SSM parameter that names the endpoint that serves (`EndpointAlias`)."""
+        return alias_name(self._plan.environment, self._plan.endpoint)
+
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow invoking this endpoint and its component, streamed or whole."""
-        return iam.Grant.add_to_principal(
+        """Allow invoking each generation of this endpoint and its component, and reading the alias that names it.
+
+        The rights name no single generation, so that a caller keeps the old endpoint until the alias has moved. ARNs
+        have names in lower case; a generation has up to three digits.
+        """
+        stack, base = Stack.of(self), self.base_name.lower()
+        names = [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
+        invoked = iam.Grant.add_to_principal(
             grantee=grantee,
             actions=["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"],
-            resource_arns=[self.endpoint.ref, self.component.ref],
+            resource_arns=[
+                stack.format_arn(service="sagemaker", resource=kind, resource_name=f"{name}{suffix}")
+                for kind, suffix in (("endpoint", ""), ("inference-component", COMPONENT_SUFFIX))
+                for name in names
+            ],
+        )
+        return invoked.combine(
+            iam.Grant.add_to_principal(
+                grantee=grantee,
+                actions=["ssm:GetParameter"],
+                resource_arns=[
+                    stack.format_arn(service="ssm", resource="parameter", resource_name=self.alias_name[1:])
+                ],
+            )
         )
 
     def grant_describe(self, grantee: iam.IGrantable) -> iam.Grant:

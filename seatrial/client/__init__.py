@@ -8,6 +8,7 @@ completion = generate(client, target, "Where does the boat go?", Options(max_tok
 from __future__ import annotations
 
 from seatrial.bench.decode.failure import Failure
+from seatrial.client.alias import Alias
 from seatrial.client.generation import (
     Confidence,
     GenerationStream,
@@ -29,6 +30,7 @@ from seatrial.payload.request import message, request_body
 from seatrial.payload.schema import Schema
 
 __all__ = [
+    "Alias",
     "AnswerError",
     "Completion",
     "Confidence",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from seatrial.bench.decode.failure import Failure, shorten
+from seatrial.client.alias import at_target
 from seatrial.client.transport import (
     UNKNOWN_END_RULE,
     InvocationError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
     from mypy_boto3_sagemaker_runtime.type_defs import ResponseStreamTypeDef
 
+    from seatrial.client.alias import Alias
     from seatrial.client.transport import Target
     from seatrial.payload.answer import Piece, Token
     from seatrial.payload.options import Options
@@ -97,12 +99,14 @@ def _failure(name: str, told: object) -> Failure:
 _PIECE_BYTES = 1_048_576
 
 
-def generate(client: SageMakerRuntimeClient, target: Target, prompt: Prompt, options: Options = DEFAULTS) -> Completion:
+def generate(
+    client: SageMakerRuntimeClient, target: Target | Alias, prompt: Prompt, options: Options = DEFAULTS
+) -> Completion:
     """Ask for an answer and wait for the whole of it (SageMaker allows 60 s).
 
     Args:
         client: `boto3.client("sagemaker-runtime", config=client_config())`.
-        target: Where, and in which schema.
+        target: Where, and in which schema; an `Alias` finds the endpoint that serves at the moment.
         prompt: The text; for chat also messages.
         options: How to generate.
 
@@ -116,13 +120,13 @@ def generate(client: SageMakerRuntimeClient, target: Target, prompt: Prompt, opt
 
 
 def generate_stream(
-    client: SageMakerRuntimeClient, target: Target, prompt: Prompt, options: Options = DEFAULTS
+    client: SageMakerRuntimeClient, target: Target | Alias, prompt: Prompt, options: Options = DEFAULTS
 ) -> GenerationStream:
     """Ask for an answer that comes token by token (SageMaker allows 8 minutes).
 
     Args:
         client: `boto3.client("sagemaker-runtime", config=client_config())`.
-        target: Where, and in which schema.
+        target: Where, and in which schema; an `Alias` finds the endpoint that serves at the moment.
         prompt: The text; for chat also messages.
         options: How to generate.
 
@@ -131,18 +135,26 @@ def generate_stream(
         InvocationError: SEA372, the endpoint did not answer.
     """
     body = request_body(target.schema, prompt, options, stream=True)
+    return at_target(target, lambda found: _open_stream(client, found, body))
+
+
+def _open_stream(client: SageMakerRuntimeClient, target: Target, body: bytes) -> GenerationStream:
     arguments = invocation_arguments(target, body, stream=True)
     with failures_of(target.where):
         answer = client.invoke_endpoint_with_response_stream(**arguments)
     return GenerationStream(answer["Body"], target)
 
 
-def invoke(client: SageMakerRuntimeClient, target: Target, body: bytes) -> bytes:
+def invoke(client: SageMakerRuntimeClient, target: Target | Alias, body: bytes) -> bytes:
     """Send a body as it is and return the whole answer's bytes.
 
     Raises:
         InvocationError: SEA372, the endpoint did not answer, or answered with an error.
     """
+    return at_target(target, lambda found: _invoke(client, found, body))
+
+
+def _invoke(client: SageMakerRuntimeClient, target: Target, body: bytes) -> bytes:
     arguments = invocation_arguments(target, body, stream=False)
     with failures_of(target.where), closing(client.invoke_endpoint(**arguments)["Body"]) as answer:
         return _whole(answer, target.where)
@@ -211,7 +223,7 @@ _OPEN_LAST_MESSAGE = {"continue_final_message": True, "add_generation_prompt": F
 
 def continue_until_stop(
     client: SageMakerRuntimeClient,
-    target: Target,
+    target: Target | Alias,
     prompt: Prompt,
     options: Options = DEFAULTS,
     *,
@@ -247,7 +259,7 @@ def continue_until_stop(
 
 def generate_rounds(
     client: SageMakerRuntimeClient,
-    target: Target,
+    target: Target | Alias,
     prompt: Prompt,
     options: Options = DEFAULTS,
     *,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
     from seatrial.bench.decode.failure import Failure
+    from seatrial.client.alias import Alias
     from seatrial.client.transport import Target
 
 
@@ -36,7 +37,7 @@ class Outcome:
 
 
 def invoke_many(
-    client: SageMakerRuntimeClient, target: Target, payloads: Iterable[bytes], *, concurrency: int
+    client: SageMakerRuntimeClient, target: Target | Alias, payloads: Iterable[bytes], *, concurrency: int
 ) -> tuple[Outcome, ...]:
     """Send every payload, `concurrency` at a time, and return the outcomes in the order of the payloads.
 
@@ -84,7 +85,7 @@ class _Work:
             return None if self._stopped else next(self._numbered, None)
 
 
-def _drain(client: SageMakerRuntimeClient, target: Target, work: _Work) -> list[Outcome]:
+def _drain(client: SageMakerRuntimeClient, target: Target | Alias, work: _Work) -> list[Outcome]:
     try:
         return [_outcome(client, target, index, payload) for index, payload in work]
     except BaseException:
@@ -92,7 +93,7 @@ def _drain(client: SageMakerRuntimeClient, target: Target, work: _Work) -> list[
         raise
 
 
-def _outcome(client: SageMakerRuntimeClient, target: Target, index: int, payload: bytes) -> Outcome:
+def _outcome(client: SageMakerRuntimeClient, target: Target | Alias, index: int, payload: bytes) -> Outcome:
     try:
         return Outcome(index, invoke(client, target, payload), None)
     except InvocationError as failed:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from seatrial.spec.environment import EnvironmentSpec
 
 
+COMPONENT_SUFFIX = "-model"
+"""Behind the endpoint's name, it makes its component's."""
+
+
 def endpoint_name(environment: str, name: str, generation: int = 1) -> str:
     """Return an endpoint's name on SageMaker: environment first, so that environments can share an account.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
-from seatrial.deployment.document import Deployment
+from seatrial.deployment.document import COMPONENT_SUFFIX, Deployment
 from seatrial.deployment.live_trial import service_stack
 from seatrial.deployment.trial import request_template
 from seatrial.errors import Problem, SeatrialError, SpecError
@@ -153,15 +153,14 @@ def load_deployment(spec: Path, environments: Path, environment: str) -> Deploym
 
 
 _LONGEST_NAME = 63  # of endpoints and components (API reference, CreateInferenceComponent)
-_COMPONENT_SUFFIX = "-model"
 
 
 def _long_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
     """Yield each endpoint whose component's name has become too long by its generation."""
     for file, deployment in deployments.items():
-        over = len(deployment.endpoint_name) + len(_COMPONENT_SUFFIX) - _LONGEST_NAME
+        over = len(deployment.endpoint_name) + len(COMPONENT_SUFFIX) - _LONGEST_NAME
         if over > 0:
-            message = f"{deployment.endpoint_name}{_COMPONENT_SUFFIX} has {over} characters more than {_LONGEST_NAME}"
+            message = f"{deployment.endpoint_name}{COMPONENT_SUFFIX} has {over} characters more than {_LONGEST_NAME}"
             hint = "give the endpoint, or its environment, a shorter name"
             yield Problem(file.as_posix(), "name", "SEA107", message, hint)
 

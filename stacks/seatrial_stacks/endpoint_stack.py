@@ -10,6 +10,7 @@ from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
+from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.trial_settings import TrialSettings
@@ -74,16 +75,10 @@ class EndpointStack(Stack):
             topic_arn=self._topic_arn(deployment),
         )
         trial = self._trial(deployment)
-        if spec.scaling.max_copies > spec.scaling.min_copies:
-            CopyScaling(
-                self,
-                "Scaling",
-                endpoint=self.endpoint,
-                scaling=spec.scaling,
-                target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
-                if trial
-                else deployment.plan.target_concurrency_per_copy.value,
-            )
+        scaling = self._scaling(deployment, trial)
+        self.alias = EndpointAlias(
+            self, "Alias", endpoint=self.endpoint, after=[each for each in (trial, scaling) if each is not None]
+        )
         self._outputs(deployment, trial)
         for key, value in environment.tags.items():
             Tags.of(self).add(key, value)
@@ -106,6 +101,20 @@ class EndpointStack(Stack):
         )
         CandidateTrial(self, "Candidate", endpoint=self.endpoint, settings=settings)
         return SmokeBenchmark(self, "Trial", endpoint=self.endpoint, settings=settings)
+
+    def _scaling(self, deployment: Deployment, trial: SmokeBenchmark | None) -> CopyScaling | None:
+        scaling = deployment.endpoint.scaling
+        if scaling.max_copies == scaling.min_copies:
+            return None
+        return CopyScaling(
+            self,
+            "Scaling",
+            endpoint=self.endpoint,
+            scaling=scaling,
+            target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
+            if trial
+            else deployment.plan.target_concurrency_per_copy.value,
+        )
 
     def _topic_arn(self, deployment: Deployment) -> str | None:
         """Return the topic of the alarms: the environment's own, else the one beside the trial service, if any is."""

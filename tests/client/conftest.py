@@ -9,6 +9,7 @@ import boto3
 import pytest
 
 from seatrial.client import Schema, Target, client_config
+from seatrial.deployment.alias import AliasValue, alias_name
 from seatrial.local import lifecycle
 from tests.environment import environment
 
@@ -46,6 +47,8 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lifecycle.LocalA
             local = lifecycle.up(state_dir=state_dir)
         with environment(lifecycle.environment(local)):
             _serve(boto3.client("sagemaker"))
+            value = AliasValue(endpoint_name=ENDPOINT, inference_component_name="chat-copy").to_json()
+            boto3.client("ssm").put_parameter(Name=alias_name("dev", "chat"), Type="String", Value=value)
         yield local
     finally:
         lifecycle.down(state_dir)

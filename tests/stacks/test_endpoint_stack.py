@@ -66,7 +66,6 @@ def test_the_component_reserves_what_one_copy_needs(dev_template: Template) -> N
         "AWS::SageMaker::InferenceComponent",
         {
             "VariantName": "AllTraffic",
-            "RuntimeConfig": {"CopyCount": 1},
             "Specification": {
                 "ComputeResourceRequirements": {
                     "NumberOfAcceleratorDevicesRequired": 1,

@@ -118,9 +118,12 @@ OURS = {"StringEquals": {"aws:ResourceTag/seatrial:environment": "prod"}}
 SAGEMAKER = "arn:aws:sagemaker:eu-west-1:123456789012"
 
 
+CANDIDATES = f"{SAGEMAKER}:inference-component/prod-*-candidate-*"
+
+
 def test_trials_load_and_describe_what_has_the_environments_name_and_tag(prod_trials: Template) -> None:
     granted = {
-        each.resources: each
+        (*each.resources, *(("AddTags",) if "sagemaker:AddTags" in each.actions else ())): each
         for each in statements(prod_trials)
         if any("sagemaker:" in action for action in each.actions)
     }
@@ -136,9 +139,17 @@ def test_trials_load_and_describe_what_has_the_environments_name_and_tag(prod_tr
             "sagemaker:InvokeEndpointWithResponseStream",
             "sagemaker:UpdateInferenceComponentRuntimeConfig",
         ),
-        (f"{SAGEMAKER}:model/*",): ("sagemaker:DescribeModel",),
+        (CANDIDATES, f"{SAGEMAKER}:endpoint/prod-*"): ("sagemaker:CreateInferenceComponent",),
+        (CANDIDATES, "AddTags"): ("sagemaker:AddTags",),
+        (CANDIDATES,): ("sagemaker:DeleteInferenceComponent",),
+        ("*",): ("sagemaker:ListInferenceComponents",),
     }
-    assert [json.loads(each.conditions) for each in granted.values()] == [OURS] * 3
+    asked = {"StringEquals": {"aws:RequestTag/seatrial:environment": "prod"}}
+    assert [json.loads(each.conditions) for each in granted.values()] == [OURS, OURS, asked, asked, OURS, {}]
+
+
+def test_trials_never_read_a_models_environment_which_may_hold_a_token(prod_trials: Template) -> None:
+    assert "sagemaker:DescribeModel" not in json.dumps(prod_trials.to_json())
 
 
 @pytest.mark.parametrize("kind", ["Model", "Endpoint", "EndpointConfig", "InferenceComponent"])
@@ -168,9 +179,9 @@ def test_scaling_is_suspended_and_resumed_on_targets_of_copies_only(prod_trials:
 @pytest.mark.parametrize(
     ("action", "folders"),
     [
-        ("s3:GetObject", {"trials", "runs", "latest", "passed", "released"}),
-        ("s3:PutObject", {"trials", "runs", "latest", "passed", "released"}),
-        ("s3:DeleteObject", {"runs", "latest", "passed", "released"}),
+        ("s3:GetObject", {"trials", "runs", "latest", "passed", "released", "held"}),
+        ("s3:PutObject", {"trials", "runs", "latest", "passed", "released", "held"}),
+        ("s3:DeleteObject", {"runs", "latest", "passed", "released", "held"}),
     ],
 )
 def test_trials_keep_to_their_folders_and_never_remove_evidence(

@@ -12,7 +12,6 @@ from seatrial.errors import RenderError, SpecError
 from seatrial_stacks.app_stacks import add_stacks
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.trials_stack import TrialsStack
-from tests.sample_plan import LMI_IMAGE as IMAGE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +29,6 @@ def test_the_trial_knows_what_must_be_live(dev_template: Template, dev_deploymen
             "InferenceComponentName": "dev-chat-model",
             "EndpointConfigName": {"Fn::GetAtt": [config, "EndpointConfigName"]},
             "ModelName": {"Fn::GetAtt": [model, "ModelName"]},
-            "Image": IMAGE,
             "Request": dev_deployment.trial_request,
             "Mode": "rollback",
             "BudgetSeconds": "600",
@@ -81,7 +79,7 @@ def test_the_stacks_hold_about_a_dozen_resources_each(
 ) -> None:
     """Of an environment with `removal: destroy` two are CDK's own: they empty the bucket."""
     counts = [len(each.to_json()["Resources"]) for each in (dev_template, prod_template, dev_trials, prod_trials)]
-    assert counts == [13, 13, 15, 11]
+    assert counts == [14, 14, 15, 11]
 
 
 def test_an_environment_has_one_service_however_many_endpoints(dev_deployment: Deployment, tmp_path: Path) -> None:
@@ -115,7 +113,7 @@ def test_the_service_is_one_function_of_a_known_name(dev_trials: Template) -> No
     function, autodelete = dev_trials.find_resources("AWS::Lambda::Function").values()
     ours = function if "FunctionName" in function["Properties"] else autodelete
     variables = ours["Properties"]["Environment"]["Variables"]
-    assert set(variables) == {"RESULTS_BUCKET", "STATE_MACHINE", "SOCKETS_PER_FUNCTION"}
+    assert set(variables) == {"ENVIRONMENT", "RESULTS_BUCKET", "STATE_MACHINE", "SOCKETS_PER_FUNCTION"}
 
 
 def test_the_function_joins_the_network_of_the_environment(prod_trials: Template) -> None:
@@ -138,7 +136,8 @@ def test_the_workflow_has_a_known_name_and_the_services_function_alone(prod_tria
 def test_an_execution_that_died_is_told_to_the_function(prod_trials: Template) -> None:
     (function,) = prod_trials.find_resources("AWS::Lambda::Function")
     (machine,) = prod_trials.find_resources("AWS::StepFunctions::StateMachine")
-    (rule,) = prod_trials.find_resources("AWS::Events::Rule")
+    rules = prod_trials.find_resources("AWS::Events::Rule")
+    (rule,) = (name for name, found in rules.items() if "EventPattern" in found["Properties"])
     arn = {"Fn::GetAtt": [machine, "Arn"]}
     prod_trials.has_resource_properties(
         "AWS::Events::Rule",
@@ -155,6 +154,48 @@ def test_an_execution_that_died_is_told_to_the_function(prod_trials: Template) -
         "AWS::Lambda::Permission",
         {"Principal": "events.amazonaws.com", "SourceArn": {"Fn::GetAtt": [rule, "Arn"]}},
     )
+
+
+def test_the_function_sweeps_every_five_minutes(prod_trials: Template) -> None:
+    (function,) = prod_trials.find_resources("AWS::Lambda::Function")
+    target = {"Id": "Function", "Arn": {"Fn::GetAtt": [function, "Arn"]}, "Input": '{"Sweep": true}'}
+    schedule = {"ScheduleExpression": "rate(5 minutes)", "Targets": [target]}
+    prod_trials.has_resource_properties("AWS::Events::Rule", schedule)
+
+
+def test_the_candidate_is_tried_before_endpoint_and_component_are_updated(dev_template: Template) -> None:
+    (candidate,) = dev_template.find_resources("Custom::CandidateTrial")
+    for kind in ("Endpoint", "InferenceComponent"):
+        (resource,) = dev_template.find_resources(f"AWS::SageMaker::{kind}").values()
+        assert candidate in resource["DependsOn"]
+    copies = {"CopyCount": {"Fn::GetAtt": [candidate, "CopyCount"]}}
+    dev_template.has_resource_properties("AWS::SageMaker::InferenceComponent", {"RuntimeConfig": copies})
+
+
+def test_both_custom_resources_are_told_the_same_so_that_what_updates_one_updates_the_other(
+    dev_template: Template,
+) -> None:
+    (before,) = dev_template.find_resources("Custom::CandidateTrial").values()
+    (after,) = dev_template.find_resources("Custom::SmokeBenchmark").values()
+    differ = {name for name in before["Properties"] if before["Properties"][name] != after["Properties"].get(name)}
+    assert differ == {"Phase", "ServiceTimeout"}
+
+
+def test_a_candidate_is_what_the_component_will_be(dev_template: Template) -> None:
+    (component,) = dev_template.find_resources("AWS::SageMaker::InferenceComponent").values()
+    (candidate,) = dev_template.find_resources("Custom::CandidateTrial").values()
+    _, (parts) = candidate["Properties"]["Specification"]["Fn::Join"]
+    told = json.loads("".join(part if isinstance(part, str) else "MODEL" for part in parts))
+    wanted = component["Properties"]["Specification"]
+    assert told == {**wanted, "ModelName": "MODEL"}
+
+
+@pytest.mark.parametrize(("budget", "start"), [("10", "1500"), ("50", "300")])
+def test_a_candidate_may_start_as_long_as_cloudformations_hour_leaves(
+    dev_deployment: Deployment, budget: str, start: str
+) -> None:
+    template = Template.from_stack(EndpointStack(App(), "x", deployment=with_budget(dev_deployment, float(budget))))
+    template.has_resource_properties("Custom::CandidateTrial", {"StartSeconds": start, "ServiceTimeout": "3600"})
 
 
 def test_a_budget_is_rounded_up_to_whole_seconds(dev_deployment: Deployment) -> None:

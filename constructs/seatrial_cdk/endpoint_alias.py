@@ -1,0 +1,45 @@
+"""The SSM parameter that names the endpoint that serves: clients follow it when another endpoint takes over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from seatrial.deployment.alias import AliasValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from constructs import IDependable
+
+    from seatrial_cdk.llm_endpoint import LlmEndpoint
+
+
+class EndpointAlias(Construct):
+    """The alias of an endpoint; it moves only after everything that must hold before traffic comes.
+
+    Its value is JSON with `endpoint_name` and `inference_component_name`. A failed trial leaves it where it was.
+
+    Args:
+        endpoint: What the alias names.
+        after: What must be there first: the trial, scaling.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, endpoint: LlmEndpoint, after: Iterable[IDependable] = ()
+    ) -> None:
+        super().__init__(scope, construct_id)
+        value = AliasValue(
+            endpoint_name=endpoint.endpoint_name, inference_component_name=endpoint.inference_component_name
+        )
+        self.parameter = ssm.CfnParameter(
+            self,
+            "Resource",
+            name=endpoint.alias_name,
+            type="String",
+            value=value.to_json(),
+            description=f"Endpoint and component that serve {endpoint.base_name}",
+        )
+        self.parameter.node.add_dependency(endpoint.component, *after)
