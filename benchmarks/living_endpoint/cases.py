@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
@@ -10,16 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.living_endpoint.endpoint import COMPONENT, ENDPOINT, SPEC, STACK, kill_functions
+from benchmarks.living_endpoint.endpoint import STACK, kill_functions
 from benchmarks.living_endpoint.users import steady_users
 from benchmarks.living_endpoint.watch import watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from benchmarks.living_endpoint.endpoint import LivingEndpoint
-    from benchmarks.living_endpoint.users import Sent, Where
+    from benchmarks.living_endpoint.users import Sent
 
 BEFORE_S: Final = 20.0
 """How long the users are watched before each update, to compare with."""
@@ -61,6 +59,11 @@ class Outcome:
     target: float | None
     took_s: float
     note: str = ""
+
+    @property
+    def is_harmful(self) -> bool:
+        """Whether a request failed, a copy was taken away, or something was left."""
+        return bool(self.failed or self.least_copies < COPIES or self.left)
 
     @property
     def ratio(self) -> float:
@@ -109,6 +112,26 @@ def run_case(living: LivingEndpoint, case: Case, *, tell: Callable[[str], None] 
     return _outcome(living, case, observed, began_s, took_s, deployed=ended.exit_code == 0)
 
 
+def run_control(living: LivingEndpoint) -> Outcome:
+    """Load a component beside the one that serves as a trial does, with the tools of a deployment, and update nothing.
+
+    What the users see here is what the shared cores cost: there is no update.
+    """
+    living.set_copies(COPIES)
+    assembly = living.synth("assembly")
+    with _observed(living) as observed:
+        time.sleep(BEFORE_S)
+        began_s = time.monotonic()
+        living.create_beside()
+        tools = threading.Thread(target=living.deploy, args=(assembly,), daemon=True)
+        tools.start()
+        living.load_beside()
+        tools.join()
+        living.delete_beside()
+        took_s = time.monotonic() - began_s
+    return _outcome(living, Case("control: no update", {}), observed, began_s, took_s, deployed=False)
+
+
 @dataclass(frozen=True, slots=True)
 class _Observed:
     sent: list[Sent]
@@ -119,33 +142,15 @@ class _Observed:
 @contextmanager
 def _observed(living: LivingEndpoint) -> Iterator[_Observed]:
     """Let users and a look-out run beside a block; both follow the alias, as clients do."""
-    alias = _Alias(living)
-    runtime, sagemaker = living.cloud.client("sagemaker-runtime"), living.cloud.client("sagemaker")
+    alias, sagemaker = living.alias(), living.cloud.client("sagemaker")
 
     def copies() -> int:
-        told = sagemaker.describe_inference_component(InferenceComponentName=alias()[1])
+        name = alias.target().inference_component or ""
+        told = sagemaker.describe_inference_component(InferenceComponentName=name)
         return told["RuntimeConfig"].get("CurrentCopyCount", 0)
 
-    with watching(living, copies) as seen, steady_users(runtime, alias) as users:
+    with watching(living, copies) as seen, steady_users(living.runtime(), living.alias()) as users:
         yield _Observed(users.sent, seen.copies, seen.candidates)
-
-
-class _Alias:
-    """Where the users' client sends to: the alias, looked up every five seconds."""
-
-    def __init__(self, living: LivingEndpoint) -> None:
-        self._ssm = living.cloud.client("ssm")
-        self._lock = threading.Lock()
-        self._found: Where = (ENDPOINT, COMPONENT)
-        self._looked_s = -math.inf
-
-    def __call__(self) -> Where:
-        with self._lock:
-            if time.monotonic() - self._looked_s > 5.0:  # noqa: PLR2004 (seconds)
-                told = json.loads(self._ssm.get_parameter(Name="/seatrial/local/chat/alias")["Parameter"]["Value"])
-                self._found = (told["endpoint_name"], told["inference_component_name"])
-                self._looked_s = time.monotonic()
-            return self._found
 
 
 def _outcome(
@@ -175,9 +180,9 @@ def _nothing(living: LivingEndpoint) -> None:
     del living
 
 
-def _batch(sequences: int) -> Mapping[str, object]:
+def _batch(sequences: int, *, instance_type: str = "ml.g5.2xlarge") -> Mapping[str, object]:
     overrides = {"max_model_len": 512, "max_num_seqs": sequences}
-    return {"serving": {"instance_types": ["ml.g5.2xlarge"], "overrides": overrides}}
+    return {"serving": {"instance_types": [instance_type], "overrides": overrides}}
 
 
 def _await_candidate(living: LivingEndpoint) -> None:
@@ -205,9 +210,8 @@ def _kill(living: LivingEndpoint) -> None:
         time.sleep(0.5)
 
 
-def cases(folder: Path) -> tuple[Case, ...]:
+def cases() -> tuple[Case, ...]:
     """Return the cases in an order in which each begins with a configuration that serves."""
-    del folder
     return (
         Case("(a) a good configuration", _batch(4)),
         Case("(b) one that fails its trial", {**_batch(3), "slo": MISSED}, deploys=False),
@@ -215,11 +219,5 @@ def cases(folder: Path) -> tuple[Case, ...]:
         Case("(d) cancelled in mid-trial", _batch(6), _cancel, deploys=False),
         Case("(e) trial service killed in mid-trial", _batch(7), _kill, deploys=False),
         Case("(f) another SLO only", {**_batch(5), "slo": {"ttft_ms": {"p95": 15_000}, "tpot_ms": {"p95": 5_000}}}),
-        Case(
-            "(g) another instance type",
-            {"serving": {**_batch(5)["serving"], "instance_types": ["ml.g5.4xlarge"]}},  # type: ignore[dict-item]
-        ),
+        Case("(g) another instance type", _batch(5, instance_type="ml.g5.4xlarge")),
     )
-
-
-__all__ = ["SPEC", "Case", "Outcome", "cases", "run_case"]

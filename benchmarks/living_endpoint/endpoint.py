@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
 import subprocess
 import time
 from contextlib import contextmanager
@@ -10,10 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import boto3
 import yaml
+from botocore.config import Config
 
+from seatrial.bench.model.request import TrialRequest
+from seatrial.bench.trial.run import run_trial
+from seatrial.client import Alias, Schema
 from seatrial.demo.cdk_cli import CdkCli
 from seatrial.demo.embedded_aws import EmbeddedAws
+from seatrial.deployment.load import load_deployments
 from seatrial.local import lifecycle
 from seatrial.plan.lock.lock_file import write_lock
 from seatrial.plan.planner import make_plan
@@ -22,6 +31,8 @@ from seatrial.spec.load import load_spec
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
+
     from seatrial.demo.cdk_cli import ToolOutcome
 
 ROOT: Final = Path(__file__).parents[2]
@@ -29,8 +40,8 @@ ENVIRONMENT: Final = "local"
 NAME: Final = "chat"
 STACK: Final = f"seatrial-{ENVIRONMENT}-{NAME}"
 ENDPOINT: Final = f"{ENVIRONMENT}-{NAME}"
-COMPONENT: Final = f"{ENDPOINT}-model"
-SERVICE: Final = f"seatrial-{ENVIRONMENT}-trials"
+BESIDE: Final = f"{ENDPOINT}-beside"
+FUNCTION: Final = f"AWS_LAMBDA_FUNCTION_NAME=seatrial-{ENVIRONMENT}-trials"
 PATIENCE_S: Final = 180.0
 LOOK_S: Final = 0.2
 
@@ -85,6 +96,17 @@ class LivingEndpoint:
         options = ("--method", "direct", "--require-approval", "never", "--no-notices", "--progress", "events")
         return self.tools.cdk("deploy", "--all", "--app", str(assembly), *options)
 
+    def runtime(self) -> SageMakerRuntimeClient:
+        """Return a runtime client that sends each request once."""
+        with environment_of(self.cloud):
+            once = Config(retries={"total_max_attempts": 1}, max_pool_connections=16)
+            return boto3.Session().client("sagemaker-runtime", config=once)
+
+    def alias(self) -> Alias:
+        """Return the endpoint as users name it."""
+        with environment_of(self.cloud):
+            return Alias(boto3.Session().client("ssm"), ENVIRONMENT, NAME, Schema.LMI_ASYNC)
+
     def set_copies(self, count: int, *, wait: bool = True) -> None:
         """Set the copies of the live component, as a scaling policy does."""
         self.cloud.client("sagemaker").update_inference_component_runtime_config(
@@ -92,6 +114,39 @@ class LivingEndpoint:
         )
         if wait:
             self.until(lambda: self.status == "InService" and self.copies == count, f"{count} copies")
+
+    def create_beside(self) -> None:
+        """Create a component of one copy of the live model beside the one that serves."""
+        client = self.cloud.client("sagemaker")
+        live = client.describe_inference_component(InferenceComponentName=self.component)
+        client.create_inference_component(
+            InferenceComponentName=BESIDE,
+            EndpointName=live["EndpointName"],
+            VariantName=live["VariantName"],
+            Specification={
+                "ModelName": live["Specification"]["ModelName"],
+                "ComputeResourceRequirements": live["Specification"]["ComputeResourceRequirements"],
+            },
+            RuntimeConfig={"CopyCount": 1},
+        )
+        self.until(lambda: self._status_of(BESIDE) == "InService", BESIDE)
+
+    def load_beside(self) -> None:
+        """Load that component as the trial of the live configuration does."""
+        environments = self.folder / "environments"
+        (deployment,) = load_deployments(self.folder / "endpoints", environments, ENVIRONMENT)
+        target = {"endpoint_name": ENDPOINT, "inference_component": BESIDE, "region": self.cloud.region}
+        whole = {**json.loads(deployment.trial_request), "target": target, "expected": None, "copy_count": 1}
+        with environment_of(self.cloud):
+            run_trial(TrialRequest.from_json(json.dumps(whole)))
+
+    def delete_beside(self) -> None:
+        """Delete that component."""
+        self.cloud.client("sagemaker").delete_inference_component(InferenceComponentName=BESIDE)
+
+    def _status_of(self, name: str) -> str:
+        told = self.cloud.client("sagemaker").describe_inference_component(InferenceComponentName=name)
+        return told["InferenceComponentStatus"]
 
     @property
     def component(self) -> str:
@@ -101,8 +156,7 @@ class LivingEndpoint:
     @property
     def status(self) -> str:
         """The status of the live component."""
-        told = self.cloud.client("sagemaker").describe_inference_component(InferenceComponentName=self.component)
-        return told["InferenceComponentStatus"]
+        return self._status_of(self.component)
 
     @property
     def copies(self) -> int:
@@ -160,11 +214,24 @@ def living_endpoint(folder: Path) -> Iterator[LivingEndpoint]:
         lifecycle.down(state)
 
 
+@contextmanager
+def environment_of(cloud: EmbeddedAws) -> Iterator[None]:
+    """Let this process be one that reaches the embedded AWS alone."""
+    users = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(lifecycle.child_variables(cloud.local))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(users)
+
+
 def kill_functions(folder: Path) -> int:
-    """Kill every process of a Lambda function of the embedded AWS in a folder; return how many."""
-    listing = subprocess.run(["ps", "axeww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
-    lines = [line for line in listing.stdout.splitlines() if str(folder) in line and "seatrial-local-trials" in line]
-    found = [int(line.split()[0]) for line in lines if "seatrial.local" not in line.split("AWS_", 1)[0]]
-    for pid in found:
-        subprocess.run(["kill", "-9", f"{pid}"], check=False)
-    return len(found)
+    """Kill every process of the trial service's function of the embedded AWS in a folder; return how many."""
+    ps = shutil.which("ps") or "/bin/ps"
+    listing = subprocess.run([ps, "axeww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
+    ours = [line for line in listing.stdout.splitlines() if str(folder) in line and FUNCTION in line]
+    for line in ours:
+        os.kill(int(line.split()[0]), signal.SIGKILL)
+    return len(ours)

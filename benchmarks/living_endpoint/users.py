@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError
+
+from seatrial.client import Alias, Options, generate
+from seatrial.errors import SeatrialError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
@@ -41,13 +43,14 @@ class Users:
         return [each for each in self.sent if from_s <= each.due_s < to_s]
 
 
-Where = tuple[str, str]
-"""An endpoint and its component, as the alias tells them."""
-
-
 @contextmanager
-def steady_users(client: SageMakerRuntimeClient, where: Callable[[], Where]) -> Iterator[Users]:
-    """Send two requests a second while the block runs: an open loop, so that a slow answer delays no other one."""
+def steady_users(client: SageMakerRuntimeClient, alias: Alias) -> Iterator[Users]:
+    """Send two requests a second while the block runs: an open loop, so that a slow answer delays no other one.
+
+    Args:
+        client: Sends once: no retry hides a failure.
+        alias: The endpoint, as users of `seatrial.client` name it.
+    """
     users, ended = Users(), threading.Event()
     began_s = time.monotonic()
 
@@ -57,7 +60,7 @@ def steady_users(client: SageMakerRuntimeClient, where: Callable[[], Where]) -> 
             due_s = began_s + number * INTERVAL_S
             if ended.wait(max(0.0, due_s - time.monotonic())):
                 return
-            failure = _failure(client, where())
+            failure = _failure(client, alias)
             users.sent.append(Sent(due_s, time.monotonic() - due_s, failure))
             number += THREADS
 
@@ -72,16 +75,9 @@ def steady_users(client: SageMakerRuntimeClient, where: Callable[[], Where]) -> 
             thread.join()
 
 
-def _failure(client: SageMakerRuntimeClient, where: Where) -> str:
-    body = {"inputs": "Where does the boat go?", "parameters": {"max_new_tokens": TOKENS}}
+def _failure(client: SageMakerRuntimeClient, alias: Alias) -> str:
     try:
-        answer = client.invoke_endpoint(
-            EndpointName=where[0],
-            InferenceComponentName=where[1],
-            ContentType="application/json",
-            Body=json.dumps(body),
-        )
-        answer["Body"].read()
-    except (BotoCoreError, ClientError, OSError) as failed:
+        generate(client, alias, "Where does the boat go?", Options(max_tokens=TOKENS))
+    except (SeatrialError, BotoCoreError, OSError) as failed:
         return f"{failed}"
     return ""

@@ -88,7 +88,10 @@ def keep_error(
 
 
 def _keys_of_the_deployed(store: TrialStore, order: Order, result: TrialResult) -> Iterator[str]:
-    """Yield the keys that later deployments read; what was verified only stands for nothing that was measured."""
+    """Yield the keys that later deployments read; what was verified only stands for nothing that was measured.
+
+    A candidate is released once it is live; a load beside users is nothing to compare later releases with.
+    """
     properties, is_pass = order.properties, result.verdict.status == "pass"
     if order.manner == "verify":
         if store.read(latest_key(properties)) is None:
@@ -97,7 +100,7 @@ def _keys_of_the_deployed(store: TrialStore, order: Order, result: TrialResult) 
     yield latest_key(properties)
     if is_pass:
         yield passed_key(properties)
-    if is_pass and order.manner != "candidate":
+    if is_pass and order.manner == "load":
         yield released_key(properties.endpoint_name)
 
 
