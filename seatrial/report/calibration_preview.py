@@ -44,7 +44,12 @@ class Outlook:
 
 
 def points_of(result: TrialResult) -> tuple[MeasuredPoint, ...]:
-    """Return what one copy did at each level that is valid and without a failure."""
+    """Return what one copy did at each level that is valid and without a failure.
+
+    Of a trial beside users' requests none: what users sent meanwhile is part of what the copy did.
+    """
+    if result.request.manner != "load":
+        return ()
     copies = result.live.copy_count or result.request.copy_count
     return tuple(
         MeasuredPoint(

@@ -21,9 +21,10 @@ def plan_of_trial(result: TrialResult, plan: Plan | None) -> Plan | None:
 def is_comparable(result: TrialResult, plan: Plan) -> bool:
     """Return whether the plan predicts the thing that was measured: a local engine is not the planned hardware.
 
-    A plan that is calibrated with points of the same local engine predicts that engine.
+    A plan that is calibrated with points of the same local engine predicts that engine. It predicts no copy that users
+    load too.
     """
-    return result.engine_note == plan.band.engine_note
+    return result.request.manner == "load" and result.engine_note == plan.band.engine_note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -298,7 +298,7 @@ def test_every_decision_is_shown_with_its_reason(plan: Plan, real_page: str) -> 
     assert rows["concurrency levels"] == ("1, 2, 4, 8, 16, 32, 64", "Powers of two up to four times the gate.")
     assert rows["inference ami version"][0] == "–"
     assert rows["surge instances"] == ("2", "An update doubles the copies.")
-    assert len(rows) == 21
+    assert len(rows) == 22
 
 
 def test_the_request_can_be_copied_from_the_page(real: TrialResult, real_page: str) -> None:

@@ -96,6 +96,7 @@ def _difference(now: TrialRequest, before: TrialRequest) -> str | None:
         "endpoint": (now.endpoint, before.endpoint),
         "environment": (now.environment, before.environment),
         "workload": (now.workload, before.workload),
+        "manner": (now.manner, before.manner),
         "arrival": (now.load.arrival, before.load.arrival),
         "protocol": (now.load.protocol, before.load.protocol),
         "number of copies": (now.copy_count, before.copy_count),

@@ -54,7 +54,7 @@ def _beside_users(request: TrialRequest, progress: TrialProgress, levels: Sequen
     verdict = with_error_rate(verdict, levels, request.gate)
     if not levels:
         return verdict
-    return replace(verdict, because=f"{beside_users(levels, progress.users)}: {verdict.because}")
+    return replace(verdict, because=f"{beside_users(levels, progress.users)}; no knee was sought; {verdict.because}")
 
 
 def _verified(request: TrialRequest, progress: TrialProgress) -> Verdict:

@@ -17,6 +17,7 @@ from seatrial.report.values import (
     Cell,
     as_set,
     count,
+    missing,
     money,
     number,
     seconds,
@@ -68,9 +69,23 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
         yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
     streamed = "streamed" if work.stream else "not streamed"
     yield Fact("Workload", Cell(f"{work.input_tokens:,} + {work.output_tokens:,} tokens"), f"{work.schema}, {streamed}")
-    yield Fact("Load", Cell(ARRIVALS[request.load.arrival]), f"{request.load.search}, {request.load.protocol}")
-    yield Fact("Copies", count(request.copy_count))
+    yield _load_fact(result)
+    if result.users is not None:
+        known = result.users.concurrency_per_copy
+        users = missing(result.users.because) if known is None else as_set(known)
+        yield Fact("Users", users, "requests in flight per copy, before the trial")
+    planned = result.live.planned_copy_count
+    yield Fact("Copies", count(request.copy_count), "" if planned is None else f"the plan has {planned}")
     yield Fact("Started", Cell(result.started_at.replace("T", " ")), f"took {seconds(result.duration_s)}")
+
+
+def _load_fact(result: TrialResult) -> Fact:
+    load = result.request.load
+    if result.request.manner == "load":
+        return Fact("Load", Cell(ARRIVALS[load.arrival]), f"{load.search}, {load.protocol}")
+    if result.levels:
+        return Fact("Load", Cell(ARRIVALS[load.arrival]), "beside users' requests; no knee was sought")
+    return Fact("Load", Cell("none"), "single requests; no knee was sought")
 
 
 def key_figures(result: TrialResult) -> Iterator[Fact]:
@@ -94,8 +109,11 @@ def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
     if offered:
         return offered[-1], f"at {offered[-1].offered_requests_per_s:,.3g} requests/s offered"
     gate = result.request.gate_concurrency
-    level = next((level for level in result.levels if level.concurrency == gate), None)
-    return level, f"at the gate, concurrency {gate}"
+    if result.request.manner == "in_place" and result.levels:
+        level = result.levels[-1]
+        return level, f"beside users, at concurrency {level.concurrency}"
+    at_gate = next((level for level in result.levels if level.concurrency == gate), None)
+    return at_gate, f"at the gate, concurrency {gate}"
 
 
 def _gate_values(level: LevelResult | None) -> tuple[tuple[str, str, float | None, str], ...]:

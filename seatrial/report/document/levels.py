@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.bench.slo.evaluate import statistic_of
+from seatrial.bench.trial.manner import adds_load
 from seatrial.report.document.section import Section
 from seatrial.report.metric_names import plain
 from seatrial.report.table import CONCURRENCY, Column, Table
@@ -54,7 +55,8 @@ GOALS = {
 def levels_section(result: TrialResult) -> Section:
     """Return what each level gave; of none, why."""
     if not result.levels:
-        empty = f"No level was measured in full: {result.stopped.because}."
+        wanted = "No level was measured in full" if adds_load(result.request, result.users) else "No load was asked for"
+        empty = f"{wanted}: {result.stopped.because}."
         return Section(anchor="levels", heading="Levels", paragraphs=(empty,))
     return Section(
         anchor="levels",
@@ -163,6 +165,8 @@ def _reading(result: TrialResult) -> str:
 
 def _chosen(result: TrialResult) -> str:
     load = result.request.load
+    if result.request.manner != "load":
+        return "The levels are those that users leave of the gate: half of it, then all."
     return f"{SEARCHES[load.search]}{'' if load.search == 'sweep' else f' {GOALS[load.goal]}'}"
 
 

@@ -34,11 +34,11 @@ NOT_PREDICTED = "no prediction at this concurrency"
 
 
 def prediction_apart(result: TrialResult, plan: Plan) -> Section:
-    """Return the prediction for the planned hardware alone: a local engine's numbers are of something else."""
+    """Return the prediction for the planned hardware alone: the trial's numbers are of something else."""
     hardware = f"{plan.instance_type.value}, tensor parallel degree {plan.tensor_parallel_degree.value}"
     apart = (
         f"Prediction for one copy of {plan.model_name} on {hardware}, simulated with the trial's load. No comparison: "
-        f"the trial measured a local engine ({result.engine_note})."
+        f"{_why_apart(result)}."
     )
     return Section(
         anchor="prediction",
@@ -48,6 +48,12 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
         tables=(predicted_table(plan),),
         detail=True,
     )
+
+
+def _why_apart(result: TrialResult) -> str:
+    if result.request.manner == "load":
+        return f"the trial measured a local engine ({result.engine_note})"
+    return "the load was beside users' requests" if result.levels else "the trial added no load"
 
 
 def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None = None) -> Section:

@@ -67,6 +67,8 @@ def verdict_sentence(result: TrialResult) -> str:
 
 def knee_line(result: TrialResult) -> str:
     """Return the knee that sets the scaling target with its detector, else the first that was found."""
+    if result.request.manner != "load":
+        return "knee: none was sought"
     found = result.knee or next((knee for knee in result.knees if knee.concurrency is not None), None)
     if found is None or found.concurrency is None:
         return "knee: none found"
@@ -84,6 +86,8 @@ def _checks(checks: tuple[Check, ...]) -> RenderableType:
 
 
 def _facts(result: TrialResult) -> Iterator[str]:
+    if result.users is not None:
+        yield f"users: {result.users.because}"
     yield knee_line(result)
     yield f"scaling target: {result.target_because}"
     if result.usd_per_million_output_tokens is not None:

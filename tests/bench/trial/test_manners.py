@@ -226,7 +226,9 @@ def test_load_beside_users_goes_to_what_they_leave_of_the_gate(world: World) -> 
         "6 of the 6 per copy that users with 9.5 per copy leave",
     ]
     assert result.verdict.status == "pass"
-    assert result.verdict.because.startswith("6 requests per copy beside about 9.5 of users: objective met; ")
+    assert result.verdict.because.startswith(
+        "6 requests per copy beside about 9.5 of users; no knee was sought; objective met; "
+    )
     assert (result.knees, result.knee, result.usd_per_million_output_tokens) == ((), None, None)
     assert result.target_because == "fallback 2 per copy: no knee was sought"
     assert result.users == UsersLoad(

@@ -1,0 +1,105 @@
+"""The report and the terminal of a trial that spares users."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from seatrial.bench.metrics.counts import Unmeasured
+from seatrial.bench.model.progress import TrialProgress
+from seatrial.bench.model.result import LiveProof, TrialResult, UsersLoad
+from seatrial.bench.model.stop import Stop
+from seatrial.bench.slo.baseline import compare
+from seatrial.bench.trial.dependencies import Tools
+from seatrial.bench.trial.finalize import conclude
+from seatrial.bench.trial.manner import next_sparing
+from seatrial.report.calibration_preview import points_of
+from seatrial.report.document.page import page_of
+from seatrial.report.terminal.trial import conclusion_view, knee_line
+from tests.report.samples import sample_level, sample_request
+
+if TYPE_CHECKING:
+    from seatrial.bench.model.request import Manner
+    from seatrial.bench.model.result import LevelResult
+    from seatrial.plan.document import Plan
+
+VERIFIED = Unmeasured(occasion="verification", sent=5, succeeded=5, errors={}, first_errors=(), longest_wait_s=None)
+
+
+def sparing(plan: Plan, manner: Manner, *levels: LevelResult, users: UsersLoad | None = None) -> TrialResult:
+    request = replace(sample_request(plan), manner=manner, gate_concurrency=16, expected=None)
+    live = LiveProof(
+        proven=False, endpoint_config_name=None, model_name=None, copy_count=request.copy_count, because="not asked",
+        planned_copy_count=1,
+    )  # fmt: skip
+    progress = TrialProgress(
+        started_at="2026-11-21T01:02:03+00:00", elapsed_s=12.0, sent=6, live=live, levels=levels, users=users,
+        unmeasured=() if levels else (VERIFIED,),
+    )  # fmt: skip
+    stop = next_sparing(request, progress)
+    assert isinstance(stop, Stop)
+    return conclude(request, replace(progress, stopped=stop), Tools(asks_cloudwatch=False))
+
+
+@pytest.fixture(scope="module")
+def verified(plan: Plan) -> TrialResult:
+    return sparing(plan, "verify")
+
+
+@pytest.fixture(scope="module")
+def beside(plan: Plan) -> TrialResult:
+    users = UsersLoad(concurrency_per_copy=8.0, because="CloudWatch told")
+    return sparing(plan, "in_place", sample_level(4), sample_level(8), users=users)
+
+
+def test_a_verification_reads_as_one(verified: TrialResult, plan: Plan) -> None:
+    page = page_of(verified, plan)
+    assert page.status == "pass"
+    assert page.because == "Verified: 5 of 5 requests succeeded, no load."
+    facts = {fact.name: (fact.value.text, fact.aside) for fact in page.facts}
+    assert facts["Load"] == ("none", "single requests; no knee was sought")
+    assert facts["Copies"] == ("2", "the plan has 1")
+    assert "knee" not in {section.anchor for section in (*page.sections, *page.details)}
+    levels = next(section for section in page.sections if section.anchor == "levels")
+    assert levels.paragraphs == ("No load was asked for: verified by 5 requests; no load.",)
+
+
+def test_load_beside_users_reads_as_such(beside: TrialResult, plan: Plan) -> None:
+    page = page_of(beside, plan)
+    told = "8 requests per copy beside about 8 of users; no knee was sought; "
+    assert page.because.startswith(told)
+    facts = {fact.name: (fact.value.text, fact.aside) for fact in page.facts}
+    assert facts["Load"] == ("closed loop", "beside users' requests; no knee was sought")
+    assert facts["Users"] == ("8", "requests in flight per copy, before the trial")
+    figures = {fact.name: fact.aside for fact in page.key_figures}
+    assert figures["Throughput"] == "beside users, at concurrency 8"
+    sections = {section.anchor: section for section in (*page.sections, *page.details)}
+    assert "knee" not in sections
+    assert "the load was beside users' requests" in sections["prediction"].paragraphs[0]
+
+
+def test_the_first_line_on_a_terminal_tells_the_manner(verified: TrialResult, beside: TrialResult) -> None:
+    def lines(result: TrialResult) -> list[str]:
+        console = Console(file=io.StringIO(), width=200)
+        console.print(conclusion_view(result))
+        assert isinstance(console.file, io.StringIO)
+        return console.file.getvalue().splitlines()
+
+    assert lines(verified)[0] == "verdict: pass: verified: 5 of 5 requests succeeded, no load"
+    assert lines(beside)[0].startswith(
+        "verdict: pass: 8 requests per copy beside about 8 of users; no knee was sought; all 3 objectives met; "
+    )
+    assert "users: CloudWatch told" in lines(beside)
+    assert knee_line(verified) == knee_line(beside) == "knee: none was sought"
+
+
+def test_no_calibration_and_no_comparison_comes_from_load_beside_users(beside: TrialResult, real: TrialResult) -> None:
+    assert points_of(real)
+    assert points_of(beside) == ()
+    comparison = compare(real, beside)
+    assert (comparison.status, comparison.changes) == ("incomparable", ())
+    assert "manner" in comparison.because
