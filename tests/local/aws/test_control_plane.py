@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 
@@ -156,6 +157,38 @@ def test_an_artifact_that_leaves_its_folder_is_refused(laptop: Laptop, host: str
     laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
 
 
+def test_a_download_needs_the_right_of_the_role_at_that_moment(laptop: Laptop, host: str) -> None:
+    iam, name, url = (
+        boto3.client("iam"),
+        laptop.name("role"),
+        artifact(laptop, {"serving.properties": "engine=Python\n"}),
+    )
+    trusted = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Statement": trusted}))["Role"]["Arn"]
+
+    def allow(key: str) -> None:
+        statement = {"Effect": "Allow", "Action": "s3:Get*", "Resource": f"arn:aws:s3:::{url[5:].split('/')[0]}/{key}"}
+        iam.put_role_policy(RoleName=name, PolicyName="download", PolicyDocument=json.dumps({"Statement": [statement]}))
+
+    model = laptop.name("model")
+    container = {"Image": LMI, "Environment": {"HF_MODEL_ID": "org/model"}, "ModelDataUrl": url}
+    laptop.sagemaker.create_model(ModelName=model, ExecutionRoleArn=arn, PrimaryContainer=container)
+    allow("model.tar.gz")
+    component = laptop.component(host, model)
+    assert laptop.component_settled(component) == ("InService", "")
+
+    allow("another.tar.gz")
+    laptop.sagemaker.update_inference_component_runtime_config(
+        InferenceComponentName=component, DesiredRuntimeConfig={"CopyCount": 2}
+    )
+    status, reason = laptop.component_settled(component)
+    assert (status, len(laptop.ports(component))) == ("InService", 1)
+    assert reason == (
+        f"AccessDenied: {arn} is not authorized to perform s3:GetObject on arn:aws:s3:::{url.removeprefix('s3://')}."
+    )
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
+
+
 def test_a_configuration_that_the_container_refuses_fails_with_its_last_lines(laptop: Laptop, host: str) -> None:
     component = laptop.component(host, laptop.model(OPTION_DTYPE="bfloat16"))
     assert laptop.component_settled(component) == (
@@ -220,9 +253,10 @@ def test_copies_beyond_the_instances_are_not_placed(laptop: Laptop) -> None:
     assert (status, reason.partition(":")[0]) == ("Failed", "InsufficientInstanceCapacity")
 
 
-def test_no_scaling_activity_is_told(laptop: Laptop) -> None:
+def test_no_scaling_activity_is_told_of_what_nobody_scaled(laptop: Laptop, chat: str) -> None:
     scaling = boto3.client("application-autoscaling")
-    assert scaling.describe_scaling_activities(ServiceNamespace="sagemaker")["ScalingActivities"] == []
+    told = scaling.describe_scaling_activities(ServiceNamespace="sagemaker", ResourceId=f"inference-component/{chat}")
+    assert told["ScalingActivities"] == []
 
 
 def test_an_endpoint_has_the_tags_it_was_created_with(laptop: Laptop, host: str) -> None:

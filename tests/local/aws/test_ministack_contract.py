@@ -6,7 +6,7 @@ import inspect
 from importlib.metadata import version
 
 from ministack.services import cloudwatch
-from ministack.services.cloudformation import provisioners, stacks
+from ministack.services.cloudformation import custom_resource, handlers, provisioners, stacks
 
 ORDERED = ["create", "delete", "update"]
 
@@ -45,3 +45,22 @@ def test_alarms_are_kept_by_name_and_evaluated_by_one_function() -> None:
     for kept in (cloudwatch._alarms, cloudwatch._composite_alarms):  # noqa: SLF001 (the contract)
         assert list(kept.items()) == []
         assert kept.get("none") is None
+
+
+def test_a_custom_resource_waits_for_an_event_that_register_token_made() -> None:
+    source = inspect.getsource(custom_resource.invoke_custom_resource)
+    assert "event_obj = register_token(token)" in source
+    assert "event_obj.wait(timeout=service_timeout)" in source
+    assert list(inspect.signature(custom_resource.invoke_custom_resource).parameters)[:4] == [
+        "request_type",
+        "logical_id",
+        "props",
+        "stack_name",
+    ]
+    assert inspect.getsource(provisioners._custom_resource_update).count("_cr.invoke_custom_resource(") == 1  # noqa: SLF001 (the contract)
+    event = custom_resource.register_token("a-token")
+    assert custom_resource._pending.pop("a-token") == {"event": event, "result": None}  # noqa: SLF001 (the contract)
+
+
+def test_a_cancelled_update_is_marked_on_its_stack() -> None:
+    assert 'stack["_cancel_requested"] = True' in inspect.getsource(handlers._cancel_update_stack)  # noqa: SLF001 (the contract)

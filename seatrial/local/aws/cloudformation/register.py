@@ -11,6 +11,7 @@ from ministack.services.cloudformation import provisioners, stacks
 
 from seatrial.local.aws.cloudformation.autoscaling_types import autoscaling_types
 from seatrial.local.aws.cloudformation.bucket_type import BUCKET, bucket_type
+from seatrial.local.aws.cloudformation.cancelled_wait import end_waits_on_cancel
 from seatrial.local.aws.cloudformation.sagemaker_types import sagemaker_types
 
 if TYPE_CHECKING:
@@ -22,11 +23,15 @@ OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::")
 
 
 def register_types(cloud: Cloud, scaling: Scaling) -> None:
-    """Teach MiniStack our types, and let their handlers run on worker threads: they wait, and call this process."""
+    """Teach MiniStack our types, and let their handlers run on worker threads: they wait, and call this process.
+
+    The wait for a custom resource ends when its stack's update is cancelled.
+    """
     types = provisioners._RESOURCE_HANDLERS  # noqa: SLF001 (the contract)
     types.update(sagemaker_types(cloud, provisioners._physical_name))  # noqa: SLF001 (the contract)
     types.update(autoscaling_types(scaling))
     types[BUCKET] = bucket_type(types[BUCKET])
+    end_waits_on_cancel()
     theirs = stacks._runs_on_worker_thread  # noqa: SLF001 (the contract)
 
     def runs_on_worker_thread(resource_type: str) -> bool:

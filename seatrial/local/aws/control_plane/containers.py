@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from seatrial.local.aws.api import invalid
 from seatrial.local.aws.control_plane.records import Kind, Record, Store
 from seatrial.local.aws.json_document import Document, child, children, text, text_map, whole
-from seatrial.local.aws.runtime.artifacts import copy_properties, unpack_artifact
+from seatrial.local.aws.runtime.artifacts import ArtifactError, copy_properties, unpack_artifact
+from seatrial.local.aws.runtime.download_rights import refused_download
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,7 @@ class ContainerSpec:
         artifact_url: The tar.gz file that is unpacked into the model folder; empty for none.
         properties_prefix: The S3 prefix whose `serving.properties` is copied; empty for none.
         health_timeout_s: How long the container may take until /ping answers 200.
+        checked_role: The execution role whose right to download is checked; empty for none.
     """
 
     image: str
@@ -36,17 +38,25 @@ class ContainerSpec:
     artifact_url: str = ""
     properties_prefix: str = ""
     health_timeout_s: int = LONGEST_START_S
+    checked_role: str = ""
 
     def fill(self, model_dir: Path) -> None:
         """Put the container's files into its model folder.
 
         Raises:
-            ArtifactError: The artifact can't be had.
+            ArtifactError: The artifact can't be had, or the execution role may not download it.
         """
+        self._check_right()
         if self.artifact_url:
             unpack_artifact(self.artifact_url, model_dir)
         if self.properties_prefix:
             copy_properties(self.properties_prefix, model_dir)
+
+    def _check_right(self) -> None:
+        properties = f"{self.properties_prefix.rstrip('/')}/serving.properties" if self.properties_prefix else ""
+        for url in (self.artifact_url, properties):
+            if url and self.checked_role and (reason := refused_download(self.checked_role, url)):
+                raise ArtifactError(reason)
 
 
 def model_container(store: Store, model_name: str, startup: Document) -> ContainerSpec:
@@ -66,6 +76,7 @@ def model_container(store: Store, model_name: str, startup: Document) -> Contain
         artifact_url=text(container, "ModelDataUrl") or (uri if is_archive else ""),
         properties_prefix="" if is_archive else uri,
         health_timeout_s=_health_timeout_s(startup),
+        checked_role=text(model.request, "ExecutionRoleArn") if model.role_is_known else "",
     )
 
 

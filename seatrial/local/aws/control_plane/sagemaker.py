@@ -16,6 +16,7 @@ from seatrial.local.aws.control_plane.inference_components import (
 )
 from seatrial.local.aws.control_plane.records import Kind, Record, variants
 from seatrial.local.aws.json_document import Document, children, text, texts, whole
+from seatrial.local.aws.runtime.download_rights import role_exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +47,9 @@ def call_sagemaker(cloud: Cloud, operation: str, request: Document) -> Document:
 
 
 def _create_model(cloud: Cloud, request: Document) -> Document:
-    record = Record(Kind.MODEL, text(request, "ModelName"), _without_tags(request))
+    role = text(request, "ExecutionRoleArn")
+    known = bool(role) and role_exists(role)
+    record = Record(Kind.MODEL, text(request, "ModelName"), _without_tags(request), role_is_known=known)
     if ("PrimaryContainer" in request) == ("Containers" in request):
         raise invalid("A model must have either PrimaryContainer or Containers.")
     container = primary_container(record)

@@ -37,6 +37,20 @@ def test_a_component_is_counted_by_what_its_container_answered() -> None:
     }
 
 
+def test_the_first_chunk_of_a_stream_is_told_in_microseconds() -> None:
+    streamed = Invocation(status=200, model_s=0.25, overhead_s=0.001, in_flight=1, first_chunk_s=0.125)
+    assert sums(COMPONENT, streamed, seen(200))["FirstChunkModelLatency"] == 125_000.0
+    told = {str(one["MetricName"]): one["Unit"] for one in metric_data(COMPONENT, [streamed], copies=1)}
+    assert (told["FirstChunkModelLatency"], told["Invocations"]) == ("Microseconds", "Count")
+
+
+def test_publication_and_samples_each_see_every_invocation_once() -> None:
+    telemetry = Telemetry()
+    telemetry.saw(COMPONENT, seen(200))
+    assert (telemetry.take(), telemetry.take()) == ({COMPONENT: [seen(200)]}, {})
+    assert (telemetry.take_sample(), telemetry.take_sample()) == ({COMPONENT: [seen(200)]}, {})
+
+
 def test_a_place_that_nobody_asks_has_no_requests_in_flight() -> None:
     """Its alarms have data, so that they leave INSUFFICIENT_DATA."""
     assert sums(COMPONENT) == {"ConcurrentRequestsPerCopy": 0.0}
