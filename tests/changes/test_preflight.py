@@ -23,7 +23,7 @@ from tests.sample_plan import LMI_IMAGE, decided, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial.changes.preflight.check import Check
+    from seatrial.changes.preflight.check import AccountCheck
     from seatrial.changes.preflight.clients import Endpoints
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
@@ -181,7 +181,7 @@ def deployment(
     )
 
 
-def checked(account: Account, *deployments: Deployment) -> dict[str, Check]:
+def checked(account: Account, *deployments: Deployment) -> dict[str, AccountCheck]:
     found = preflight(deployments or (deployment(),), ENVIRONMENT, account.clients())
     return {check.subject.partition(" ")[0]: check for check in found}
 

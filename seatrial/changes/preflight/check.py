@@ -15,7 +15,7 @@ Status = Literal["ok", "problem", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class AccountCheck:
     """What was asked, and what came of it.
 
     Attributes:
@@ -33,22 +33,22 @@ class Check:
     hint: str = ""
 
 
-def ok(subject: str, found: str) -> Check:
+def ok(subject: str, found: str) -> AccountCheck:
     """Return that all is well."""
-    return Check(subject, "ok", found)
+    return AccountCheck(subject, "ok", found)
 
 
-def problem(subject: str, rule: str, found: str, hint: str) -> Check:
+def problem(subject: str, rule: str, found: str, hint: str) -> AccountCheck:
     """Return what would fail, and how to mend it."""
-    return Check(subject, "problem", found, rule, hint)
+    return AccountCheck(subject, "problem", found, rule, hint)
 
 
-def unknown(subject: str, because: str) -> Check:
+def unknown(subject: str, because: str) -> AccountCheck:
     """Return that the question could not be asked."""
-    return Check(subject, "unknown", because)
+    return AccountCheck(subject, "unknown", because)
 
 
-def asked(subject: str, ask: Callable[[], Check], *, refusals: Mapping[str, Problem]) -> Check:
+def asked(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[str, Problem]) -> AccountCheck:
     """Ask, and make of what AWS refuses a problem where it answers the question.
 
     Args:

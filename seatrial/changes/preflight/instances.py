@@ -14,7 +14,7 @@ from seatrial.units import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from seatrial.changes.preflight.check import Check
+    from seatrial.changes.preflight.check import AccountCheck
     from seatrial.changes.preflight.clients import AccountClients, Endpoints, Quotas
     from seatrial.deployment.document import Deployment
     from seatrial.spec.environment import EnvironmentSpec
@@ -74,7 +74,9 @@ def needs_of(deployments: Iterable[Deployment]) -> tuple[Need, ...]:
     )
 
 
-def instance_checks(needs: tuple[Need, ...], environment: EnvironmentSpec, clients: AccountClients) -> Iterator[Check]:
+def instance_checks(
+    needs: tuple[Need, ...], environment: EnvironmentSpec, clients: AccountClients
+) -> Iterator[AccountCheck]:
     """Yield one check for each instance type, by name."""
     types = sorted({need.instance_type for need in needs})
     if environment.is_embedded:
@@ -97,7 +99,9 @@ def _quota_name(instance_type: str) -> str:
     return f"{instance_type} for endpoint usage"
 
 
-def _judged(instance_type: str, needs: tuple[Need, ...], in_use: InUse, quota: Quota | None, region: str) -> Check:
+def _judged(
+    instance_type: str, needs: tuple[Need, ...], in_use: InUse, quota: Quota | None, region: str
+) -> AccountCheck:
     mine = Counter({need.endpoint_name: need.instances for need in needs if need.instance_type == instance_type})
     others = in_use.of_others(instance_type, needs)
     asked_for = ", ".join(f"{name} {number}" for name, number in sorted(mine.items()))

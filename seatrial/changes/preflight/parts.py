@@ -12,7 +12,7 @@ from seatrial.changes.preflight.check import asked, count, ok, problem, refusal,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seatrial.changes.preflight.check import Check
+    from seatrial.changes.preflight.check import AccountCheck
     from seatrial.changes.preflight.clients import AccountClients, Keys, Networks, Objects, Parameters, Secrets
     from seatrial.deployment.document import Deployment
     from seatrial.spec.environment import EnvironmentSpec
@@ -25,7 +25,7 @@ NETWORK_HINT = "fix the network of the environment's file"
 
 def part_checks(
     deployments: tuple[Deployment, ...], environment: EnvironmentSpec, clients: AccountClients
-) -> Iterator[Check]:
+) -> Iterator[AccountCheck]:
     """Yield the checks of everything that the deployments name, each thing once, in order."""
     yield from _region(environment, {one.plan.instance_type.value for one in deployments})
     for secret in sorted({name for one in deployments for name in one.serving.secret_env.values()}):
@@ -39,7 +39,7 @@ def part_checks(
     yield _bootstrap(environment, clients.parameters)
 
 
-def _region(environment: EnvironmentSpec, types: Iterable[str]) -> Iterator[Check]:
+def _region(environment: EnvironmentSpec, types: Iterable[str]) -> Iterator[AccountCheck]:
     known, region = availability(), environment.region
     subject = f"region {region}"
     if region in known.regions:
@@ -58,11 +58,11 @@ def _weights_of(deployment: Deployment) -> Iterator[str]:
             yield uri
 
 
-def _secret(name: str, secrets: Secrets) -> Check:
+def _secret(name: str, secrets: Secrets) -> AccountCheck:
     subject = f"secret {name}"
     create = f"create it: aws secretsmanager create-secret --name {name} --secret-string …"
 
-    def ask() -> Check:
+    def ask() -> AccountCheck:
         if secrets.describe_secret(SecretId=name).get("DeletedDate") is not None:
             restore = f"restore it: aws secretsmanager restore-secret --secret-id {name}"
             return problem(subject, "SEA462", "it is marked for deletion", restore)
@@ -72,11 +72,11 @@ def _secret(name: str, secrets: Secrets) -> Check:
     return asked(subject, ask, refusals={"ResourceNotFoundException": missing})
 
 
-def _weights(uri: str, objects: Objects) -> Check:
+def _weights(uri: str, objects: Objects) -> AccountCheck:
     subject = f"weights {uri}"
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
 
-    def ask() -> Check:
+    def ask() -> AccountCheck:
         answer = objects.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
         first = next(rows(answer, "Contents"), None)
         if first is None:
@@ -88,10 +88,10 @@ def _weights(uri: str, objects: Objects) -> Check:
     return asked(subject, ask, refusals={"NoSuchBucket": missing})
 
 
-def _key(arn: str, keys: Keys) -> Check:
+def _key(arn: str, keys: Keys) -> AccountCheck:
     subject = f"KMS key {arn}"
 
-    def ask() -> Check:
+    def ask() -> AccountCheck:
         found = keys.describe_key(KeyId=arn).get("KeyMetadata")
         state = text(found, "KeyState") if isinstance(found, dict) else ""
         if state != "Enabled":
@@ -103,7 +103,7 @@ def _key(arn: str, keys: Keys) -> Check:
     return asked(subject, ask, refusals={"NotFoundException": missing})
 
 
-def _network(environment: EnvironmentSpec, networks: Networks) -> Check:
+def _network(environment: EnvironmentSpec, networks: Networks) -> AccountCheck:
     network = environment.network
     subject = f"network {', '.join((*network.subnet_ids, *network.security_group_ids))}"
     missing = {
@@ -116,7 +116,7 @@ def _network(environment: EnvironmentSpec, networks: Networks) -> Check:
     return asked(subject, partial(_ask_network, subject, environment, networks), refusals=refusals)
 
 
-def _ask_network(subject: str, environment: EnvironmentSpec, networks: Networks) -> Check:
+def _ask_network(subject: str, environment: EnvironmentSpec, networks: Networks) -> AccountCheck:
     network = environment.network
     subnets = [*rows(networks.describe_subnets(SubnetIds=[*network.subnet_ids]), "Subnets")]
     groups = [*rows(networks.describe_security_groups(GroupIds=[*network.security_group_ids]), "SecurityGroups")]
@@ -131,11 +131,11 @@ def _ask_network(subject: str, environment: EnvironmentSpec, networks: Networks)
     return ok(subject, f"they exist in {', '.join(vpcs)}; {free:,} addresses are free")
 
 
-def _bootstrap(environment: EnvironmentSpec, parameters: Parameters) -> Check:
+def _bootstrap(environment: EnvironmentSpec, parameters: Parameters) -> AccountCheck:
     subject, needed = "CDK bootstrap", f"version {BOOTSTRAP_NEEDED} or later is needed"
     again = f"run `cdk bootstrap -c environment={environment.name}`"
 
-    def ask() -> Check:
+    def ask() -> AccountCheck:
         found = parameters.get_parameter(Name=BOOTSTRAP).get("Parameter")
         value = text(found, "Value") if isinstance(found, dict) else ""
         if not value.isdecimal() or int(value) < BOOTSTRAP_NEEDED:

@@ -13,7 +13,7 @@ from seatrial.deployment.aws_failures import aws_failures
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.changes.preflight.check import Check, Status
+    from seatrial.changes.preflight.check import AccountCheck, Status
     from seatrial.changes.preflight.clients import AccountClients
     from seatrial.deployment.document import Deployment
     from seatrial.spec.environment import EnvironmentSpec
@@ -24,7 +24,7 @@ SCHEMA = "1"
 
 def preflight(
     deployments: tuple[Deployment, ...], environment: EnvironmentSpec, clients: AccountClients
-) -> tuple[Check, ...]:
+) -> tuple[AccountCheck, ...]:
     """Ask the account everything that the deployments need.
 
     Args:
@@ -45,7 +45,7 @@ def preflight(
     )
 
 
-def as_lines(checks: tuple[Check, ...]) -> Iterator[str]:
+def as_lines(checks: tuple[AccountCheck, ...]) -> Iterator[str]:
     """Yield the checks as a table: what was asked, what came of it, and how a problem is mended."""
     words = {"ok": "ok", "problem": "problem", "unknown": "could not be asked"}
     widths = max(len(words[check.status]) for check in checks)
@@ -59,7 +59,7 @@ def as_lines(checks: tuple[Check, ...]) -> Iterator[str]:
     yield f"{numbers['ok']} ok, {numbers['problem']} with a problem, {numbers['unknown']} could not be asked"
 
 
-def as_document(checks: tuple[Check, ...], environment: EnvironmentSpec) -> dict[str, object]:
+def as_document(checks: tuple[AccountCheck, ...], environment: EnvironmentSpec) -> dict[str, object]:
     """Return the checks as a document for programs."""
     numbers = Counter(check.status for check in checks)
     return {
