@@ -138,12 +138,13 @@ def _summary(found: Consequences) -> Iterator[str]:
     numbers = Counter(row.change.action for row in found.rows)
     parts = [f"{numbers[action]} {WORDS.get(action, action)}" for action in ORDER if numbers[action]]
     yield f"{counted(len(found.rows), 'resource')}: {', '.join(parts)}."
-    if found.diff.outputs:
+    is_first = not found.diff.old.resources
+    if found.diff.outputs and not is_first:
         yield f"Outputs that change: {', '.join(found.diff.outputs)}."
     if not found.touches_copies:
         yield UNTOUCHED
     if needs := _needs(found.instances, found.most_instances, found.size):
-        yield f"Most that is needed at once beside what serves: {needs}."
+        yield f"Most that is needed at once{'' if is_first else ' beside what serves'}: {needs}."
         yield "`seatrial preflight` asks the account whether its quotas have room for it."
     if found.refused:
         yield f"Refused: {counted(len(found.refused), 'change')}, told below."

@@ -260,6 +260,11 @@ def test_an_unknown_type_may_do_anything() -> None:
     assert (kinds(told)["Queue"], told.touches_copies) == (["unknown"], True)
 
 
+def test_the_metadata_of_the_cdk_is_nothing() -> None:
+    told = found(lambda one: one["Resources"].update(Cdk={"Type": "AWS::CDK::Metadata"}))
+    assert (kinds(told)["Cdk"], told.touches_copies) == (["none"], False)
+
+
 def test_the_size_of_a_plan() -> None:
     plan = sample_plan()
     size = PlannedSize.of(plan)
