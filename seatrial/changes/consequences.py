@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from seatrial.errors import Problem
 
 
+CDK_METADATA = "AWS::CDK::Metadata"
+"""Names the CDK's version; it is no resource of the account."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeWithEffects:
     """A change of a resource with what it means; an unchanged one has no effects."""
@@ -92,7 +96,7 @@ def _effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, *, m
         yield from custom_effects(change, diff, moves=moves)
     elif view := _OTHERS.get(change.resource_type):
         yield from view(change, diff)
-    elif replacement.find(change.resource_type) is None:
+    elif replacement.find(change.resource_type) is None and change.resource_type != CDK_METADATA:
         yield Effect(kind="unknown", because=f"Seatrial has no replacement rules for {change.resource_type}.")
     else:
         yield Effect(kind="none", because="No copy depends on it.")

@@ -51,11 +51,11 @@ def _unchangeable(change: ResourceChange) -> Iterator[Problem]:
         yield Problem(change.logical_id, "Type", "SEA454", message, "give the new resource another logical ID")
         return
     rule = replacement.find(change.resource_type)
-    for each in change.properties:
-        if rule is not None and each.name in rule.unchangeable:
-            message = f"{each.name} can't be changed, neither in place nor by replacement"
-            hint = "give the resource another logical ID, so that a new one is created first"
-            yield Problem(change.logical_id, each.path, "SEA454", message, hint)
+    if rule is not None and change.changes(*rule.unchangeable):
+        names = sorted({each.name for each in change.properties} & set(rule.unchangeable))
+        message = f"{', '.join(names)} can't be changed, neither in place nor by replacement"
+        hint = "give the resource another logical ID, so that a new one is created first"
+        yield Problem(change.logical_id, names[0], "SEA454", message, hint)
 
 
 def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:
@@ -72,6 +72,9 @@ def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:
 
 
 def _degree(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:
+    """Yield another degree of a component that stays where it is."""
+    if change.changes("EndpointName"):
+        return
     old, new = (dict(template.resources[change.logical_id].properties) for template in (diff.old, diff.new))
     yield from _in_place(change, ACCELERATORS[-1], at(old, *ACCELERATORS), at(new, *ACCELERATORS))
 

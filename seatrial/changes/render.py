@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SCHEMA = "1"
 LONGEST = 72
 CONTEXT = 16
+MOST_PROPERTIES = 8
 WORDS = {"updated": "updated in place"}
 UNTOUCHED = "No copy that serves is started, stopped or moved."
 
@@ -40,8 +41,10 @@ def as_text(found: Consequences, *, title: str) -> str:
 def _text_of(row: ChangeWithEffects, size: PlannedSize) -> Iterator[str]:
     change = row.change
     yield f"{_action(change)}: {change.logical_id} ({change.resource_type})"
-    for each in change.properties:
+    for each in change.properties[:MOST_PROPERTIES]:
         yield f"    {_property(each)}"
+    if (more := len(change.properties) - MOST_PROPERTIES) > 0:
+        yield f"    and {counted(more, 'more value')}: --format json lists them"
     for effect in row.effects:
         yield f"  {TITLES[effect.kind]}: {effect.because}"
         if needs := _needs(effect.instances, effect.most_instances, size):
@@ -59,11 +62,18 @@ def as_markdown(found: Consequences, *, title: str) -> str:
                 filter(None, (_needs(one.instances, one.most_instances, found.size) for one in row.effects))
             )
             name = f"`{row.change.logical_id}`<br>{row.change.resource_type}"
-            what = "<br>".join([_action(row.change), *(f"`{_cell(each.path)}`" for each in row.change.properties)])
+            what = "<br>".join([_action(row.change), *_paths(row.change)])
             lines.append(f"| {name} | {what} | {effects} | {_cell(needs)} |")
         lines.append("")
     lines += [f"- {_cell(line)}" for line in _summary(found)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _paths(change: ResourceChange) -> Iterator[str]:
+    for each in change.properties[:MOST_PROPERTIES]:
+        yield f"`{_cell(each.path)}`"
+    if (more := len(change.properties) - MOST_PROPERTIES) > 0:
+        yield f"and {counted(more, 'more value')}"
 
 
 def as_document(found: Consequences, *, stack: str, old: str, new: str) -> dict[str, object]:
@@ -138,12 +148,13 @@ def _summary(found: Consequences) -> Iterator[str]:
     numbers = Counter(row.change.action for row in found.rows)
     parts = [f"{numbers[action]} {WORDS.get(action, action)}" for action in ORDER if numbers[action]]
     yield f"{counted(len(found.rows), 'resource')}: {', '.join(parts)}."
-    if found.diff.outputs:
+    is_first = not found.diff.old.resources
+    if found.diff.outputs and not is_first:
         yield f"Outputs that change: {', '.join(found.diff.outputs)}."
     if not found.touches_copies:
         yield UNTOUCHED
     if needs := _needs(found.instances, found.most_instances, found.size):
-        yield f"Most that is needed at once beside what serves: {needs}."
+        yield f"Most that is needed at once{'' if is_first else ' beside what serves'}: {needs}."
         yield "`seatrial preflight` asks the account whether its quotas have room for it."
     if found.refused:
         yield f"Refused: {counted(len(found.refused), 'change')}, told below."

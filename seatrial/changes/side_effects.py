@@ -32,12 +32,21 @@ def model_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect
     yield Effect(kind="none", because=because)
 
 
+_WHOLE_ROLES = {
+    "created": "No copy that serves uses it yet.",
+    "deleted": "It is deleted in CloudFormation's clean-up, when no model uses it.",
+}
+
+
 def role_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
     """Yield what a role loses while copies of the old model may still start with it."""
+    if change.action in _WHOLE_ROLES:
+        yield Effect(kind="none", because=_WHOLE_ROLES[change.action])
+        return
     old, new = diff.old.resources.get(change.logical_id), diff.new.resources.get(change.logical_id)
     models = [*users_of(diff.old, change.logical_id, MODEL)]
     lost = _statements(old) - _statements(new) if old and new else frozenset()
-    if change.action != "updated" or not models or not (lost or change.changes("AssumeRolePolicyDocument")):
+    if not models or not (lost or change.changes("AssumeRolePolicyDocument")):
         yield Effect(kind="none", because="No model that serves loses a right.")
         return
     because = (
@@ -132,6 +141,8 @@ def _trial(change: ResourceChange, diff: TemplateDiff) -> Effect:
         return Effect(kind="none", because="No further trial is made.")
     if change.action == "created":
         return Effect(kind="trial", because="The component is tried under load; the deployment waits for the verdict.")
+    if any(moved.action in {"created", "replaced"} for moved in diff.changes if moved.resource_type == ENDPOINT):
+        return Effect(kind="trial", because="The new endpoint is tried under load before clients move to it.")
     if any(one.resource_type.startswith(CANDIDATE) for one in diff.new.resources.values()):
         return Effect(kind="trial", because="It proves what is live and sends a few requests.")
     return Effect(kind="trial", because="The copies that serve users are tried under load.")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from seatrial.changes.template import EMPTY, read_template
 from seatrial.errors import SeatrialError, SpecError
 from seatrial.files import read_text
+from seatrial.plan.lock.lock_file import locked_environments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -78,22 +79,28 @@ def synthesize(source: StackSource, folder: Path) -> StackTemplate:
 
     Args:
         source: What to synthesize.
-        folder: For what the app writes; made where it is not there.
+        folder: For what the app writes; it is made.
 
     Raises:
         SeatrialError: SEA450 with the app's last lines when it fails or writes no such stack; SEA451 when what it
             writes is no template.
     """
     app, context = _app(source)
-    folder.mkdir(parents=True, exist_ok=True)
-    variables = _variables(source.root) | {"CDK_OUTDIR": f"{folder}", "CDK_CONTEXT_JSON": json.dumps(context)}
+    out, scratch = folder / "out", folder / "tmp"  # what an app that is ended leaves behind goes with the folder
+    for each in (out, scratch):
+        each.mkdir(parents=True)
+    variables = _variables(source.root) | {
+        "CDK_OUTDIR": f"{out}",
+        "CDK_CONTEXT_JSON": json.dumps(context),
+        "TMPDIR": f"{scratch}",
+    }
     where = (source.root / "cdk.json").as_posix()
     done = _run(app, source.root, variables, where)
     if done.returncode:
         lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
         said = "\n".join(lines[-LAST_LINES:])
         raise SeatrialError.of("SEA450", f"the app ended with exit code {done.returncode}:\n{said}", where=where)
-    file = folder / f"{source.stack_name}.template.json"
+    file = out / f"{source.stack_name}.template.json"
     if not file.is_file():
         raise SeatrialError.of("SEA450", f"the app has no stack {source.stack_name}", where=where)
     return source.template(_text(file), source.stack_name)
@@ -190,12 +197,10 @@ def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Sta
         )
         if not _is_locked(there):
             return EMPTY
-        return synthesize(there, folder / "out")
+        return synthesize(there, folder / "app")
 
 
 def _is_locked(source: StackSource) -> bool:
-    from seatrial.plan.lock.lock_file import locked_environments  # noqa: PLC0415 (only another revision is asked so)
-
     return source.spec.is_file() and source.environment.name in locked_environments(source.spec)
 
 

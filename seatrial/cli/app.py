@@ -19,6 +19,7 @@ from seatrial.cli.local import local
 from seatrial.cli.models import models
 from seatrial.cli.plan import plan
 from seatrial.cli.predict import predict
+from seatrial.cli.preflight import preflight
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -43,6 +44,7 @@ for command in (
     predict,
     render,
     diff,
+    preflight,
     lint,
     convert,
     bench,

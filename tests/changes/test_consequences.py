@@ -250,6 +250,29 @@ def test_a_replacement_under_a_name_that_is_taken_is_refused() -> None:
     assert renamed("llama-2").refused == ()
 
 
+def test_a_component_is_not_moved_by_another_name() -> None:
+    """A second endpoint under the logical IDs of the first: CloudFormation replaces it, but not its component."""
+
+    def renamed(one: Document) -> None:
+        properties(one, "Endpoint")["EndpointName"] = "dev-chat-2"
+        component = properties(one, "Component")
+        component["InferenceComponentName"] = "dev-chat-2-model"
+        component["Specification"]["ComputeResourceRequirements"]["NumberOfAcceleratorDevicesRequired"] = 2
+
+    told = found(renamed)
+    assert [(one.where, one.rule) for one in told.refused] == [("Component", "SEA454")]
+    assert told.refused[0].message.startswith("EndpointName, InferenceComponentName can't be changed")
+
+
+def test_many_values_are_cut_in_text_and_whole_in_the_document() -> None:
+    request = json.dumps({f"field_{number}": number for number in range(20)})
+    told = found(lambda one: properties(one, "Trial").update(Request=request))
+    assert "and 13 more values: --format json lists them" in as_text(told, title="t")
+    assert "and 13 more values |" in as_markdown(told, title="t")
+    document = json.loads(json.dumps(as_document(told, stack="s", old="o", new="n")))
+    assert {len(one["properties"]) for one in document["resources"] if one["logical_id"] == "Trial"} == {21}
+
+
 def test_an_endpoint_that_goes_is_told() -> None:
     told = consequences(diff_templates(same(), EMPTY), SIZE)
     assert kinds(told)["Endpoint"] == kinds(told)["Component"] == ["removed"]
@@ -258,6 +281,11 @@ def test_an_endpoint_that_goes_is_told() -> None:
 def test_an_unknown_type_may_do_anything() -> None:
     told = found(lambda one: one["Resources"].update(Queue={"Type": "AWS::SQS::Queue"}))
     assert (kinds(told)["Queue"], told.touches_copies) == (["unknown"], True)
+
+
+def test_the_metadata_of_the_cdk_is_nothing() -> None:
+    told = found(lambda one: one["Resources"].update(Cdk={"Type": "AWS::CDK::Metadata"}))
+    assert (kinds(told)["Cdk"], told.touches_copies) == (["none"], False)
 
 
 def test_the_size_of_a_plan() -> None:

@@ -11,7 +11,7 @@ from seatrial.bench.search import NextLevel
 from seatrial.deployment.live_trial import LiveTrial, follow, look, service_stack
 from seatrial_cdk.trial_service.runtime.ownership import take_ownership
 from seatrial_cdk.trial_service.trial_service import service_name
-from tests.constructs.conftest import DictScaling, DictStore
+from tests.constructs.conftest import DictComponents, DictScaling, DictStore
 from tests.constructs.trial_service.conftest import ORDERED_S, World
 from tests.constructs.trial_service.written_course import ALL_MEASURED, NEXT
 
@@ -25,7 +25,7 @@ ENDPOINT = "dev-chat"
 
 @pytest.fixture
 def world() -> World:
-    return World(DictStore(), DictScaling())
+    return World(DictStore(), DictScaling(), DictComponents())
 
 
 def event_of(properties: dict[str, str]) -> CustomResourceEvent:

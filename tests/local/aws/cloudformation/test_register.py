@@ -6,7 +6,7 @@ from typing import Any
 
 import boto3
 
-from seatrial_cdk.trial_service.runtime.scaling import ALL_SUSPENDED, AwsCopyScaling
+from seatrial_cdk.trial_service.runtime.scaling import AwsCopyScaling
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -114,7 +114,7 @@ def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop
     (first_port,) = laptop.ports(component)
 
     scaling = AwsCopyScaling(boto3.client("application-autoscaling"))
-    scaling.suspend(component, ALL_SUSPENDED)
+    scaling.suspend(component, {"DynamicScalingInSuspended": True})
     bigger = template(component, slots=8, InstanceType="ml.g5.12xlarge")
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=bigger)
     assert settled(laptop, stack)["StackStatus"] == "UPDATE_COMPLETE"
@@ -123,9 +123,9 @@ def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop
     assert (models != first_models, configs != first_configs) == (True, True)
     (port,) = laptop.ports(component)
     assert port != first_port
-    assert scaling.suspended(component) == ALL_SUSPENDED
+    assert scaling.suspended(component) == {"DynamicScalingInSuspended": True}
     scaling.suspend(component, {})
-    assert scaling.suspended(component) == dict.fromkeys(ALL_SUSPENDED, False)
+    assert scaling.suspended(component) == dict.fromkeys({"DynamicScalingInSuspended": True}, False)
 
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=template(component, dtype="bfloat16"))
     assert settled(laptop, stack)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"

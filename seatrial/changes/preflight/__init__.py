@@ -1,0 +1,1 @@
+"""Asks an account, before a deployment, whether it has what the deployment needs."""

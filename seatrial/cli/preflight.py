@@ -1,0 +1,91 @@
+"""`seatrial preflight`: whether the account has what a deployment needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from seatrial.changes.deployed import Identity
+    from seatrial.changes.preflight.clients import (
+        AccountClients,
+        Endpoints,
+        Keys,
+        Networks,
+        Objects,
+        Parameters,
+        Quotas,
+        Secrets,
+    )
+    from seatrial.deployment.document import Deployment
+    from seatrial.spec.environment import EnvironmentSpec
+
+PROBLEMS = 1
+
+
+def preflight(
+    specs: SpecFiles,
+    environment: EnvironmentName,
+    environments: EnvironmentsFolder = None,
+    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
+) -> None:
+    """Ask the account whether a deployment would find what it needs; exit 1 when something is missing.
+
+    It asks for instance quotas (of all specs together, with the instances of an update), secrets, weights, KMS key,
+    network and the CDK bootstrap. What could not be asked is told and is no problem.
+    """
+    from seatrial.changes.preflight.preflight import as_document, as_lines
+    from seatrial.changes.preflight.preflight import preflight as run_checks
+    from seatrial.cli.support.terminal import show_json, show_text
+    from seatrial.secrets import redacted
+
+    deployments = _deployments(specs, environment, environments)
+    place = deployments[0].environment
+    checks = run_checks(deployments, place, _clients(place))
+    if output_format == "json":
+        show_json(as_document(checks, place))
+    else:
+        show_text(redacted("".join(f"{line}\n" for line in as_lines(checks))))
+    if any(check.status == "problem" for check in checks):
+        raise typer.Exit(PROBLEMS)
+
+
+def _deployments(specs: Sequence[Path], environment: str, environments: Path | None) -> tuple[Deployment, ...]:
+    from seatrial.cli.support.specs import of_every, spec_files
+    from seatrial.deployment.load import load_deployment
+
+    def load(file: Path) -> Deployment:
+        return load_deployment(file, environments_folder(environments, file), environment)
+
+    found = of_every(spec_files(specs), load)
+    if any(one.environment != found[0].environment for one in found):
+        message = f"the specs have different environments named {environment}; give --environments"
+        raise typer.BadParameter(message, param_hint="SPEC…")
+    return found
+
+
+def _clients(environment: EnvironmentSpec) -> AccountClients:
+    """Return clients of the region; no call is made yet."""
+    import boto3
+
+    from seatrial.changes.preflight.clients import AccountClients
+    from seatrial.deployment.aws_failures import aws_failures
+
+    region = environment.region
+    with aws_failures(environment.name):
+        return AccountClients(
+            identity=cast("Identity", boto3.client("sts", region_name=region)),
+            quotas=cast("Quotas", boto3.client("service-quotas", region_name=region)),
+            endpoints=cast("Endpoints", boto3.client("sagemaker", region_name=region)),
+            secrets=cast("Secrets", boto3.client("secretsmanager", region_name=region)),
+            objects=cast("Objects", boto3.client("s3", region_name=region)),
+            keys=cast("Keys", boto3.client("kms", region_name=region)),
+            networks=cast("Networks", boto3.client("ec2", region_name=region)),
+            parameters=cast("Parameters", boto3.client("ssm", region_name=region)),
+        )
