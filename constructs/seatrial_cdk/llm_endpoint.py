@@ -89,7 +89,9 @@ class LlmEndpoint(Construct):
         self.inference_component_name = f"{endpoint_name}{COMPONENT_SUFFIX}"
         artifact = ServingArtifact(self, "Artifact", files=serving.files) if serving.files else None
         self.base_name = base_name or endpoint_name
-        self.role = ExecutionRole(self, "InstanceRole", name=self.base_name, sources=None, network=network).role
+        self.instance_role = ExecutionRole(
+            self, "InstanceRole", name=self.base_name, sources=None, network=network
+        ).role
         self.model_role = ExecutionRole(
             self,
             "ModelRole",
@@ -191,7 +193,7 @@ def _config(
     config = sagemaker.CfnEndpointConfig(
         scope,
         "Config",
-        execution_role_arn=scope.role.role_arn,
+        execution_role_arn=scope.instance_role.role_arn,
         production_variants=[_variant(plan)],
         enable_network_isolation=serving.isolated,
         kms_key_id=volume_key_arn,
@@ -201,7 +203,7 @@ def _config(
         if network.subnet_ids
         else None,
     )
-    config.node.add_dependency(scope.role)
+    config.node.add_dependency(scope.instance_role)
     return config
 
 

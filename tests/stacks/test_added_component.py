@@ -58,7 +58,7 @@ def test_each_model_has_a_role_that_reads_its_own_things_only(dev_deployment: De
     roles = {
         stack.resolve(added.role.role_arn)["Fn::GetAtt"][0],
         stack.resolve(stack.endpoint.model_role.role_arn)["Fn::GetAtt"][0],
-        stack.resolve(stack.endpoint.role.role_arn)["Fn::GetAtt"][0],
+        stack.resolve(stack.endpoint.instance_role.role_arn)["Fn::GetAtt"][0],
     }
     assert len(roles) == 3
 
