@@ -142,14 +142,14 @@ class _Observed:
 @contextmanager
 def _observed(living: LivingEndpoint) -> Iterator[_Observed]:
     """Let users and a look-out run beside a block; both follow the alias, as clients do."""
-    alias, sagemaker = living.alias(), living.cloud.client("sagemaker")
+    alias = living.alias()
 
     def copies() -> int:
         name = alias.target().inference_component or ""
-        told = sagemaker.describe_inference_component(InferenceComponentName=name)
+        told = living.sagemaker.describe_inference_component(InferenceComponentName=name)
         return told["RuntimeConfig"].get("CurrentCopyCount", 0)
 
-    with watching(living, copies) as seen, steady_users(living.runtime(), living.alias()) as users:
+    with watching(living, copies) as seen, steady_users(living.runtime, living.alias()) as users:
         yield _Observed(users.sent, seen.copies, seen.candidates)
 
 
@@ -196,9 +196,10 @@ def _scale_out(living: LivingEndpoint) -> None:
 
 
 def _cancel(living: LivingEndpoint) -> None:
+    cloudformation = living.cloud.client("cloudformation")
     _await_candidate(living)
     time.sleep(2.0)
-    living.cloud.client("cloudformation").cancel_update_stack(StackName=STACK)
+    cloudformation.cancel_update_stack(StackName=STACK)
 
 
 def _kill(living: LivingEndpoint) -> None:
@@ -217,7 +218,7 @@ def cases() -> tuple[Case, ...]:
         Case("(b) one that fails its trial", {**_batch(3), "slo": MISSED}, deploys=False),
         Case("(c) during a scale-out", _batch(5), _scale_out),
         Case("(d) cancelled in mid-trial", _batch(6), _cancel, deploys=False),
-        Case("(e) trial service killed in mid-trial", _batch(7), _kill, deploys=False),
+        Case("(e) trial service killed in mid-trial", _batch(7), _kill),
         Case("(f) another SLO only", {**_batch(5), "slo": {"ttft_ms": {"p95": 15_000}, "tpot_ms": {"p95": 5_000}}}),
         Case("(g) another instance type", _batch(5, instance_type="ml.g5.4xlarge")),
     )

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,15 +25,15 @@ from seatrial.demo.cdk_cli import CdkCli
 from seatrial.demo.embedded_aws import EmbeddedAws
 from seatrial.deployment.load import load_deployments
 from seatrial.local import lifecycle
-from seatrial.plan.lock.lock_file import write_lock
-from seatrial.plan.planner import make_plan
-from seatrial.spec.load import load_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
+    from seatrial.client.alias import ParameterStore
     from seatrial.demo.cdk_cli import ToolOutcome
 
 ROOT: Final = Path(__file__).parents[2]
@@ -65,18 +66,31 @@ class LivingEndpoint:
         folder: Specs, locks and logs.
         cloud: The embedded AWS.
         tools: The CDK CLI.
+        sagemaker: A client for every thread: making one changes the environment for a moment.
+        autoscaling: Likewise.
+        runtime: Likewise; it sends each request once.
+        ssm: Likewise.
     """
 
     folder: Path
     cloud: EmbeddedAws
     tools: CdkCli
+    sagemaker: SageMakerClient
+    autoscaling: ApplicationAutoScalingClient
+    runtime: SageMakerRuntimeClient
+    ssm: ParameterStore
 
     def write(self, **changes: object) -> None:
-        """Write the spec with top-level fields changed, and lock its plan, even one that is to miss its SLO."""
+        """Write the spec with top-level fields changed, and lock its plan, even one that is to miss its SLO.
+
+        Raises:
+            subprocess.CalledProcessError: `seatrial plan` failed.
+        """
         spec = self.folder / "endpoints" / f"{NAME}.yaml"
         spec.write_text(yaml.safe_dump({**SPEC, **changes}), encoding="utf-8")
-        loaded = load_spec(spec, ENVIRONMENT, environments=self.folder / "environments")
-        write_lock(make_plan(loaded, accept_slo_miss=True), spec)
+        plan = [Path(sys.executable).parent / "seatrial", "plan", spec, "-e", ENVIRONMENT]
+        options = ["--environments", self.folder / "environments", "--write", "--accept-slo-miss"]
+        subprocess.run([*plan, *options], check=True, stdout=subprocess.DEVNULL)
 
     def synth(self, assembly: str) -> Path:
         """Synthesize what is locked into an assembly of this name."""
@@ -96,20 +110,13 @@ class LivingEndpoint:
         options = ("--method", "direct", "--require-approval", "never", "--no-notices", "--progress", "events")
         return self.tools.cdk("deploy", "--all", "--app", str(assembly), *options)
 
-    def runtime(self) -> SageMakerRuntimeClient:
-        """Return a runtime client that sends each request once."""
-        with environment_of(self.cloud):
-            once = Config(retries={"total_max_attempts": 1}, max_pool_connections=16)
-            return boto3.Session().client("sagemaker-runtime", config=once)
-
     def alias(self) -> Alias:
         """Return the endpoint as users name it."""
-        with environment_of(self.cloud):
-            return Alias(boto3.Session().client("ssm"), ENVIRONMENT, NAME, Schema.LMI_ASYNC)
+        return Alias(self.ssm, ENVIRONMENT, NAME, Schema.LMI_ASYNC)
 
     def set_copies(self, count: int, *, wait: bool = True) -> None:
         """Set the copies of the live component, as a scaling policy does."""
-        self.cloud.client("sagemaker").update_inference_component_runtime_config(
+        self.sagemaker.update_inference_component_runtime_config(
             InferenceComponentName=self.component, DesiredRuntimeConfig={"CopyCount": count}
         )
         if wait:
@@ -117,7 +124,7 @@ class LivingEndpoint:
 
     def create_beside(self) -> None:
         """Create a component of one copy of the live model beside the one that serves."""
-        client = self.cloud.client("sagemaker")
+        client = self.sagemaker
         live = client.describe_inference_component(InferenceComponentName=self.component)
         client.create_inference_component(
             InferenceComponentName=BESIDE,
@@ -142,16 +149,16 @@ class LivingEndpoint:
 
     def delete_beside(self) -> None:
         """Delete that component."""
-        self.cloud.client("sagemaker").delete_inference_component(InferenceComponentName=BESIDE)
+        self.sagemaker.delete_inference_component(InferenceComponentName=BESIDE)
 
     def _status_of(self, name: str) -> str:
-        told = self.cloud.client("sagemaker").describe_inference_component(InferenceComponentName=name)
+        told = self.sagemaker.describe_inference_component(InferenceComponentName=name)
         return told["InferenceComponentStatus"]
 
     @property
     def component(self) -> str:
         """The name of the component that serves."""
-        return self.cloud.stack(STACK).output("InferenceComponentName")
+        return self.alias().target().inference_component or ""
 
     @property
     def status(self) -> str:
@@ -161,26 +168,29 @@ class LivingEndpoint:
     @property
     def copies(self) -> int:
         """The copies of the live component that serve."""
-        told = self.cloud.client("sagemaker").describe_inference_component(InferenceComponentName=self.component)
+        told = self.sagemaker.describe_inference_component(InferenceComponentName=self.component)
         return told["RuntimeConfig"].get("CurrentCopyCount", 0)
 
     @property
     def candidates(self) -> list[str]:
         """The candidate components that are there."""
-        found = self.cloud.client("sagemaker").list_inference_components(NameContains="-candidate-")
+        found = self.sagemaker.list_inference_components(NameContains="-candidate-")
         return [each["InferenceComponentName"] for each in found["InferenceComponents"]]
 
     @property
     def is_scale_in_suspended(self) -> bool:
         """Whether any target's scale-in is suspended."""
-        client = self.cloud.client("application-autoscaling")
-        targets = client.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
+        targets = self.autoscaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
         return any(target.get("SuspendedState", {}).get("DynamicScalingInSuspended") for target in targets)
 
     @property
     def target(self) -> float | None:
         """What autoscaling holds, in requests in flight per copy."""
-        return self.cloud.live(self.component).target
+        policies = self.autoscaling.describe_scaling_policies(
+            ServiceNamespace="sagemaker", ResourceId=f"inference-component/{self.component}"
+        )["ScalingPolicies"]
+        targets = [policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] for policy in policies]
+        return targets[0] if targets else None
 
     def until(self, done: object, what: str) -> None:
         """Wait until something is so.
@@ -209,9 +219,24 @@ def living_endpoint(folder: Path) -> Iterator[LivingEndpoint]:
         env = {**lifecycle.child_variables(local), "TMPDIR": str(folder / "tmp"), "CDK_VALIDATION": "false"}
         tools = CdkCli(ROOT, env, folder / "tools.log", verbose=False)
         tools.cdk_must("bootstrap", f"aws://{local.account}/{local.region}", "--no-notices", folder=folder)
-        yield LivingEndpoint(folder, EmbeddedAws(local, local.region), tools)
+        yield _with_clients(folder, EmbeddedAws(local, local.region), tools)
     finally:
         lifecycle.down(state)
+
+
+def _with_clients(folder: Path, cloud: EmbeddedAws, tools: CdkCli) -> LivingEndpoint:
+    once = Config(retries={"total_max_attempts": 1}, max_pool_connections=16)
+    with environment_of(cloud):
+        session = boto3.Session()
+        return LivingEndpoint(
+            folder=folder,
+            cloud=cloud,
+            tools=tools,
+            sagemaker=session.client("sagemaker"),
+            autoscaling=session.client("application-autoscaling"),
+            runtime=session.client("sagemaker-runtime", config=once),
+            ssm=session.client("ssm"),
+        )
 
 
 @contextmanager

@@ -36,6 +36,7 @@ class TrialSettings:
         copy_count: Copies where nothing serves yet.
         fallback_target: Scaling target per copy where no trial answers.
         alarms: Names of the alarms that stop a load beside users.
+        replaces: Components of the endpoint's former generations, the newest first: the new one gets no fewer copies.
     """
 
     environment: str
@@ -48,6 +49,7 @@ class TrialSettings:
     copy_count: int
     fallback_target: float
     alarms: Sequence[str] = ()
+    replaces: Sequence[str] = ()
 
     @property
     def budget_s(self) -> int:
@@ -89,4 +91,6 @@ class TrialSettings:
             "StartSeconds": f"{self.candidate_start_s:g}",
             "FallbackTarget": exported(self.fallback_target),
             "Alarms": ",".join(self.alarms),
+            "Replaces": ",".join(self.replaces),
+            "Alias": endpoint.alias_name,
         }

@@ -59,6 +59,15 @@ class Deployment:
         return endpoint_name(self.environment.name, self.endpoint.name)
 
     @property
+    def former_components(self) -> tuple[str, ...]:
+        """The components of the former generations, the newest first."""
+        names = (
+            endpoint_name(self.environment.name, self.endpoint.name, generation)
+            for generation in range(self.plan.generation - 1, 0, -1)
+        )
+        return tuple(f"{name}{COMPONENT_SUFFIX}" for name in names)
+
+    @property
     def stack_name(self) -> str:
         """The stack's name."""
         return f"seatrial-{self.base_name}"

@@ -40,6 +40,10 @@ TRIAL_OUTPUTS = (
 class EndpointStack(Stack):
     """The endpoint of one deployment with its trial, scaling and alarms.
 
+    CloudFormation does not replace an inference component that gets another name or endpoint: it has no property that
+    needs it. So a later generation has logical IDs of its own: everything of it is created beside the former one,
+    tried, and named by the alias; then CloudFormation deletes the former one, its trial first, which lets it drain.
+
     Args:
         deployment: What to deploy.
     """
@@ -53,9 +57,10 @@ class EndpointStack(Stack):
             description=f"Endpoint {spec.name} in {environment.name}",
             env=Environment(account=environment.account, region=environment.region),
         )
+        self._generation = deployment.plan.generation
         self.endpoint = LlmEndpoint(
             self,
-            "Endpoint",
+            self._id("Endpoint"),
             endpoint_name=deployment.endpoint_name,
             base_name=deployment.base_name,
             plan=deployment.plan,
@@ -68,7 +73,7 @@ class EndpointStack(Stack):
         )
         self.alarms = EndpointAlarms(
             self,
-            "Alarms",
+            self._id("Alarms"),
             endpoint=self.endpoint,
             slo=spec.slo,
             output_tokens=spec.workload.output_tokens,
@@ -82,6 +87,10 @@ class EndpointStack(Stack):
         self._outputs(deployment, trial)
         for key, value in environment.tags.items():
             Tags.of(self).add(key, value)
+
+    def _id(self, name: str) -> str:
+        """Return the ID of a construct of this generation."""
+        return name if self._generation == 1 else f"{name}{self._generation}"
 
     def _trial(self, deployment: Deployment) -> SmokeBenchmark | None:
         trial, plan = deployment.endpoint.trial, deployment.plan
@@ -98,9 +107,10 @@ class EndpointStack(Stack):
             copy_count=plan.copy_count.value,
             fallback_target=plan.target_concurrency_per_copy.value,
             alarms=[alarm.ref for alarm in self.alarms.alarms],
+            replaces=list(deployment.former_components),
         )
-        CandidateTrial(self, "Candidate", endpoint=self.endpoint, settings=settings)
-        return SmokeBenchmark(self, "Trial", endpoint=self.endpoint, settings=settings)
+        CandidateTrial(self, self._id("Candidate"), endpoint=self.endpoint, settings=settings)
+        return SmokeBenchmark(self, self._id("Trial"), endpoint=self.endpoint, settings=settings)
 
     def _scaling(self, deployment: Deployment, trial: SmokeBenchmark | None) -> CopyScaling | None:
         scaling = deployment.endpoint.scaling
@@ -108,7 +118,7 @@ class EndpointStack(Stack):
             return None
         return CopyScaling(
             self,
-            "Scaling",
+            self._id("Scaling"),
             endpoint=self.endpoint,
             scaling=scaling,
             target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))

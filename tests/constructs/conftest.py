@@ -260,6 +260,8 @@ def properties() -> dict[str, str]:
         "StartSeconds": "1200",
         "Alarms": "errors,latency",
         "Update": "candidate",
+        "Replaces": "",
+        "Alias": "/seatrial/dev/chat/alias",
         "PlanDigest": "b",
         "Request": json.dumps(template),
         "Mode": "rollback",

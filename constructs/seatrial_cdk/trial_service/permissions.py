@@ -60,6 +60,10 @@ def statements(
             )
         ],
     )
+    yield _allow(
+        ["ssm:GetParameter"],
+        [stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")],
+    )
     if network.subnet_ids:
         yield from _network(stack, network)
 

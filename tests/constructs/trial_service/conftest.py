@@ -116,6 +116,7 @@ class World:
     status: str = "UPDATE_IN_PROGRESS"
     responses: list[Response] = field(default_factory=list)
     requests: list[tuple[float, float]] | None = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
     watched: list[TrialRequest] = field(default_factory=list)
     users_stop: Stop | None = None
     sockets_per_function: int = 900
@@ -148,6 +149,7 @@ class World:
             bucket="results",
             scaling=self.scaling,
             components=self.components,
+            serving=self.aliases.get,
             requests_since=self.requests_since,
             bus=self.events,
             workflow=self.workflow,

@@ -101,7 +101,8 @@ def test_in_place_it_is_loaded_under_the_eyes_of_the_alarms(
 
 class TestAnEndpointThatWasReplaced:
     @pytest.fixture
-    def cleanup(self, create: CustomResourceEvent) -> CustomResourceEvent:
+    def cleanup(self, world: World, create: CustomResourceEvent) -> CustomResourceEvent:
+        world.aliases["/seatrial/dev/chat/alias"] = "dev-chat-2"
         return {**create, "RequestType": "Delete", "PhysicalResourceId": "smoke-benchmark-dev-chat"}
 
     def test_goes_a_minute_after_its_last_request(self, world: World, cleanup: CustomResourceEvent) -> None:
@@ -125,9 +126,19 @@ class TestAnEndpointThatWasReplaced:
         world.ask(cleanup)
         assert world.clock.now_s == ORDERED_S + 60.0
 
-    @pytest.mark.parametrize("status", ["DELETE_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"])
-    def test_a_stack_that_goes_waits_for_nobody(self, world: World, cleanup: CustomResourceEvent, status: str) -> None:
+    @pytest.mark.parametrize(
+        ("status", "serving"),
+        [
+            ("DELETE_IN_PROGRESS", "dev-chat"),
+            ("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", "dev-chat-2"),
+            ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "dev-chat"),
+        ],
+    )
+    def test_a_stack_that_goes_and_a_trial_that_is_switched_off_wait_for_nobody(
+        self, world: World, cleanup: CustomResourceEvent, status: str, serving: str
+    ) -> None:
         world.status, world.requests = status, [(ORDERED_S, 5.0)]
+        world.aliases["/seatrial/dev/chat/alias"] = serving
         world.ask(cleanup)
         assert world.clock.now_s == ORDERED_S
 

@@ -292,6 +292,17 @@ class TestWhereNothingServesYet:
         assert response is not None
         assert response["PhysicalResourceId"] == "candidate-trial-dev-chat-2"
 
+    def test_a_later_generation_gets_no_fewer_copies_than_the_one_that_serves(
+        self, scaled: World, create: CustomResourceEvent
+    ) -> None:
+        create["ResourceProperties"] |= {
+            "Phase": "candidate",
+            "EndpointName": "dev-chat-3",
+            "InferenceComponentName": "dev-chat-3-model",
+            "Replaces": f"dev-chat-2-model,{COMPONENT}",
+        }
+        assert data(scaled.ask(create))["CopyCount"] == "3"
+
 
 class TestARollback:
     @pytest.mark.parametrize("status", ROLLBACKS)

@@ -19,7 +19,6 @@ from seatrial_cdk.trial_service.runtime.custom_resource import (
     configuration_of,
     end_hold,
     end_trials,
-    is_renamed,
     is_unchanged,
     read_copies,
     remove_candidates,
@@ -59,21 +58,24 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, ar
         UnavailableError: AWS did not answer, or the owner can't be written.
         DirectionUnknownError: The stack's status can't be read, and the update would move the component.
     """
-    if event["RequestType"] == "Create" or is_renamed(event):
-        live = around.components.describe(_component_before(event, properties))
-        if event["RequestType"] == "Update" or live is None:
-            return _told_new(properties, around, live)
-    else:
-        live = around.components.describe(properties.inference_component_name)
+    live = around.components.describe(properties.inference_component_name)
+    if live is None:
+        return _told_new(properties, around, _before(event, properties, around))
+    if event["RequestType"] == "Update":
         if _goes_back(event, around, live, properties):
             return _gone_back(event, properties, around, live)
         if is_unchanged(event):
             return _told(properties, around, None)
-    return _started(event, properties, around, live)
+    return _started(properties, event, around, live)
 
 
-def _component_before(event: CustomResourceEvent, properties: TrialProperties) -> str:
-    return event.get("OldResourceProperties", {}).get("InferenceComponentName", properties.inference_component_name)
+def _before(event: CustomResourceEvent, properties: TrialProperties, around: Surroundings) -> ComponentState | None:
+    """Return the component whose users the new one is to take over; `None` when there is none."""
+    renamed = event.get("OldResourceProperties", {}).get("InferenceComponentName")
+    for name in (*((renamed,) if renamed else ()), *properties.replaces):
+        if (found := around.components.describe(name)) is not None:
+            return found
+    return None
 
 
 def _goes_back(
@@ -88,11 +90,9 @@ def _goes_back(
 
 
 def _started(
-    event: CustomResourceEvent, properties: TrialProperties, around: Surroundings, live: ComponentState | None
+    properties: TrialProperties, event: CustomResourceEvent, around: Surroundings, live: ComponentState
 ) -> Answer | None:
     """Start the workflow, of a trial or to carry the copies alone; where nothing is to be done, answer."""
-    if live is None:
-        return _told_new(properties, around, None)
     manner = _manner(properties, around)
     moves = not live.runs(specification_of(properties.specification))
     if moves or manner == "candidate":

@@ -167,6 +167,8 @@ class TrialProperties:
     copy_count: int = 1
     start_s: float = 0.0
     alarms: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    alias: str = ""
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self:
@@ -187,13 +189,19 @@ class TrialProperties:
             specification=properties.get("Specification", "{}"),
             copy_count=int(properties.get("CopyCount", "1")),
             start_s=float(properties.get("StartSeconds", "0")),
-            alarms=tuple(name for name in properties.get("Alarms", "").split(",") if name),
+            alarms=_names(properties, "Alarms"),
+            replaces=_names(properties, "Replaces"),
+            alias=properties.get("Alias", ""),
         )
 
     @property
     def environment(self) -> str:
         """The environment's name."""
         return f"{json.loads(self.request).get('environment', '')}"
+
+
+def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(name for name in properties.get(key, "").split(",") if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,8 +461,17 @@ def _end(event: CustomResourceEvent, endpoint_name: str, around: Surroundings) -
         status = around.stack_status(event["StackId"])
         if "ROLLBACK" in status:
             around.store.clear(endpoint_name)
-        elif status.startswith("UPDATE_") and event["ResourceProperties"].get("Phase") != "candidate":
+        elif _was_replaced(event["ResourceProperties"], around):
             drain(event["ResourceProperties"].get("InferenceComponentName", ""), around)
+
+
+def _was_replaced(properties: Mapping[str, str], around: Surroundings) -> bool:
+    """Tell whether the alias of an endpoint names another one by now, which users are moving to."""
+    alias = properties.get("Alias", "")
+    if not alias or properties.get("Phase") == "candidate":
+        return False
+    serving = around.serving(alias)
+    return serving is not None and serving != properties.get("EndpointName")
 
 
 def end_trials(event: CustomResourceEvent, endpoint_name: str, around: Surroundings) -> bool:

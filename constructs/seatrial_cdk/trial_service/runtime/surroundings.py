@@ -24,7 +24,7 @@ from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
 from seatrial_cdk.trial_service.runtime.store import S3TrialStore, calling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -150,6 +150,38 @@ class StackStatus:
             return self.client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]
 
 
+class ParametersClient(Protocol):
+    """The one call of boto3's Systems Manager client that is made here."""
+
+    def get_parameter(self, *, Name: str) -> Mapping[str, Mapping[str, str]]:  # noqa: N803 (boto3's name)
+        """Return a parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServingEndpoint:
+    """The endpoint that serves, as an alias names it."""
+
+    client: ParametersClient
+
+    def __call__(self, alias: str) -> str | None:
+        """Return the endpoint that an alias names; `None` when there is no such alias.
+
+        Raises:
+            UnavailableError: The parameter can't be read.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        with calling(f"reading {alias}"):
+            try:
+                value = self.client.get_parameter(Name=alias)["Parameter"]["Value"]
+            except ClientError as refused:
+                if refused.response["Error"]["Code"] != "ParameterNotFound":
+                    raise
+                return None
+        named: str | None = json.loads(value).get("endpoint_name")
+        return named
+
+
 @dataclass(frozen=True, slots=True)
 class ConcurrentRequests:
     """The load of a component, as SageMaker publishes it."""
@@ -190,6 +222,7 @@ class Surroundings:
         bucket: The name of the bucket of results.
         scaling: The scaling of copies.
         components: The inference components.
+        serving: Returns the endpoint that an alias names; `None` when there is no such alias.
         requests_since: Returns the most requests in flight on a copy of a component since a time.
         bus: Where the end of a trial is announced.
         workflow: Starts and stops trials.
@@ -211,6 +244,7 @@ class Surroundings:
     bucket: str
     scaling: ComponentScaling
     components: Components
+    serving: Callable[[str], str | None]
     requests_since: Callable[[str, float], float]
     bus: Bus
     workflow: Workflow
@@ -238,6 +272,7 @@ def aws_surroundings(context: LambdaContext) -> Surroundings:
         bucket=bucket,
         scaling=AwsCopyScaling(boto3.client("application-autoscaling")),
         components=AwsComponents(boto3.client("sagemaker")),
+        serving=ServingEndpoint(boto3.client("ssm")),
         requests_since=ConcurrentRequests(boto3.client("cloudwatch")),
         bus=AwsBus(boto3.client("events")),
         workflow=AwsWorkflow(boto3.client("stepfunctions"), os.environ["STATE_MACHINE"]),

@@ -1,7 +1,7 @@
 """AWS::SageMaker::Model, EndpointConfig, Endpoint and InferenceComponent.
 
 Facts from the resource schemas: the physical ID (`Ref`) is the ARN; every property of Model and EndpointConfig but Tags
-needs replacement, as does EndpointName; an inference component updates in place.
+needs replacement, as does EndpointName; an inference component has no property that needs it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ REPLACED: Final = {
     Kind.MODEL: None,
     Kind.ENDPOINT_CONFIG: None,
     Kind.ENDPOINT: ("EndpointName",),
-    Kind.INFERENCE_COMPONENT: ("InferenceComponentName", "EndpointName"),
+    Kind.INFERENCE_COMPONENT: (),
 }
 """The properties whose change needs a new resource; None means all but Tags."""
+IDENTITY: Final = ("InferenceComponentName", "EndpointName")
+"""The properties of a component that no update can change and no change replaces."""
 UPDATE_ONLY: Final = {
     Kind.ENDPOINT: ("RetainAllVariantProperties", "ExcludeRetainedVariantProperties", "RetainDeploymentConfig"),
     Kind.INFERENCE_COMPONENT: ("DeploymentConfig",),
@@ -92,6 +94,7 @@ class SageMakerType:
             return self.create(logical_id, new, stack)
         if self._needs_replacement(old, new):
             return self._replace(record, old, new, stack, logical_id)
+        _check_identity(self.kind, old, new)
         self.cloud.store.untag(record.arn, [text(tag, "Key") for tag in children(old, "Tags")])
         self.cloud.store.tag(record.arn, children(new, "Tags"))
         if self.kind in UPDATE_ONLY:
@@ -170,6 +173,17 @@ class SageMakerType:
         if self.kind is Kind.INFERENCE_COMPONENT:
             attributes["InferenceComponentStatus"] = record.status or Status.FAILED
         return record.arn, attributes
+
+
+def _check_identity(kind: Kind, old: Document, new: Document) -> None:
+    """Refuse another name or endpoint of a component: CloudFormation updates it in place, and the API can't.
+
+    Raises:
+        ApiError: ValidationException, with what changed.
+    """
+    changed = [name for name in IDENTITY if old.get(name) != new.get(name)]
+    if kind is Kind.INFERENCE_COMPONENT and changed:
+        raise invalid(f"An inference component's {' and '.join(changed)} can't be updated: give it another logical ID.")
 
 
 class ResourceFailed(Exception):  # noqa: N818 (named after the status)
