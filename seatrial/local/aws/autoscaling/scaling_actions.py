@@ -15,6 +15,8 @@ from seatrial.local.aws.control_plane.records import Kind, Status
 from seatrial.local.aws.json_document import child, children, number, text, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seatrial.local.aws.alarms.alarm_book import AlarmBook
     from seatrial.local.aws.autoscaling.scalable_targets import Key, Scaling
     from seatrial.local.aws.control_plane.cloud import Cloud
@@ -33,11 +35,19 @@ class _Actions:
 
 @dataclass(slots=True)
 class ScalingActions:
-    """Acts on every scalable target of copies; one thread uses it."""
+    """Acts on every scalable target of copies; one thread uses it.
+
+    Attributes:
+        cloud: Whose components.
+        scaling: The targets and policies.
+        book: The alarms of the policies.
+        scale: UpdateInferenceComponentRuntimeConfig.
+    """
 
     cloud: Cloud
     scaling: Scaling
     book: AlarmBook
+    scale: Callable[[Cloud, Document], Document] = scale_component
     _actions: dict[Key, _Actions] = field(default_factory=dict)
 
     def act(self, now_s: float) -> None:
@@ -66,7 +76,7 @@ class ScalingActions:
             return
         wanted = {"InferenceComponentName": record.name, "DesiredRuntimeConfig": {"CopyCount": change.desired}}
         try:
-            scale_component(self.cloud, wanted)
+            self.scale(self.cloud, wanted)
         except ApiError:
             return  # it changes for another reason: the next period tries again
         asked = f"Successfully set desired copy count to {change.desired}. Waiting for change to be fulfilled."
