@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.local.aws.alarms.alarm_rule import AlarmState, alarm_rule
+from seatrial.local.aws.alarms.alarm_rule import StateValue, alarm_rule
 from seatrial.local.aws.api import ApiError
-from seatrial.local.aws.autoscaling.capacity import Bounds, LastActions, Reading, wanted_change
+from seatrial.local.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, wanted_change
 from seatrial.local.aws.autoscaling.scalable_targets import ScalingActivity
 from seatrial.local.aws.autoscaling.target_tracking import COPIES, HIGH, HIGH_PERIODS, LOW
 from seatrial.local.aws.control_plane.inference_components import copy_count, scale_component
@@ -101,10 +101,10 @@ class ScalingActions:
         ended = {"out_s" if activity.scales_out else "in_s": now_s}
         done.last = replace(done.last, **ended)
 
-    def _reading(self, policy: Document, last: LastActions, now_s: float) -> Reading:
+    def _reading(self, policy: Document, last: LastActions, now_s: float) -> PolicyReading:
         configuration = child(policy, "TargetTrackingScalingPolicyConfiguration")
         high, low = self._datapoints(policy, HIGH, last, now_s), self._datapoints(policy, LOW, last, now_s)
-        return Reading(
+        return PolicyReading(
             policy=text(policy, "PolicyName"),
             target=number(configuration, "TargetValue"),
             high=high[-1] if len(high) == HIGH_PERIODS else None,
@@ -121,7 +121,7 @@ class ScalingActions:
             alarm for alarm in self.book.alarms() if alarm["AlarmName"] in names and side in str(alarm["AlarmName"])
         ]
         rule = alarm_rule(found[0]) if found else None
-        if rule is None or found[0]["StateValue"] != AlarmState.ALARM:
+        if rule is None or found[0]["StateValue"] != StateValue.ALARM:
             return []
         end_s, seen = rule.end_s(now_s), rule.look(self.cloud.history, now_s)
         starts = [end_s - (back + 1) * rule.period_s for back in reversed(range(rule.periods))]

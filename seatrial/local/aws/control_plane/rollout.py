@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial.local.aws.alarms.alarm_rule import AlarmState
+from seatrial.local.aws.alarms.alarm_rule import StateValue
 from seatrial.local.aws.control_plane.batch_size import rollback_batch_size
 from seatrial.local.aws.control_plane.fleets import devices
 from seatrial.local.aws.json_document import child, children, text, whole
@@ -152,7 +152,7 @@ class Rollout:
 
     def _check_alarms(self) -> None:
         names = rollback_alarms(self.deployment)
-        raised = [name for name in names if self.cloud.alarm_state(name) is AlarmState.ALARM]
+        raised = [name for name in names if self.cloud.alarm_state(name) is StateValue.ALARM]
         if raised:
             raise CopyFailed(f"The update was rolled back: in state ALARM: {', '.join(raised)}.")
 

@@ -15,7 +15,7 @@ from seatrial.local.aws.json_document import child, whole
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.local.aws.alarms.alarm_rule import AlarmState
+    from seatrial.local.aws.alarms.alarm_rule import StateValue
     from seatrial.local.aws.json_document import Document
 
 KEY = ("sagemaker", "inference-component/chat", "sagemaker:inference-component:DesiredCopyCount")
@@ -54,10 +54,10 @@ class Alarms:
             alarm("Low", self.metric, state=self.low, period_s=60),
         ]
 
-    def state(self, name: str) -> AlarmState | None:
+    def state(self, name: str) -> StateValue | None:
         raise NotImplementedError(name)
 
-    def set_state(self, name: str, state: AlarmState, reason: str) -> None:
+    def set_state(self, name: str, state: StateValue, reason: str) -> None:
         raise NotImplementedError(name, state, reason)
 
 
