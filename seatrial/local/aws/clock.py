@@ -17,7 +17,7 @@ FASTEST: Final = 600.0
 """The largest speed factor: ten virtual seconds, the shortest period, last longer than 16 ms."""
 
 
-class Clock(Protocol):
+class WaitingClock(Protocol):
     """What waits in virtual seconds."""
 
     def now_s(self) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import boto3
 from ministack.services import cloudwatch
 
-from seatrial.local.aws.alarms.alarm_rule import AlarmState
+from seatrial.local.aws.alarms.alarm_rule import StateValue
 from seatrial.local.environment import REGION
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ class AlarmBook(Protocol):
     def alarms(self) -> list[Document]:
         """Return the alarms on metrics of SageMaker, as DescribeAlarms tells them."""
 
-    def state(self, name: str) -> AlarmState | None:
+    def state(self, name: str) -> StateValue | None:
         """Return the state of an alarm, a composite one too; None when there is none."""
 
-    def set_state(self, name: str, state: AlarmState, reason: str) -> None:
+    def set_state(self, name: str, state: StateValue, reason: str) -> None:
         """Set the state of an alarm, with its actions and its history."""
 
 
@@ -47,12 +47,12 @@ class MiniStackAlarms:
         kept = cloudwatch._alarms.items()  # noqa: SLF001 (the contract)
         return [dict(alarm) for _, alarm in kept if is_ours(alarm)]
 
-    def state(self, name: str) -> AlarmState | None:
+    def state(self, name: str) -> StateValue | None:
         """Return the state of an alarm, a composite one too; None when there is none."""
         alarm = cloudwatch._alarms.get(name) or cloudwatch._composite_alarms.get(name)  # noqa: SLF001 (the contract)
-        return AlarmState(alarm["StateValue"]) if alarm else None
+        return StateValue(alarm["StateValue"]) if alarm else None
 
-    def set_state(self, name: str, state: AlarmState, reason: str) -> None:
+    def set_state(self, name: str, state: StateValue, reason: str) -> None:
         """Set the state of an alarm, with its actions and its history."""
         _own_cloudwatch().set_alarm_state(AlarmName=name, StateValue=str(state), StateReason=reason)
 

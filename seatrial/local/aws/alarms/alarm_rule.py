@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seatrial.local.aws.json_document import Document
 
 
-class AlarmState(StrEnum):
+class StateValue(StrEnum):
     """The state of an alarm."""
 
     ALARM = "ALARM"
@@ -85,15 +85,15 @@ class AlarmRule:
         starts = [end_s - (back + 1) * self.period_s for back in reversed(range(self.periods))]
         return [self._datapoint(history, start_s) for start_s in starts]
 
-    def state(self, datapoints: Sequence[float | None]) -> AlarmState | None:
+    def state(self, datapoints: Sequence[float | None]) -> StateValue | None:
         """Return the state that these datapoints make; None keeps the one that it has."""
         breach = [self._breaches(value) for value in datapoints]
         if breach.count(True) >= self.datapoints or self._breaches_as_far_as_known(breach):
-            return AlarmState.ALARM
+            return StateValue.ALARM
         known = [one for one in breach if one is not None]
         if not known:
-            return None if self.missing == "ignore" else AlarmState.INSUFFICIENT_DATA
-        return None if self.missing == "ignore" and all(known) else AlarmState.OK
+            return None if self.missing == "ignore" else StateValue.INSUFFICIENT_DATA
+        return None if self.missing == "ignore" and all(known) else StateValue.OK
 
     def _datapoint(self, history: MetricHistory, start_s: float) -> float | None:
         end_s = start_s + self.period_s

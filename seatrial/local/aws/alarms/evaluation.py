@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seatrial.local.aws.alarms.alarm_rule import AlarmState, alarm_rule
+from seatrial.local.aws.alarms.alarm_rule import StateValue, alarm_rule
 from seatrial.local.aws.json_document import text
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Evaluation:
     book: AlarmBook
     history: MetricHistory
     _ended_s: dict[str, float] = field(default_factory=dict)
-    _told: dict[str, AlarmState] = field(default_factory=dict)
+    _told: dict[str, StateValue] = field(default_factory=dict)
 
     def evaluate(self, now_s: float) -> None:
         """Evaluate the alarms whose last whole period wasn't looked at before."""
@@ -39,8 +39,8 @@ class Evaluation:
                 self._evaluate(name, alarm, rule, rule.look(self.history, now_s))
 
     def _evaluate(self, name: str, alarm: Document, rule: AlarmRule, datapoints: Datapoints) -> None:
-        now = AlarmState(text(alarm, "StateValue"))
-        set_by_user = now is not self._told.setdefault(name, AlarmState.INSUFFICIENT_DATA)
+        now = StateValue(text(alarm, "StateValue"))
+        set_by_user = now is not self._told.setdefault(name, StateValue.INSUFFICIENT_DATA)
         if set_by_user and all(value is None for value in datapoints):
             return
         state = rule.state(datapoints) or now

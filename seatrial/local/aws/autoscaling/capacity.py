@@ -23,7 +23,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class PolicyReading:
     """What one policy sees now.
 
     Attributes:
@@ -59,7 +59,7 @@ class LastActions:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CapacityChange:
     """A capacity that is wanted, and why."""
 
     desired: int
@@ -67,8 +67,8 @@ class Change:
 
 
 def wanted_change(
-    current: int, bounds: Bounds, readings: Sequence[Reading], last: LastActions, now_s: float
-) -> Change | None:
+    current: int, bounds: Bounds, readings: Sequence[PolicyReading], last: LastActions, now_s: float
+) -> CapacityChange | None:
     """Return the change that target tracking makes now, or None.
 
     The capacities come first, then scaling out by any policy, then scaling in when every policy agrees.
@@ -82,31 +82,39 @@ def wanted_change(
     return None if suspended else change
 
 
-def _within(current: int, bounds: Bounds) -> Change | None:
+def _within(current: int, bounds: Bounds) -> CapacityChange | None:
     if current < bounds.least:
-        return Change(bounds.least, f"minimum capacity was set to {bounds.least}")
+        return CapacityChange(bounds.least, f"minimum capacity was set to {bounds.least}")
     if current > bounds.most:
-        return Change(bounds.most, f"maximum capacity was set to {bounds.most}")
+        return CapacityChange(bounds.most, f"maximum capacity was set to {bounds.most}")
     return None
 
 
-def _out(current: int, bounds: Bounds, readings: Sequence[Reading], last: LastActions, now_s: float) -> Change | None:
+def _out(
+    current: int, bounds: Bounds, readings: Sequence[PolicyReading], last: LastActions, now_s: float
+) -> CapacityChange | None:
     ready = [each for each in readings if each.high is not None and now_s >= last.out_s + each.out_cooldown_s]
     changes = [
-        Change(min(bounds.most, max(current + 1, _keeping(current, each.high or 0, each.target))), _cause(each, "High"))
+        CapacityChange(
+            min(bounds.most, max(current + 1, _keeping(current, each.high or 0, each.target))), _cause(each, "High")
+        )
         for each in ready
     ]
     return max(changes, key=lambda change: change.desired, default=None)
 
 
-def _in(current: int, bounds: Bounds, readings: Sequence[Reading], last: LastActions, now_s: float) -> Change | None:
+def _in(
+    current: int, bounds: Bounds, readings: Sequence[PolicyReading], last: LastActions, now_s: float
+) -> CapacityChange | None:
     if not readings or any(each.low is None for each in readings if each.scales_in):
         return None
     ready = [each for each in readings if each.scales_in]
     if len(ready) < len(readings) or any(now_s < last.in_s + each.in_cooldown_s for each in ready):
         return None
     changes = [
-        Change(max(bounds.least, min(current, _keeping(current, each.low or 0, each.target))), _cause(each, "Low"))
+        CapacityChange(
+            max(bounds.least, min(current, _keeping(current, each.low or 0, each.target))), _cause(each, "Low")
+        )
         for each in ready
     ]
     return max(changes, key=lambda change: change.desired)
@@ -117,5 +125,5 @@ def _keeping(current: int, metric: float, target: float) -> int:
     return math.ceil(current * metric / target - 1e-9)
 
 
-def _cause(reading: Reading, side: str) -> str:
+def _cause(reading: PolicyReading, side: str) -> str:
     return f"monitor alarm Alarm{side} in state ALARM triggered policy {reading.policy}"

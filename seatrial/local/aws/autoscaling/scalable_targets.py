@@ -151,19 +151,20 @@ def _put_policy(scaling: Scaling, request: Document) -> Document:
     if key not in scaling.targets:
         raise _not_found(f"No scalable target registered for {' '.join(key)}.")
     old = scaling.policies.get((key, name), {})
+    kind = text(request, "PolicyType", text(old, "PolicyType", "StepScaling"))
+    if kind != "TargetTrackingScaling":
+        raise absent(f"{kind} policies: they would never act")
     place = f"resource/{key[0]}/{key[1]}:policyName/{name}"
     arn = f"arn:aws:autoscaling:{REGION}:{ACCOUNT}:scalingPolicy:{uuid.uuid4()}:{place}"
     policy = {
         "PolicyARN": arn,
         "CreationTime": time.time(),
-        "PolicyType": "StepScaling",
         **old,
         **request,
         "Alarms": [],
     }
-    if text(policy, "PolicyType") == "TargetTrackingScaling":
-        alarms = put_alarms(policy, child(policy, "TargetTrackingScalingPolicyConfiguration"))
-        policy = {**policy, "Alarms": alarms}
+    alarms = put_alarms(policy, child(policy, "TargetTrackingScalingPolicyConfiguration"))
+    policy = {**policy, "Alarms": alarms}
     if old:
         delete_alarms(old)
     scaling.policies[key, name] = policy

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.local.aws.alarms.alarm_rule import AlarmState, alarm_rule
+from seatrial.local.aws.alarms.alarm_rule import StateValue, alarm_rule
 from seatrial.local.aws.api import ApiError
-from seatrial.local.aws.autoscaling.capacity import Bounds, LastActions, Reading, wanted_change
+from seatrial.local.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, wanted_change
 from seatrial.local.aws.autoscaling.scalable_targets import ScalingActivity
 from seatrial.local.aws.autoscaling.target_tracking import COPIES, HIGH, HIGH_PERIODS, LOW
 from seatrial.local.aws.control_plane.inference_components import copy_count, scale_component
@@ -15,6 +15,8 @@ from seatrial.local.aws.control_plane.records import Kind, Status
 from seatrial.local.aws.json_document import child, children, number, text, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seatrial.local.aws.alarms.alarm_book import AlarmBook
     from seatrial.local.aws.autoscaling.scalable_targets import Key, Scaling
     from seatrial.local.aws.control_plane.cloud import Cloud
@@ -33,11 +35,19 @@ class _Actions:
 
 @dataclass(slots=True)
 class ScalingActions:
-    """Acts on every scalable target of copies; one thread uses it."""
+    """Acts on every scalable target of copies; one thread uses it.
+
+    Attributes:
+        cloud: Whose components.
+        scaling: The targets and policies.
+        book: The alarms of the policies.
+        scale: UpdateInferenceComponentRuntimeConfig.
+    """
 
     cloud: Cloud
     scaling: Scaling
     book: AlarmBook
+    scale: Callable[[Cloud, Document], Document] = scale_component
     _actions: dict[Key, _Actions] = field(default_factory=dict)
 
     def act(self, now_s: float) -> None:
@@ -66,7 +76,7 @@ class ScalingActions:
             return
         wanted = {"InferenceComponentName": record.name, "DesiredRuntimeConfig": {"CopyCount": change.desired}}
         try:
-            scale_component(self.cloud, wanted)
+            self.scale(self.cloud, wanted)
         except ApiError:
             return  # it changes for another reason: the next period tries again
         asked = f"Successfully set desired copy count to {change.desired}. Waiting for change to be fulfilled."
@@ -91,10 +101,10 @@ class ScalingActions:
         ended = {"out_s" if activity.scales_out else "in_s": now_s}
         done.last = replace(done.last, **ended)
 
-    def _reading(self, policy: Document, last: LastActions, now_s: float) -> Reading:
+    def _reading(self, policy: Document, last: LastActions, now_s: float) -> PolicyReading:
         configuration = child(policy, "TargetTrackingScalingPolicyConfiguration")
         high, low = self._datapoints(policy, HIGH, last, now_s), self._datapoints(policy, LOW, last, now_s)
-        return Reading(
+        return PolicyReading(
             policy=text(policy, "PolicyName"),
             target=number(configuration, "TargetValue"),
             high=high[-1] if len(high) == HIGH_PERIODS else None,
@@ -111,7 +121,7 @@ class ScalingActions:
             alarm for alarm in self.book.alarms() if alarm["AlarmName"] in names and side in str(alarm["AlarmName"])
         ]
         rule = alarm_rule(found[0]) if found else None
-        if rule is None or found[0]["StateValue"] != AlarmState.ALARM:
+        if rule is None or found[0]["StateValue"] != StateValue.ALARM:
             return []
         end_s, seen = rule.end_s(now_s), rule.look(self.cloud.history, now_s)
         starts = [end_s - (back + 1) * rule.period_s for back in reversed(range(rule.periods))]

@@ -17,7 +17,7 @@ MOST_PERCENT: Final = 50
 
 
 def batch_size(capacity: Document, copies: int) -> int:
-    """Return the copies of one batch; a single copy is a batch of its own, whatever its share.
+    """Return the copies of one batch; a single copy is a batch of its own, and without copies any batch will do.
 
     Raises:
         ApiError: ValidationException, the batch is less than 5 % or more than 50 % of the copies.
@@ -25,7 +25,7 @@ def batch_size(capacity: Document, copies: int) -> int:
     value = whole(capacity, "Value")
     in_copies = text(capacity, "Type") == "COPY_COUNT"
     percent = 100 * value / max(copies, 1) if in_copies else float(value)
-    lone = copies <= 1 and (value == 1 or not in_copies)
+    lone = copies == 0 or (copies == 1 and (value == 1 or not in_copies))
     if not lone and not LEAST_PERCENT <= percent <= MOST_PERCENT:
         raise invalid(
             f"MaximumBatchSize must be from {LEAST_PERCENT} % to {MOST_PERCENT} % of the copies of the inference "

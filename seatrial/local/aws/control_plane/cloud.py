@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from seatrial.local.aws.alarms.alarm_rule import AlarmState
+    from seatrial.local.aws.alarms.alarm_rule import StateValue
     from seatrial.local.aws.control_plane.records import Record
 
 LONGEST_REASON: Final = 1024
@@ -35,12 +35,12 @@ class Cloud:
     clock: VirtualClock
     faults: Faults
     fleets: Fleets
-    alarm_state: Callable[[str], AlarmState | None]
+    alarm_state: Callable[[str], StateValue | None]
     telemetry: Telemetry = field(default_factory=Telemetry)
     history: MetricHistory = field(default_factory=MetricHistory)
 
 
-def no_alarm(_name: str) -> AlarmState | None:
+def no_alarm(_name: str) -> StateValue | None:
     """Return that there is no such alarm."""
     return None
 
@@ -49,7 +49,7 @@ def open_cloud(
     state_dir: Path,
     engines: Mapping[str, str],
     *,
-    alarm_state: Callable[[str], AlarmState | None] = no_alarm,
+    alarm_state: Callable[[str], StateValue | None] = no_alarm,
     clock: VirtualClock | None = None,
 ) -> Cloud:
     """Return an empty cloud that keeps its files under `state_dir` and starts engines with these variables.

@@ -18,7 +18,7 @@ from seatrial.local.aws.runtime.copy_process import CopyFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.local.aws.clock import Clock
+    from seatrial.local.aws.clock import WaitingClock
     from seatrial.local.aws.faults import ControlSettings
     from seatrial.local.aws.json_document import Document
 
@@ -108,7 +108,7 @@ class Fleet:
         settings: The faults in force.
     """
 
-    def __init__(self, rules: InstanceRules, clock: Clock, settings: Callable[[], ControlSettings]) -> None:
+    def __init__(self, rules: InstanceRules, clock: WaitingClock, settings: Callable[[], ControlSettings]) -> None:
         self.rules = rules
         self._clock = clock
         self._settings = settings
@@ -246,7 +246,7 @@ class Fleets:
         settings: The faults in force.
     """
 
-    def __init__(self, clock: Clock, settings: Callable[[], ControlSettings]) -> None:
+    def __init__(self, clock: WaitingClock, settings: Callable[[], ControlSettings]) -> None:
         self._clock = clock
         self._settings = settings
         self._lock = threading.Lock()

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from seatrial.local.aws.api import invalid
+from seatrial.local.aws.api import ApiError, invalid
 from seatrial.local.aws.control_plane.batch_size import batch_size
 from seatrial.local.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial.local.aws.control_plane.containers import ContainerSpec, component_container
@@ -159,9 +159,12 @@ class _Update:
         self.cloud.running.put(place, kept + added)
 
     def _roll(self) -> None:
-        old = Configured(
-            self.record.request, _container(self.cloud, self.record.request), copy_count(self.record.request)
-        )
+        request = self.record.request
+        try:
+            spec = _container(self.cloud, request)
+        except ApiError:  # its model was deleted; what runs goes on
+            spec = None
+        old = Configured(request, spec, copy_count(request))
         Rollout(self.cloud, self.record.name, old, self.wanted, self.batch, self.deployment).run()
 
     def _end(self, request: Document, status: Status = Status.IN_SERVICE, reason: str = "") -> None:

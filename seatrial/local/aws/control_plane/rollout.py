@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial.local.aws.alarms.alarm_rule import AlarmState
+from seatrial.local.aws.alarms.alarm_rule import StateValue
 from seatrial.local.aws.control_plane.batch_size import rollback_batch_size
 from seatrial.local.aws.control_plane.fleets import devices
 from seatrial.local.aws.json_document import child, children, text, whole
@@ -39,10 +39,10 @@ class RollbackFailed(Exception):  # noqa: N818 (named after the status)
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What a component asks for: its request, the container and how many copies."""
+    """What a component asks for: its request, the container (None when its model is gone) and how many copies."""
 
     request: Document
-    spec: ContainerSpec
+    spec: ContainerSpec | None
     copies: int
 
 
@@ -112,7 +112,7 @@ class Rollout:
                 self._swap(added, left, None if len(restored) >= copies else len(added))
         except CopyFailed as failure:
             raise RollbackFailed(f"{reason} The rollback failed: {failure}") from failure
-        raise RolledBack(reason)
+        raise RolledBack(f"The update was rolled back. {reason}" if fresh else reason)
 
     def _launch(self, side: Configured, count: int) -> tuple[CopyProcess, ...]:
         return launch_copies(self.cloud, self.name, side, count) if count > 0 else ()
@@ -145,16 +145,16 @@ class Rollout:
             self._check_alarms()
             if deadline_s is not None and clock.now_s() > deadline_s:
                 limit_s = whole(self._policy, "MaximumExecutionTimeoutInSeconds")
-                raise CopyFailed(f"The update took more than MaximumExecutionTimeoutInSeconds ({limit_s} s).")
+                raise CopyFailed(f"It took more than MaximumExecutionTimeoutInSeconds ({limit_s} s).")
             if clock.now_s() >= end_s:
                 return
             clock.wait(min(WATCH_S, end_s - clock.now_s()))
 
     def _check_alarms(self) -> None:
         names = rollback_alarms(self.deployment)
-        raised = [name for name in names if self.cloud.alarm_state(name) is AlarmState.ALARM]
+        raised = [name for name in names if self.cloud.alarm_state(name) is StateValue.ALARM]
         if raised:
-            raise CopyFailed(f"The update was rolled back: in state ALARM: {', '.join(raised)}.")
+            raise CopyFailed(f"Alarms in state ALARM: {', '.join(raised)}.")
 
 
 def rollback_alarms(deployment: Document) -> list[str]:
@@ -168,6 +168,8 @@ def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tupl
     Raises:
         CopyFailed: There is no capacity, or one of them didn't come into service; none is left.
     """
+    if side.spec is None:
+        raise CopyFailed(f"The model of the former specification of {name} was deleted.")
     fleet = cloud.fleets.find(text(side.request, "EndpointName"), text(side.request, "VariantName"))
     seats = fleet.reserve(name, devices(side.request), count) if fleet else ()
     try:

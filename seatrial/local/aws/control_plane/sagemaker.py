@@ -15,7 +15,7 @@ from seatrial.local.aws.control_plane.inference_components import (
     update_component,
 )
 from seatrial.local.aws.control_plane.records import Kind, Record, variants
-from seatrial.local.aws.json_document import Document, children, text, texts, whole
+from seatrial.local.aws.json_document import Document, child, children, text, texts, whole
 from seatrial.local.aws.runtime.download_rights import role_exists
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ def _create_model(cloud: Cloud, request: Document) -> Document:
 def _create_endpoint_config(cloud: Cloud, request: Document) -> Document:
     record = Record(Kind.ENDPOINT_CONFIG, text(request, "EndpointConfigName"), _without_tags(request))
     for variant in variants(record):
+        policy = child(child(variant, "ManagedInstanceScaling"), "ScaleInPolicy")
+        if text(policy, "Strategy") == "CONSOLIDATION":
+            raise invalid("The embedded AWS moves no copies: ScaleInPolicy.Strategy must be IDLE_RELEASE.")
         if "ModelName" in variant:
             cloud.store.need(Kind.MODEL, text(variant, "ModelName"))
         elif "ExecutionRoleArn" not in request:

@@ -121,14 +121,14 @@ def _reserved(copy: CopyProcess) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ContainerAnswer:
     """What a container answered: its status, 0 without a whole answer, and when the first chunk of a stream came."""
 
     status: int
     first_chunk_at_s: float | None = None
 
 
-async def _whole(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> Told:
+async def _whole(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> ContainerAnswer:
     """Pass on a whole answer."""
     try:
         async with asyncio.timeout(INVOCATION_S):
@@ -142,10 +142,10 @@ async def _whole(found: Route, headers: Mapping[str, str], body: bytes, send: Se
         return await _model_error(send, found, response.status, answer.decode(errors="replace"))
     await begin(send, HTTPStatus.OK, {**_common(found.variant, response), "content-type": _content_type(response)})
     await chunk(send, answer, more=False)
-    return Told(response.status)
+    return ContainerAnswer(response.status)
 
 
-async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> Told:
+async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> ContainerAnswer:
     """Pass on a stream."""
     begun, first_s = False, None
     try:
@@ -164,17 +164,17 @@ async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: S
         return await _break(send, found, "ModelInvocationTimeExceeded", f"No end after {STREAM_S:g} s.", begun=begun)
     except OSError as broken:
         return await _break(send, found, "StreamBroken", f"The container broke the connection: {broken}", begun=begun)
-    return Told(response.status, first_s)
+    return ContainerAnswer(response.status, first_s)
 
 
-async def _break(send: Send, found: Route, code: str, message: str, *, begun: bool) -> Told:
+async def _break(send: Send, found: Route, code: str, message: str, *, begun: bool) -> ContainerAnswer:
     if not begun:
         return await _model_error(send, found, 0, message)
     await chunk(send, model_stream_error(code, message), more=False)
-    return Told(0)
+    return ContainerAnswer(0)
 
 
-async def _model_error(send: Send, found: Route, status: int, message: str) -> Told:
+async def _model_error(send: Send, found: Route, status: int, message: str) -> ContainerAnswer:
     console = f"https://{REGION}.console.aws.amazon.com/cloudwatch/home?region={REGION}#logEventViewer:group="
     said = (
         f'Received {_blame(status)} error ({status}) from primary with message "{message}". See '
@@ -187,7 +187,7 @@ async def _model_error(send: Send, found: Route, status: int, message: str) -> T
         "LogStreamArn": log_group_arn(found.place),
     }
     await reply(send, MODEL_ERROR, document, {"content-type": "application/json", "x-amzn-errortype": "ModelError"})
-    return Told(status)
+    return ContainerAnswer(status)
 
 
 def _blame(status: int) -> str:

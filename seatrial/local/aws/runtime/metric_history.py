@@ -22,7 +22,7 @@ Values = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MetricSample:
     """The values of the ten virtual seconds that end at `end_s`."""
 
     end_s: float
@@ -33,14 +33,14 @@ class Sample:
 class MetricHistory:
     """The samples of every set of dimensions, oldest first; threads may share it."""
 
-    _samples: defaultdict[Dimensions, deque[Sample]] = field(default_factory=lambda: defaultdict(deque))
+    _samples: defaultdict[Dimensions, deque[MetricSample]] = field(default_factory=lambda: defaultdict(deque))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, dimensions: Dimensions, end_s: float, values: Values) -> None:
         """Keep a sample, and forget those that are too old."""
         with self._lock:
             samples = self._samples[dimensions]
-            samples.append(Sample(end_s, values))
+            samples.append(MetricSample(end_s, values))
             while samples[0].end_s <= end_s - KEPT_S:
                 samples.popleft()
 

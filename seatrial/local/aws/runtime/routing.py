@@ -11,6 +11,7 @@ from seatrial.local.aws.control_plane.endpoints import components_of
 from seatrial.local.aws.control_plane.records import Kind, Status, variants
 from seatrial.local.aws.json_document import text
 from seatrial.local.aws.runtime.running_copies import Place
+from seatrial.local.aws.runtime.telemetry import Invocation
 from seatrial.local.environment import ACCOUNT
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def _copy_of_component(cloud: Cloud, endpoint_name: str, name: str) -> CopyProce
         raise _invalid(f"Inference Component {name} of endpoint {endpoint_name} not found.")
     copy = cloud.running.reserve(Place(name))
     if copy is None:
+        refused = Invocation(status=0, model_s=0.0, overhead_s=0.0, in_flight=0, no_capacity=True)
+        cloud.telemetry.saw(Place(name), refused)
         raise _invalid(
             "Inference Component has no capacity to process this request. ApplicationAutoScaling may be in-progress "
             "(if configured) or try to increase the capacity by invoking UpdateInferenceComponentRuntimeConfig API."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
@@ -31,12 +31,14 @@ NAMESPACE: Final = "AWS/SageMaker"
 PUBLISH_S: Final = 10.0
 MOST_LINES: Final = 1_000
 """Lines of one log that are sent at a time."""
+MOST_VALUES: Final = 150
+"""Values of one datum at most, as PutMetricData allows."""
 _MICROSECONDS: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """One invocation that reached a copy.
+    """One invocation that reached a copy, or would have if its component had one.
 
     Attributes:
         status: What the container answered; 0 when it broke the connection or was too slow.
@@ -44,6 +46,7 @@ class Invocation:
         overhead_s: Seconds that the service took beside it.
         in_flight: Requests in flight on the copy when this one began, itself included.
         first_chunk_s: Seconds until the first chunk of a streamed answer; None without one.
+        no_capacity: Whether it was refused because there is no copy; it counts as nothing else then.
     """
 
     status: int
@@ -51,6 +54,7 @@ class Invocation:
     overhead_s: float
     in_flight: int
     first_chunk_s: float | None = None
+    no_capacity: bool = False
 
 
 @dataclass(slots=True)
@@ -95,13 +99,18 @@ def metric_data(place: Place, seen: Sequence[Invocation], *, copies: int) -> lis
     """Return the metrics of one place over one period, as PutMetricData takes them."""
     in_flight = max((one.in_flight for one in seen), default=0)
     series = metric_values(place, seen, copies=copies, in_flight=in_flight)
-    return [_datum(name, values, place) for name, values in series.items()]
+    return [
+        _datum(name, values[first : first + MOST_VALUES], place)
+        for name, values in series.items()
+        for first in range(0, len(values), MOST_VALUES)
+    ]
 
 
 def metric_values(
-    place: Place, seen: Sequence[Invocation], *, copies: int, in_flight: int
+    place: Place, told: Sequence[Invocation], *, copies: int, in_flight: int
 ) -> dict[str, Sequence[float]]:
     """Return every value of each metric of one place over one period; `in_flight` is the most of one copy."""
+    seen = [one for one in told if not one.no_capacity]
     series: dict[str, Sequence[float]] = {concurrency_metric(place): [float(in_flight)]}
     if seen:
         series |= _counts(seen, copies, "InvocationsPerInstance" if place.variant else "InvocationsPerCopy")
@@ -109,6 +118,8 @@ def metric_values(
         series["OverheadLatency"] = [one.overhead_s * _MICROSECONDS for one in seen]
     if begun := [one.first_chunk_s * _MICROSECONDS for one in seen if one.first_chunk_s is not None]:
         series["FirstChunkModelLatency"] = begun
+    if refused := len(told) - len(seen):
+        series["NoCapacityInvocationFailures"] = [1.0] * refused
     return series
 
 
@@ -132,10 +143,12 @@ def _counts(seen: Sequence[Invocation], copies: int, per: str) -> dict[str, Sequ
 
 
 def _datum(name: str, values: Sequence[float], place: Place) -> dict[str, object]:
+    """Return a datum with every value: percentiles can't be computed from a sum and two extremes."""
     unit = "Microseconds" if name.endswith("Latency") else "Count"
-    told = {"SampleCount": len(values), "Sum": sum(values), "Minimum": min(values), "Maximum": max(values)}
+    counted = Counter(values)
+    told = {"Values": list(counted), "Counts": [float(count) for count in counted.values()]}
     resolution = {"StorageResolution": 1} if name.startswith("Concurrent") else {}
-    return {"MetricName": name, "Unit": unit, "Dimensions": dimensions(place), "StatisticValues": told, **resolution}
+    return {"MetricName": name, "Unit": unit, "Dimensions": dimensions(place), **told, **resolution}
 
 
 def dimensions(place: Place) -> list[dict[str, str]]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.local.aws.alarms.alarm_rule import AlarmRule, AlarmState, alarm_rule
+from seatrial.local.aws.alarms.alarm_rule import AlarmRule, StateValue, alarm_rule
 from seatrial.local.aws.runtime.metric_history import KEPT_S, MetricHistory, dimensions_of, statistic
 
 CHAT = frozenset({("InferenceComponentName", "chat")})
@@ -49,7 +49,7 @@ def test_m_of_n_datapoints_and_missing_ones(datapoints: list[float | None], miss
 )
 def test_the_threshold_itself_belongs_to_one_side(comparison: str, at_threshold: str) -> None:
     one = AlarmRule("ModelLatency", CHAT, "Sum", 60.0, 1, 1, 5.0, comparison)
-    assert one.state([5.0]) == AlarmState(at_threshold)
+    assert one.state([5.0]) == StateValue(at_threshold)
 
 
 def test_a_rule_sees_its_own_metric_in_whole_periods() -> None:

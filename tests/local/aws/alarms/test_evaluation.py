@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seatrial.local.aws.alarms.alarm_rule import AlarmState
+from seatrial.local.aws.alarms.alarm_rule import StateValue
 from seatrial.local.aws.alarms.evaluation import Evaluation
 from seatrial.local.aws.runtime.metric_history import MetricHistory
 
@@ -40,10 +40,10 @@ class Book:
     def alarms(self) -> list[Document]:
         return [dict(self.kept)] if self.kept else []
 
-    def state(self, name: str) -> AlarmState | None:
-        return AlarmState(str(self.kept["StateValue"])) if self.kept.get("AlarmName") == name else None
+    def state(self, name: str) -> StateValue | None:
+        return StateValue(str(self.kept["StateValue"])) if self.kept.get("AlarmName") == name else None
 
-    def set_state(self, name: str, state: AlarmState, reason: str) -> None:
+    def set_state(self, name: str, state: StateValue, reason: str) -> None:
         assert name == self.kept["AlarmName"]
         assert reason.startswith("Threshold Crossed: ")
         self.kept["StateValue"] = str(state)

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.local.aws.autoscaling.capacity import Bounds, Change, LastActions, Reading, wanted_change
+from seatrial.local.aws.autoscaling.capacity import Bounds, CapacityChange, LastActions, PolicyReading, wanted_change
 
 ONE_TO_FIVE = Bounds(least=1, most=5)
 
 
-def reading(**changes: float | bool | None) -> Reading:
-    return Reading(**{"policy": "knee", "target": 4.0, **changes})  # type: ignore[arg-type] # by the tests' own words
+def reading(**changes: float | bool | None) -> PolicyReading:
+    return PolicyReading(**{"policy": "knee", "target": 4.0, **changes})  # type: ignore[arg-type] # by the tests' own words
 
 
 def desired(
     current: int,
-    *readings: Reading,
+    *readings: PolicyReading,
     bounds: Bounds = ONE_TO_FIVE,
     out_s: float = -1e9,
     in_s: float = -1e9,
@@ -60,7 +60,7 @@ def test_a_suspended_side_does_nothing_and_the_other_goes_on() -> None:
 def test_the_capacities_hold_without_a_policy() -> None:
     bounds = Bounds(least=2, most=5)
     told = [wanted_change(count, bounds, (), LastActions(), 0.0) for count in (0, 1, 2, 5, 6)]
-    low, high = Change(2, "minimum capacity was set to 2"), Change(5, "maximum capacity was set to 5")
+    low, high = CapacityChange(2, "minimum capacity was set to 2"), CapacityChange(5, "maximum capacity was set to 5")
     assert told == [low, low, None, None, high]
 
 

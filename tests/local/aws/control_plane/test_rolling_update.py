@@ -30,6 +30,7 @@ def size(kind: str, value: int) -> dict[str, object]:
         ("COPY_COUNT", 5, 10, 5),
         ("COPY_COUNT", 1, 20, 1),
         ("COPY_COUNT", 1, 1, 1),
+        ("COPY_COUNT", 3, 0, 3),
         ("CAPACITY_PERCENT", 50, 5, 2),
         ("CAPACITY_PERCENT", 5, 3, 1),
         ("CAPACITY_PERCENT", 100, 1, 1),
@@ -170,7 +171,7 @@ def test_an_alarm_rolls_back_what_was_replaced(laptop: Laptop, control: Callable
     cloudwatch.set_alarm_state(AlarmName=alarm, StateValue="ALARM", StateReason="a test")
     assert laptop.component_settled(component) == (
         "InService",
-        f"The update was rolled back: in state ALARM: {alarm}.",
+        f"The update was rolled back. Alarms in state ALARM: {alarm}.",
     )
     found = described(laptop, component)
     assert found["Specification"]["ModelName"] == old
@@ -203,7 +204,7 @@ def test_what_fails_or_takes_too_long_is_rolled_back(laptop: Laptop, control: Ca
     )
     assert laptop.component_settled(component) == (
         "InService",
-        "The update took more than MaximumExecutionTimeoutInSeconds (1800 s).",
+        "The update was rolled back. It took more than MaximumExecutionTimeoutInSeconds (1800 s).",
     )
     assert described(laptop, component)["Specification"]["ModelName"] == old
     laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
@@ -221,6 +222,36 @@ def test_an_update_without_a_count_keeps_the_live_one(laptop: Laptop) -> None:
     )
     assert laptop.component_settled(component) == ("InService", "")
     assert described(laptop, component)["RuntimeConfig"] == {"DesiredCopyCount": 2, "CurrentCopyCount": 2}
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
+
+
+def test_an_update_needs_no_model_of_the_former_specification_unless_it_is_rolled_back(laptop: Laptop) -> None:
+    component = laptop.component(laptop.endpoint(most_instances=3), old := laptop.model(), copies=2)
+    laptop.sagemaker.delete_model(ModelName=old)
+    ask = {"InferenceComponentName": component}
+    laptop.sagemaker.update_inference_component(
+        **ask, Specification=specification(newer := laptop.model()), DeploymentConfig=rolling()
+    )
+    assert laptop.component_settled(component) == ("InService", "")
+
+    laptop.sagemaker.delete_model(ModelName=newer)
+    slow = laptop.model()
+    alarm = laptop.name("alarm")
+    cloudwatch = boto3.client("cloudwatch")
+    watched = {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Statistic": "Sum", "Period": 3600}
+    compared = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
+    cloudwatch.put_metric_alarm(AlarmName=alarm, **watched, **compared)
+    cloudwatch.set_alarm_state(AlarmName=alarm, StateValue="ALARM", StateReason="a test")
+    laptop.sagemaker.update_inference_component(
+        **ask, Specification=specification(slow), DeploymentConfig=rolling(alarm)
+    )
+    assert laptop.component_settled(component) == (
+        "Failed",
+        f"Alarms in state ALARM: {alarm}. The rollback failed: The model of the former specification "
+        f"of {component} was deleted.",
+    )
+    assert len(laptop.ports(component)) == 2
+    cloudwatch.delete_alarms(AlarmNames=[alarm])
     laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
 
 

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import defaultdict
 
 from seatrial.local.aws.runtime.running_copies import Place
 from seatrial.local.aws.runtime.telemetry import Invocation, Telemetry, log_group, metric_data
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 COMPONENT, VARIANT = Place("chat"), Place("host", "main")
 
@@ -15,13 +12,15 @@ def seen(status: int, *, in_flight: int = 1) -> Invocation:
     return Invocation(status=status, model_s=0.25, overhead_s=0.001, in_flight=in_flight)
 
 
-def sums(place: Place, *invocations: Invocation, copies: int = 2) -> dict[str, object]:
-    def total(statistics: object) -> object:
-        assert isinstance(statistics, dict)
-        return statistics["Sum"]
-
-    data: list[Mapping[str, object]] = [*metric_data(place, invocations, copies=copies)]
-    return {str(one["MetricName"]): total(one["StatisticValues"]) for one in data}
+def sums(place: Place, *invocations: Invocation, copies: int = 2) -> dict[str, float]:
+    totals: defaultdict[str, float] = defaultdict(float)
+    for one in metric_data(place, invocations, copies=copies):
+        values, counts = one["Values"], one["Counts"]
+        assert isinstance(values, list)
+        assert isinstance(counts, list)
+        assert len(values) <= 150
+        totals[str(one["MetricName"])] += sum(value * count for value, count in zip(values, counts, strict=True))
+    return dict(totals)
 
 
 def test_a_component_is_counted_by_what_its_container_answered() -> None:
@@ -42,6 +41,24 @@ def test_the_first_chunk_of_a_stream_is_told_in_microseconds() -> None:
     assert sums(COMPONENT, streamed, seen(200))["FirstChunkModelLatency"] == 125_000.0
     told = {str(one["MetricName"]): one["Unit"] for one in metric_data(COMPONENT, [streamed], copies=1)}
     assert (told["FirstChunkModelLatency"], told["Invocations"]) == ("Microseconds", "Count")
+
+
+def test_a_refusal_for_want_of_copies_counts_as_nothing_else() -> None:
+    refused = Invocation(status=0, model_s=0.0, overhead_s=0.0, in_flight=0, no_capacity=True)
+    assert sums(COMPONENT, refused, refused, copies=0) == {
+        "ConcurrentRequestsPerCopy": 0.0,
+        "NoCapacityInvocationFailures": 2.0,
+    }
+    assert sums(COMPONENT, refused, seen(200))["Invocations"] == 1.0
+
+
+def test_many_values_are_told_in_several_data() -> None:
+    invocations = [Invocation(status=200, model_s=float(at), overhead_s=0.0, in_flight=1) for at in range(1, 401)]
+    told = [
+        one["Values"] for one in metric_data(COMPONENT, invocations, copies=1) if one["MetricName"] == "ModelLatency"
+    ]
+    assert [len(values) for values in told if isinstance(values, list)] == [150, 150, 100]
+    assert sums(COMPONENT, *invocations)["ModelLatency"] == 400 * 401 / 2 * 1e6
 
 
 def test_publication_and_samples_each_see_every_invocation_once() -> None:
