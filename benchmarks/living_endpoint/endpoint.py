@@ -88,9 +88,9 @@ class LivingEndpoint:
         """
         spec = self.folder / "endpoints" / f"{NAME}.yaml"
         spec.write_text(yaml.safe_dump({**SPEC, **changes}), encoding="utf-8")
-        plan = [Path(sys.executable).parent / "seatrial", "plan", spec, "-e", ENVIRONMENT]
-        options = ["--environments", self.folder / "environments", "--write", "--accept-slo-miss"]
-        subprocess.run([*plan, *options], check=True, stdout=subprocess.DEVNULL)
+        plan = [f"{Path(sys.executable).parent / 'seatrial'}", "plan", f"{spec}", "-e", ENVIRONMENT]
+        options = ["--environments", f"{self.folder / 'environments'}", "--write", "--accept-slo-miss"]
+        subprocess.run([*plan, *options], check=True, capture_output=True)
 
     def synth(self, assembly: str) -> Path:
         """Synthesize what is locked into an assembly of this name."""
