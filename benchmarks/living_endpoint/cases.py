@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from benchmarks.living_endpoint.endpoint import STACK, kill_functions
 from benchmarks.living_endpoint.users import steady_users
 from benchmarks.living_endpoint.watch import watching
+from seatrial.local.control import change_control, reset_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 BEFORE_S: Final = 20.0
 """How long the users are watched before each update, to compare with."""
 COPIES: Final = 3
+SCALE_OUT_S: Final = 20.0
+"""How long the instance of a scale-out takes to start."""
 MISSED: Final = {"ttft_ms": {"p95": 0.5}, "tpot_ms": {"p95": 5_000}}
 """An objective that no engine meets."""
 
@@ -39,6 +42,7 @@ class Outcome:
         p95_before_ms: p95 of users' latency in the 20 s before, in milliseconds.
         p95_ms: p95 of users' latency meanwhile.
         least_copies: The fewest copies that served meanwhile; before it there were three.
+        copies: Copies that serve afterwards.
         tried: Candidates that were seen.
         left: What was left that should not: candidates, suspended scaling.
         target: Requests in flight per copy that autoscaling holds afterwards.
@@ -54,6 +58,7 @@ class Outcome:
     p95_before_ms: float
     p95_ms: float
     least_copies: int
+    copies: int
     tried: int
     left: tuple[str, ...]
     target: float | None
@@ -94,13 +99,15 @@ class Case:
     deploys: bool = True
 
 
-def run_case(living: LivingEndpoint, case: Case, *, tell: Callable[[str], None] = print) -> Outcome:
+def run_case(
+    living: LivingEndpoint, case: Case, *, before_s: float = BEFORE_S, tell: Callable[[str], None] = print
+) -> Outcome:
     """Do one case to an endpoint of three copies under the load of its users."""
     living.write(**case.changes)
     assembly = living.synth("assembly")
     living.set_copies(COPIES)
     with _observed(living) as observed:
-        time.sleep(BEFORE_S)
+        time.sleep(before_s)
         began_s = time.monotonic()
         beside = threading.Thread(target=case.beside or _nothing, args=(living,), daemon=True)
         beside.start()
@@ -110,6 +117,10 @@ def run_case(living: LivingEndpoint, case: Case, *, tell: Callable[[str], None] 
     if (ended.exit_code == 0) != case.deploys:
         tell(ended.last_lines())
     return _outcome(living, case, observed, began_s, took_s, deployed=ended.exit_code == 0)
+
+
+CONTROL_ROUNDS: Final = 8
+"""Trials that the control run makes one after the other, so that it lasts as long as an update."""
 
 
 def run_control(living: LivingEndpoint) -> Outcome:
@@ -125,7 +136,8 @@ def run_control(living: LivingEndpoint) -> Outcome:
         living.create_beside()
         tools = threading.Thread(target=living.deploy, args=(assembly,), daemon=True)
         tools.start()
-        living.load_beside()
+        for _ in range(CONTROL_ROUNDS):
+            living.load_beside()
         tools.join()
         living.delete_beside()
         took_s = time.monotonic() - began_s
@@ -169,6 +181,7 @@ def _outcome(
         p95_before_ms=p95_ms(before),
         p95_ms=p95_ms(meanwhile),
         least_copies=min(observed.copies),
+        copies=living.copies,
         tried=len(observed.candidates),
         left=left,
         target=living.target,
@@ -180,7 +193,8 @@ def _nothing(living: LivingEndpoint) -> None:
     del living
 
 
-def _batch(sequences: int, *, instance_type: str = "ml.g5.2xlarge") -> Mapping[str, object]:
+def batch_of(sequences: int, *, instance_type: str = "ml.g5.2xlarge") -> Mapping[str, object]:
+    """Return the change of a spec that makes another configuration: another batch limit."""
     overrides = {"max_model_len": 512, "max_num_seqs": sequences}
     return {"serving": {"instance_types": [instance_type], "overrides": overrides}}
 
@@ -189,13 +203,17 @@ def _await_candidate(living: LivingEndpoint) -> None:
     living.until(lambda: living.candidates, "a candidate")
 
 
-def _scale_out(living: LivingEndpoint) -> None:
-    """Begin a scale-out to four copies while the candidate is tried; the new instance takes its time."""
+def scale_out(living: LivingEndpoint) -> None:
+    """Begin a scale-out to four copies while the candidate is tried; its instance starts longer than the trial runs."""
     _await_candidate(living)
+    change_control(living.folder / "aws", {"instance_start_s": SCALE_OUT_S})
     living.set_copies(COPIES + 1, wait=False)
+    time.sleep(1.0)
+    reset_control(living.folder / "aws")
 
 
-def _cancel(living: LivingEndpoint) -> None:
+def cancel(living: LivingEndpoint) -> None:
+    """Cancel the update while the candidate is tried."""
     cloudformation = living.cloud.client("cloudformation")
     _await_candidate(living)
     time.sleep(2.0)
@@ -214,11 +232,11 @@ def _kill(living: LivingEndpoint) -> None:
 def cases() -> tuple[Case, ...]:
     """Return the cases in an order in which each begins with a configuration that serves."""
     return (
-        Case("(a) a good configuration", _batch(4)),
-        Case("(b) one that fails its trial", {**_batch(3), "slo": MISSED}, deploys=False),
-        Case("(c) during a scale-out", _batch(5), _scale_out),
-        Case("(d) cancelled in mid-trial", _batch(6), _cancel, deploys=False),
-        Case("(e) trial service killed in mid-trial", _batch(7), _kill),
-        Case("(f) another SLO only", {**_batch(5), "slo": {"ttft_ms": {"p95": 15_000}, "tpot_ms": {"p95": 5_000}}}),
-        Case("(g) another instance type", _batch(5, instance_type="ml.g5.4xlarge")),
+        Case("(a) a good configuration", batch_of(4)),
+        Case("(b) one that fails its trial", {**batch_of(3), "slo": MISSED}, deploys=False),
+        Case("(c) during a scale-out", batch_of(5), scale_out),
+        Case("(d) cancelled in mid-trial", batch_of(6), cancel, deploys=False),
+        Case("(e) trial service killed in mid-trial", batch_of(7), _kill),
+        Case("(f) another SLO only", {**batch_of(5), "slo": {"ttft_ms": {"p95": 15_000}, "tpot_ms": {"p95": 5_000}}}),
+        Case("(g) another instance type", batch_of(5, instance_type="ml.g5.4xlarge")),
     )

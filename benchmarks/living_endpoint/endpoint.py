@@ -12,7 +12,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import boto3
 import yaml
@@ -25,9 +25,10 @@ from seatrial.demo.cdk_cli import CdkCli
 from seatrial.demo.embedded_aws import EmbeddedAws
 from seatrial.deployment.load import load_deployments
 from seatrial.local import lifecycle
+from seatrial.local.control import change_control, reset_control
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
     from mypy_boto3_sagemaker import SageMakerClient
@@ -58,6 +59,16 @@ SPEC: Final[Mapping[str, object]] = {
 """One copy is planned; the trial is as short as one that finds a target may be."""
 
 
+class Alarms(Protocol):
+    """The calls of CloudWatch that are made here."""
+
+    def describe_alarms(self, *, AlarmNamePrefix: str) -> Mapping[str, Sequence[Mapping[str, str]]]:  # noqa: N803 (boto3's name)
+        """Return alarms."""
+
+    def set_alarm_state(self, *, AlarmName: str, StateValue: str, StateReason: str) -> object:  # noqa: N803 (likewise)
+        """Set an alarm's state."""
+
+
 @dataclass(frozen=True, slots=True)
 class LivingEndpoint:
     """The endpoint and where it lives.
@@ -68,6 +79,7 @@ class LivingEndpoint:
         tools: The CDK CLI.
         sagemaker: A client for every thread: making one changes the environment for a moment.
         autoscaling: Likewise.
+        cloudwatch: Likewise.
         runtime: Likewise; it sends each request once.
         ssm: Likewise.
     """
@@ -77,6 +89,7 @@ class LivingEndpoint:
     tools: CdkCli
     sagemaker: SageMakerClient
     autoscaling: ApplicationAutoScalingClient
+    cloudwatch: Alarms
     runtime: SageMakerRuntimeClient
     ssm: ParameterStore
 
@@ -172,6 +185,25 @@ class LivingEndpoint:
         return told["RuntimeConfig"].get("CurrentCopyCount", 0)
 
     @property
+    def ports(self) -> tuple[int, ...]:
+        """Where the copies of the live component listen: a copy that is restarted gets another port."""
+        found = lifecycle.status(self.folder / "aws").components
+        return tuple(sorted(next(each.ports for each in found if each.name == self.component)))
+
+    def raise_alarm(self) -> None:
+        """Raise the alarm of the live component that has no data, and let the rolling update's wait pass quickly."""
+        alarms = self.cloudwatch.describe_alarms(AlarmNamePrefix=STACK)["MetricAlarms"]
+        name = next(each["AlarmName"] for each in alarms if each["MetricName"] == "NoCapacityInvocationFailures")
+        self.cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="raised by hand")
+        change_control(self.folder / "aws", {"clock_speed": 60})
+
+    def settle_alarm(self) -> None:
+        """End the alarm."""
+        reset_control(self.folder / "aws")
+        for each in self.cloudwatch.describe_alarms(AlarmNamePrefix=STACK)["MetricAlarms"]:
+            self.cloudwatch.set_alarm_state(AlarmName=each["AlarmName"], StateValue="OK", StateReason="ended by hand")
+
+    @property
     def candidates(self) -> list[str]:
         """The candidate components that are there."""
         found = self.sagemaker.list_inference_components(NameContains="-candidate-")
@@ -235,6 +267,7 @@ def _with_clients(folder: Path, cloud: EmbeddedAws, tools: CdkCli) -> LivingEndp
             sagemaker=session.client("sagemaker"),
             autoscaling=session.client("application-autoscaling"),
             runtime=session.client("sagemaker-runtime", config=once),
+            cloudwatch=session.client("cloudwatch"),
             ssm=session.client("ssm"),
         )
 

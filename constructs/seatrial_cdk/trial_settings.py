@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
-from aws_cdk import Stack
+import jsii
+from aws_cdk import IStableStringProducer, Lazy, Stack, TagManager
 
 from seatrial.errors import SpecError
 from seatrial.spec.endpoint import LONGEST_BUDGET_MINUTES
@@ -17,8 +20,28 @@ if TYPE_CHECKING:
 
     from seatrial_cdk.llm_endpoint import LlmEndpoint
 
+DIGEST_DIGITS = 16
 LONGEST_TRIAL_S = 3300
 """CloudFormation waits an hour for a custom resource; five minutes are for the end of the trial and the answer."""
+
+
+@jsii.implements(IStableStringProducer)
+class _ComponentDigest:
+    """Tells of what else than its specification a change makes CloudFormation update the component.
+
+    It is made during synthesis, when alarms and tags are known.
+    """
+
+    def __init__(self, endpoint: LlmEndpoint) -> None:
+        self._endpoint = endpoint
+
+    def produce(self) -> str:
+        """Return the digest of the component's update policy and tags."""
+        component = self._endpoint.component
+        tags = TagManager.of(component)
+        parts = {"DeploymentConfig": component.deployment_config, "Tags": tags.render_tags() if tags else []}
+        resolved: object = Stack.of(component).resolve(parts)
+        return sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:DIGEST_DIGITS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +105,7 @@ class TrialSettings:
             "EndpointConfigName": endpoint.config.attr_endpoint_config_name,
             "ModelName": endpoint.model.attr_model_name,
             "Specification": Stack.of(endpoint).to_json_string(endpoint.specification),
+            "Component": Lazy.string(_ComponentDigest(endpoint)),
             "CopyCount": f"{self.copy_count}",
             "PlanDigest": self.plan_digest,
             "Request": self.trial_request,

@@ -259,6 +259,7 @@ def properties() -> dict[str, str]:
         "CopyCount": "1",
         "StartSeconds": "1200",
         "Alarms": "errors,latency",
+        "Component": "policy-1",
         "Update": "candidate",
         "Replaces": "",
         "Alias": "/seatrial/dev/chat/alias",

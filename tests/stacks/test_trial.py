@@ -9,6 +9,7 @@ from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
 from seatrial.errors import RenderError, SpecError
+from seatrial.spec.endpoint import Percentiles
 from seatrial_stacks.app_stacks import add_stacks
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.trials_stack import TrialsStack
@@ -188,6 +189,33 @@ def test_a_candidate_is_what_the_component_will_be(dev_template: Template) -> No
     told = json.loads("".join(part if isinstance(part, str) else "MODEL" for part in parts))
     wanted = component["Properties"]["Specification"]
     assert told == {**wanted, "ModelName": "MODEL"}
+
+
+def test_it_is_told_what_else_updates_the_component(dev_deployment: Deployment) -> None:
+    """CloudFormation sends the copy count with every update: then it must be the live one."""
+
+    def told(deployment: Deployment) -> str:
+        (resource,) = (
+            Template.from_stack(EndpointStack(App(), "x", deployment=deployment))
+            .find_resources("Custom::CandidateTrial")
+            .values()
+        )
+        digest: str = resource["Properties"]["Component"]
+        return digest
+
+    tagged = dev_deployment.environment.model_copy(update={"tags": {"team": "chat"}})
+    rolling = dev_deployment.plan.model_copy(update={"copies_replaced_at_once": 1})
+    slower = dev_deployment.endpoint.slo.model_copy(update={"ttft_ms": Percentiles(p95=9_000)})
+    digests = [
+        told(dev_deployment),
+        told(replace(dev_deployment, environment=tagged)),
+        told(replace(dev_deployment, plan=rolling)),
+    ]
+    assert len(set(digests)) == 3
+    assert (
+        told(replace(dev_deployment, endpoint=dev_deployment.endpoint.model_copy(update={"slo": slower})))
+        == (digests[0])
+    )
 
 
 @pytest.mark.parametrize(("budget", "start"), [("10", "1500"), ("50", "300")])

@@ -189,6 +189,22 @@ class TestAnUpdate:
         assert data(run(scaled, before))["CopyCount"] == "3"
         assert scaled.components.created == []
 
+    def test_of_the_rolling_policy_or_of_tags_alone_carries_the_live_copies_without_a_trial(
+        self, scaled: World, before: CustomResourceEvent, update: CustomResourceEvent
+    ) -> None:
+        """CloudFormation sends the copy count with every update of the component."""
+        before["OldResourceProperties"] = {**before["ResourceProperties"], "Component": "policy-0"}
+        scaled.components.found[COMPONENT] = component(specification=SPECIFICATION, current_copies=3, desired_copies=3)
+        told = data(run(scaled, before))
+        assert (told["CopyCount"], told["Verdict"], scaled.components.created) == ("3", "not tried", [])
+        assert scaled.scaling.states == {COMPONENT: SUSPENDED}
+        after: CustomResourceEvent = {**update, "RequestId": "after"}
+        for name in ("ResourceProperties", "OldResourceProperties"):
+            after[name] = {**before[name], "Phase": "deployed"}
+        scaled.clock.wait(60.0)
+        data(scaled.ask(after))
+        assert scaled.scaling.states == {COMPONENT: {}}
+
     def test_that_deploys_nothing_else_is_answered_at_once(self, scaled: World, before: CustomResourceEvent) -> None:
         before["OldResourceProperties"] = before["ResourceProperties"]
         assert data(scaled.ask(before))["CopyCount"] == "1"
@@ -234,7 +250,7 @@ class TestWithoutRoom:
 
         scaled.clock.acts.append(act)
         scaled.machine().execute()
-        assert "was not in service after 40 s" in str(scaled.responses[0]["Reason"])
+        assert "was not in service after 38 s" in str(scaled.responses[0]["Reason"])
         assert scaled.components.candidates() == [], "SageMaker deletes it once it is not being created any more"
 
     def test_its_start_is_not_of_the_trials_budget(self, scaled: World, before: CustomResourceEvent) -> None:

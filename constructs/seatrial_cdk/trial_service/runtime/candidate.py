@@ -16,6 +16,7 @@ from seatrial_cdk.trial_service.runtime.custom_resource import (
     Answer,
     DirectionUnknownError,
     ToldCopies,
+    TrialProperties,
     configuration_of,
     end_hold,
     end_trials,
@@ -24,13 +25,14 @@ from seatrial_cdk.trial_service.runtime.custom_resource import (
     remove_candidates,
     start,
     tell_copies,
+    touches_component,
 )
 from seatrial_cdk.trial_service.runtime.log import log
 from seatrial_cdk.trial_service.runtime.store import UnavailableError, no_room_key, passed_key, run_key
 
 if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.components import ComponentState
-    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent, Manner, Order, TrialProperties
+    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent, Manner, Order
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
 
 ENVIRONMENT_TAG: Final = "seatrial:environment"
@@ -62,10 +64,10 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, ar
     if live is None:
         return _told_new(properties, around, _before(event, properties, around))
     if event["RequestType"] == "Update":
-        if _goes_back(event, around, live, properties):
+        if _goes_back(event, around, live):
             return _gone_back(event, properties, around, live)
-        if is_unchanged(event):
-            return _told(properties, around, None)
+        if is_unchanged(event) and not touches_component(event):
+            return _told(event, around, None)
     return _started(properties, event, around, live)
 
 
@@ -78,26 +80,29 @@ def _before(event: CustomResourceEvent, properties: TrialProperties, around: Sur
     return None
 
 
-def _goes_back(
-    event: CustomResourceEvent, around: Surroundings, live: ComponentState | None, properties: TrialProperties
-) -> bool:
+def _goes_back(event: CustomResourceEvent, around: Surroundings, live: ComponentState) -> bool:
     try:
         return "ROLLBACK" in around.stack_status(event["StackId"])
     except UnavailableError as unavailable:
-        if is_unchanged(event) or (live is not None and live.runs(specification_of(properties.specification))):
-            return True  # nothing moves in either direction
-        raise DirectionUnknownError(f"{properties.endpoint_name}: {unavailable}") from unavailable
+        if not _moves(event, live):
+            return True  # the same in either direction
+        raise DirectionUnknownError(f"{event['ResourceProperties']['EndpointName']}: {unavailable}") from unavailable
 
 
 def _started(
     properties: TrialProperties, event: CustomResourceEvent, around: Surroundings, live: ComponentState
 ) -> Answer | None:
     """Start the workflow, of a trial or to carry the copies alone; where nothing is to be done, answer."""
-    manner = _manner(properties, around)
-    moves = not live.runs(specification_of(properties.specification))
-    if moves or manner == "candidate":
+    manner = "carry" if is_unchanged(event) else _manner(properties, around)
+    if manner == "candidate" or _moves(event, live):
         return start(event, properties, around, manner=manner)
-    return _told(properties, around, live)
+    return _told(event, around, live)
+
+
+def _moves(event: CustomResourceEvent, live: ComponentState) -> bool:
+    """Tell whether CloudFormation will update the component."""
+    specification = specification_of(TrialProperties.of(event["ResourceProperties"]).specification)
+    return not live.runs(specification) or (event["RequestType"] == "Update" and touches_component(event))
 
 
 def _manner(properties: TrialProperties, around: Surroundings) -> Manner:
@@ -113,36 +118,36 @@ def _told_new(properties: TrialProperties, around: Surroundings, before: Compone
     return Answer(data=copies_attributes(copies, NOT_TRIED))
 
 
-def _told(properties: TrialProperties, around: Surroundings, live: ComponentState | None) -> Answer:
-    return Answer(data=copies_attributes(keep_told(properties, around, live), NOT_TRIED))
+def _told(event: CustomResourceEvent, around: Surroundings, live: ComponentState | None) -> Answer:
+    return Answer(data=copies_attributes(keep_told(event, around, live), NOT_TRIED))
 
 
 def _gone_back(
-    event: CustomResourceEvent, properties: TrialProperties, around: Surroundings, live: ComponentState | None
+    event: CustomResourceEvent, properties: TrialProperties, around: Surroundings, live: ComponentState
 ) -> Answer:
     """Answer a rollback: the candidate goes, and where the component was not touched, scaling is as before."""
     with suppress(UnavailableError):
         end_trials(event, properties.endpoint_name, around)
         remove_candidates(around, properties.endpoint_name)
-    if live is not None and live.runs(specification_of(properties.specification)):
+    if live.runs(specification_of(properties.specification)):
         end_hold(around, properties.endpoint_name)
-    return Answer(data=copies_attributes(keep_told(properties, around, live, going_back=True), NOT_TRIED))
+    return Answer(data=copies_attributes(keep_told(event, around, live, going_back=True), NOT_TRIED))
 
 
 def keep_told(
-    properties: TrialProperties, around: Surroundings, live: ComponentState | None, *, going_back: bool = False
+    event: CustomResourceEvent, around: Surroundings, live: ComponentState | None, *, going_back: bool = False
 ) -> int:
-    """Return the copies to tell, and keep them: those of the last time, unless the component is to move.
+    """Return the copies to tell, and keep them: those of the last time, unless CloudFormation updates the component.
 
-    A component that moves keeps the copies that it has at this moment. After a rollback it is not known which of two
-    numbers CloudFormation has in mind; the next update then carries the live ones.
+    A component that is updated keeps the copies that it has at this moment. After a rollback it is not known which of
+    two numbers CloudFormation has in mind; the next update then carries the live ones.
     """
+    properties = TrialProperties.of(event["ResourceProperties"])
     told = read_copies(around.store, properties.endpoint_name)
-    stays = live is None or live.runs(specification_of(properties.specification))
-    if stays and (told is None or told.is_certain):
-        copies = properties.copy_count if told is None else told.copies
+    if live is not None and (_moves(event, live) or (told is not None and not told.is_certain)):
+        copies = max(1, live.copies)
     else:
-        copies = properties.copy_count if live is None else max(1, live.copies)
+        copies = properties.copy_count if told is None else told.copies
     before = properties.copy_count if told is None else told.previous if going_back else told.copies
     kept = ToldCopies(copies=copies, is_new=False, previous=before, is_certain=not going_back or before == copies)
     tell_copies(around.store, properties.endpoint_name, kept)

@@ -317,6 +317,12 @@ def is_renamed(event: CustomResourceEvent) -> bool:
     return before is not None and before != event["ResourceProperties"]["EndpointName"]
 
 
+def touches_component(event: CustomResourceEvent) -> bool:
+    """Tell whether CloudFormation updates the component for another reason than its specification: policy or tags."""
+    old, new = event.get("OldResourceProperties", {}), event["ResourceProperties"]
+    return old.get("Component") != new.get("Component")
+
+
 def start(
     event: CustomResourceEvent, properties: TrialProperties, around: Surroundings, *, manner: Manner
 ) -> Answer | None:
@@ -360,7 +366,7 @@ def _known(event: CustomResourceEvent, properties: TrialProperties, around: Surr
         going_back = "ROLLBACK" in around.stack_status(event["StackId"])
     except UnavailableError as unavailable:
         return _known_either_way(event, properties, store, unavailable)
-    if going_back:
+    if going_back or is_unchanged(event):
         end_hold(around, properties.endpoint_name)
     if is_unchanged(event):
         read = _readable if going_back else _stored

@@ -11,7 +11,7 @@ from seatrial_cdk.trial_service.runtime.load_share import ShareCall, work
 from seatrial_cdk.trial_service.runtime.log import log
 from seatrial_cdk.trial_service.runtime.request import answered_at_once
 from seatrial_cdk.trial_service.runtime.steps import (
-    SETTLE_LOOK_S,
+    SOONEST_LOOK_S,
     StepCall,
     Trial,
     abandon,
@@ -108,5 +108,5 @@ def bury(execution: Execution, around: Surroundings) -> None:
     abandon(trial, f"its workflow ended with {execution['status']}: {why}")
     until_s = around.ends_s - ANSWER_S
     while settle(trial)["Next"] == "pause" and around.now_s() < until_s:
-        around.sleep(SETTLE_LOOK_S)
+        around.sleep(SOONEST_LOOK_S)
     answer(trial)

@@ -59,8 +59,7 @@ FORMER_WAIT_S = 60.0  # for the trial of the request before to end
 FORMER_LOOK_S = 5
 MOST_RELOADS = 2
 
-START_LOOK_S = 10  # between two looks at a candidate that starts
-SETTLE_LOOK_S = 5
+SOONEST_LOOK_S, LATEST_LOOK_S = 2, 15  # between two looks at what SageMaker is doing
 LONGEST_SETTLE_S = 3300.0  # since the order: CloudFormation waits an hour, and must be answered before
 
 Following: TypeAlias = Literal["wait", "choose", "load", "conclude", "settle", "pause", "answer"]
@@ -145,6 +144,11 @@ class Trial:
     def late_s(self) -> float:
         """Seconds since the trial was ordered, or since its candidate is in service."""
         return max(0.0, self.around.now_s() - started_at_s(self.order, self.around))
+
+    @property
+    def look_s(self) -> int:
+        """Seconds until the next look at what SageMaker is doing: a quarter of the time so far, 2 to 15 s."""
+        return round(min(LATEST_LOOK_S, max(SOONEST_LOOK_S, self.late_s / 4)))
 
     @property
     def is_made(self) -> bool:
@@ -232,7 +236,7 @@ def _prepared(trial: Trial, at: Position) -> Position:
             await_candidate(trial.order, trial.around)
         progress = _begun(trial, waited_s=trial.late_s if at.get("Woken") else 0.0)
     except CandidateStartingError as starting:
-        return {**position("wait", 0, f"{starting}"), "Seconds": START_LOOK_S}
+        return {**position("wait", 0, f"{starting}"), "Seconds": trial.look_s}
     except NoRoomError as no_room:
         keep_no_room(trial.order, trial.around, f"{no_room}")
         keep_untried(trial.around.store, trial.properties, trial.order.request_id)
@@ -458,7 +462,7 @@ def settle(trial: Trial) -> Position:
     if trial.around.now_s() - trial.order.started_at_s > LONGEST_SETTLE_S:
         log(f"left to the sweep: {left}")
         return position("answer", 0, f"left to the sweep: {left}")
-    return {**position("pause", 0, left), "Seconds": SETTLE_LOOK_S}
+    return {**position("pause", 0, left), "Seconds": trial.look_s}
 
 
 def _left_to_do(trial: Trial) -> str:
@@ -470,7 +474,7 @@ def _left_to_do(trial: Trial) -> str:
         live = around.components.describe(properties.inference_component_name)
         if live is not None and live.in_transit:
             return f"{live.name} is {live.status}: the update waits"
-        keep_told(properties, around, live)
+        keep_told(order.event, around, live)
         return ""
     done = resume(around.scaling, around.store, around.components, trial.ownership)
     return "" if done else f"{properties.inference_component_name} gets its copies back"
