@@ -111,7 +111,7 @@ def _reason(change: PropertyChange) -> str:
 def _recounted(change: ResourceChange) -> Iterator[Effect]:
     found = next(each for each in change.properties if each.name == "RuntimeConfig")
     if found.follows or not isinstance(found.new, int):
-        yield Effect(kind="none", because="The number of copies that run is set again.")
+        yield Effect(kind="none", because="The update carries the number of copies that run.")
         return
     because = f"The component is set to {counted(found.new, 'copy', 'copies')}, whatever autoscaling has started."
     yield Effect(kind="copies", because=because)

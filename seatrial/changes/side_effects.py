@@ -116,33 +116,60 @@ def alias_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect
         yield Effect(kind="none", because="No copy depends on it.")
 
 
+_TRIED = ("PlanDigest", "EndpointConfigName", "ModelName", "Specification")
+"""The properties whose change makes a trial due (`seatrial_cdk.trial_settings`)."""
+
+
 def custom_effects(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Iterator[Effect]:
     """Yield what the trial service does; other custom resources do what nobody knows here."""
     if change.resource_type.startswith(CANDIDATE):
-        yield _candidate(change, moves=moves)
+        yield _candidate(change, diff, moves=moves)
     elif change.resource_type == "Custom::SmokeBenchmark":
         yield _trial(change, diff)
     else:
         yield Effect(kind="unknown", because=f"{change.resource_type} is a custom resource of another app.")
 
 
-def _candidate(change: ResourceChange, *, moves: bool) -> Effect:
-    if change.action != "updated" or not moves:
+def _candidate(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Effect:
+    if change.action == "deleted":
+        return Effect(kind="none", because="No further candidate is tried.")
+    if change.action != "updated":
+        return Effect(kind="none", because="Nothing serves under this name yet, so the component itself is tried.")
+    if not change.changes(*_TRIED):
         return Effect(kind="none", because="Nothing that serves changes, so no candidate is tried.")
+    if (update := _update(change, diff)) != "candidate":
+        return Effect(kind="none", because=f"trial.update is {update}, so no candidate is tried.")
+    what = "One copy of the new model" if moves else "One more copy"
     because = (
-        "One copy of the new model is tried beside those that serve, on free accelerators or one more instance; a "
-        "failed trial changes nothing that serves."
+        f"{what} is tried beside those that serve, on free accelerators or one more instance; a failed trial changes "
+        "nothing that serves."
     )
     return Effect(kind="candidate", because=because, instances=1, most_instances=1)
+
+
+def _update(change: ResourceChange, diff: TemplateDiff) -> str:
+    """Return how an update is tried; an app of before has no such property, and tries under load."""
+    return f"{diff.new.resources[change.logical_id].properties.get('Update', '')}"
 
 
 def _trial(change: ResourceChange, diff: TemplateDiff) -> Effect:
     if change.action == "deleted":
         return Effect(kind="none", because="No further trial is made.")
+    if change.action == "updated" and not change.changes(*_TRIED):
+        return Effect(kind="none", because="Nothing that serves changes: it answers with its last result.")
+    return Effect(kind="trial", because=_trial_words(change, diff))
+
+
+_AFTER_UPDATE = {
+    "candidate": "It proves what is live and sends a few requests.",
+    "in_place": "Load is added beside the users' requests, up to the gate, and stops when an alarm is raised.",
+    "verify_only": "It proves what is live and sends a few requests.",
+}
+
+
+def _trial_words(change: ResourceChange, diff: TemplateDiff) -> str:
     if change.action == "created":
-        return Effect(kind="trial", because="The component is tried under load; the deployment waits for the verdict.")
+        return "The component is tried under load; the deployment waits for the verdict."
     if any(moved.action in {"created", "replaced"} for moved in diff.changes if moved.resource_type == ENDPOINT):
-        return Effect(kind="trial", because="The new endpoint is tried under load before clients move to it.")
-    if any(one.resource_type.startswith(CANDIDATE) for one in diff.new.resources.values()):
-        return Effect(kind="trial", because="It proves what is live and sends a few requests.")
-    return Effect(kind="trial", because="The copies that serve users are tried under load.")
+        return "The new endpoint is tried under load before clients move to it."
+    return _AFTER_UPDATE.get(_update(change, diff), "The copies that serve users are tried under load.")

@@ -73,10 +73,13 @@ def sample_document() -> Document:
             },
         },
         "Candidate": {
-            "Type": "Custom::Candidate",
+            "Type": "Custom::CandidateTrial",
             "Properties": {
                 "ServiceToken": {"Fn::Sub": "arn:${AWS::Partition}:lambda:us-east-1:${AWS::AccountId}:function:trials"},
                 "ModelName": _get("Model", "ModelName"),
+                "PlanDigest": "048dbcc6",
+                "Update": "candidate",
+                "Request": json.dumps({"objectives": [{"metric": "ttft_ms", "bound": 2000.0}]}),
             },
         },
         "Component": {
@@ -98,6 +101,8 @@ def sample_document() -> Document:
             "Properties": {
                 "ServiceToken": {"Fn::Sub": "arn:${AWS::Partition}:lambda:us-east-1:${AWS::AccountId}:function:trials"},
                 "ModelName": _get("Model", "ModelName"),
+                "PlanDigest": "048dbcc6",
+                "Update": "candidate",
                 "Request": json.dumps({"objectives": [{"metric": "ttft_ms", "bound": 2000.0}]}),
             },
         },

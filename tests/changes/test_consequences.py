@@ -36,7 +36,8 @@ def another_variable(one: Document) -> None:
 
 
 def another_slo(one: Document) -> None:
-    properties(one, "Trial")["Request"] = REQUEST
+    for name in ("Candidate", "Trial"):
+        properties(one, name).update(Request=REQUEST, PlanDigest="159ecdd7")
     properties(one, "Errors")["Threshold"] = 3
 
 
@@ -143,11 +144,41 @@ def test_a_batch_needs_room_beside_the_old_copies(batch: Document, instances: in
     assert (told.instances, told.most_instances) == (instances, most)
 
 
-@pytest.mark.parametrize("change", [another_slo, more_scaling], ids=lambda change: change.__name__)
-def test_slo_alarms_and_scaling_touch_no_copy(change: Callable[[Document], object]) -> None:
+@pytest.mark.parametrize(("change", "instances"), [(another_slo, 1), (more_scaling, 0)])
+def test_slo_alarms_and_scaling_touch_no_copy_that_serves(change: Callable[[Document], object], instances: int) -> None:
+    """Another SLO is tried by one more copy, which serves nobody."""
     told = found(change)
-    assert (told.touches_copies, told.instances, told.refused) == (False, 0, ())
+    assert (told.touches_copies, told.instances, told.refused) == (False, instances, ())
     assert "No copy that serves is started, stopped or moved." in as_text(told, title="t")
+
+
+@pytest.mark.parametrize(
+    ("update", "candidate", "trial"),
+    [
+        ("candidate", "candidate", "It proves what is live"),
+        ("in_place", "none", "Load is added beside the users' requests"),
+        ("verify_only", "none", "It proves what is live"),
+    ],
+)
+def test_what_is_tried_is_what_the_spec_says(update: str, candidate: str, trial: str) -> None:
+    def chosen(one: Document) -> None:
+        another_image(one)
+        for name in ("Candidate", "Trial"):
+            properties(one, name).update(Update=update, PlanDigest="159ecdd7")
+
+    told = found(chosen)
+    assert kinds(told)["Candidate"] == [candidate]
+    (row,) = (row for row in told.rows if row.change.logical_id == "Trial")
+    assert row.effects[0].because.startswith(trial)
+
+
+def test_another_way_to_try_is_no_reason_for_a_trial() -> None:
+    def changed_mode(one: Document) -> None:
+        for name in ("Candidate", "Trial"):
+            properties(one, name).update(Update="in_place")
+
+    told = found(changed_mode)
+    assert (kinds(told)["Candidate"], kinds(told)["Trial"]) == (["none"], ["none"])
 
 
 def test_higher_and_lower_bounds_start_and_stop_copies() -> None:
