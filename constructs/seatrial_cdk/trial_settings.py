@@ -58,6 +58,7 @@ class TrialSettings:
         start_s: How long a candidate may download and start, in seconds.
         copy_count: Copies where nothing serves yet.
         fallback_target: Scaling target per copy where no trial answers.
+        removal: Whether the logs of containers are deleted with the stack; they end after a month anyway.
         alarms: Names of the alarms that stop a load beside users.
         replaces: Components of the endpoint's former generations, the newest first: the new one gets no fewer copies.
     """
@@ -71,6 +72,7 @@ class TrialSettings:
     start_s: float
     copy_count: int
     fallback_target: float
+    removal: Literal["destroy", "retain"] = "retain"
     alarms: Sequence[str] = ()
     replaces: Sequence[str] = ()
 
@@ -117,4 +119,5 @@ class TrialSettings:
             "Alarms": ",".join(self.alarms),
             "Replaces": ",".join(self.replaces),
             "Alias": endpoint.alias_name,
+            "Removal": self.removal,
         }

@@ -106,6 +106,7 @@ class EndpointStack(Stack):
             start_s=plan.download_timeout_s.value + plan.startup_timeout_s.value,
             copy_count=plan.copy_count.value,
             fallback_target=plan.target_concurrency_per_copy.value,
+            removal=deployment.environment.removal,
             alarms=[alarm.ref for alarm in self.alarms.alarms],
             replaces=list(deployment.former_components),
         )

@@ -61,6 +61,13 @@ def statements(
         ],
     )
     yield _allow(
+        ["logs:DeleteLogGroup", "logs:PutRetentionPolicy"],
+        [
+            f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:/aws/sagemaker/{kind}/{environment}-*"
+            for kind in ("Endpoints", "InferenceComponents")
+        ],
+    )
+    yield _allow(
         ["ssm:GetParameter"],
         [stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")],
     )

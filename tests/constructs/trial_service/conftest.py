@@ -17,7 +17,7 @@ from tests.constructs.trial_service.machine import Machine
 from tests.constructs.trial_service.written_course import WrittenCourse, WrittenLoad
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
@@ -102,6 +102,20 @@ class Clock:
 
 
 @dataclass
+class DictLogs:
+    """What became of log groups."""
+
+    limited: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
+
+    def limit(self, names: Iterable[str]) -> None:
+        self.limited.update(names)
+
+    def delete(self, names: Iterable[str]) -> None:
+        self.deleted.update(names)
+
+
+@dataclass
 class World:
     """What is around the function, and what came of it."""
 
@@ -116,6 +130,7 @@ class World:
     status: str = "UPDATE_IN_PROGRESS"
     responses: list[Response] = field(default_factory=list)
     requests: list[tuple[float, float]] | None = field(default_factory=list)
+    logs: DictLogs = field(default_factory=DictLogs)
     aliases: dict[str, str] = field(default_factory=dict)
     watched: list[TrialRequest] = field(default_factory=list)
     users_stop: Stop | None = None
@@ -149,6 +164,7 @@ class World:
             bucket="results",
             scaling=self.scaling,
             components=self.components,
+            logs=self.logs,
             serving=self.aliases.get,
             requests_since=self.requests_since,
             bus=self.events,

@@ -23,6 +23,7 @@ from seatrial_cdk.trial_service.runtime.attributes import (
 from seatrial_cdk.trial_service.runtime.components import candidate_name, candidates_of, remove
 from seatrial_cdk.trial_service.runtime.drain import drain
 from seatrial_cdk.trial_service.runtime.log import log
+from seatrial_cdk.trial_service.runtime.log_groups import groups_of
 from seatrial_cdk.trial_service.runtime.ownership import STOPPED, read_owner, take_ownership
 from seatrial_cdk.trial_service.runtime.scaling import read_held, restore
 from seatrial_cdk.trial_service.runtime.store import (
@@ -467,14 +468,22 @@ def _end(event: CustomResourceEvent, endpoint_name: str, around: Surroundings) -
         status = around.stack_status(event["StackId"])
         if "ROLLBACK" in status:
             around.store.clear(endpoint_name)
+        elif event["ResourceProperties"].get("Phase") == "candidate":
+            _end_logs(event["ResourceProperties"], around)
         elif _was_replaced(event["ResourceProperties"], around):
             drain(event["ResourceProperties"].get("InferenceComponentName", ""), around)
+
+
+def _end_logs(properties: Mapping[str, str], around: Surroundings) -> None:
+    """Delete the logs of containers that are gone, where the environment keeps nothing: `Candidate` goes after them."""
+    if properties.get("Removal") == "destroy":
+        around.logs.delete(groups_of(properties["EndpointName"], properties["InferenceComponentName"]))
 
 
 def _was_replaced(properties: Mapping[str, str], around: Surroundings) -> bool:
     """Tell whether the alias of an endpoint names another one by now, which users are moving to."""
     alias = properties.get("Alias", "")
-    if not alias or properties.get("Phase") == "candidate":
+    if not alias:
         return False
     serving = around.serving(alias)
     return serving is not None and serving != properties.get("EndpointName")

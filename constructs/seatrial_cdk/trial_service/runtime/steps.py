@@ -29,6 +29,7 @@ from seatrial_cdk.trial_service.runtime.components import remove
 from seatrial_cdk.trial_service.runtime.custom_resource import read_order
 from seatrial_cdk.trial_service.runtime.load_share import OrderRef, Share, tell_level
 from seatrial_cdk.trial_service.runtime.log import log
+from seatrial_cdk.trial_service.runtime.log_groups import group_of, groups_of
 from seatrial_cdk.trial_service.runtime.outcome import baseline_of, keep_error, keep_result, keep_untried
 from seatrial_cdk.trial_service.runtime.ownership import STOPPED, Ownership
 from seatrial_cdk.trial_service.runtime.rounds import (
@@ -458,11 +459,25 @@ def settle(trial: Trial) -> Position:
     except UnavailableError as unavailable:
         left = f"{unavailable}"
     if not left:
+        _end_logs(trial)
         return position("answer", 0, "nothing is left to do")
     if trial.around.now_s() - trial.order.started_at_s > LONGEST_SETTLE_S:
         log(f"left to the sweep: {left}")
         return position("answer", 0, f"left to the sweep: {left}")
     return {**position("pause", 0, left), "Seconds": trial.look_s}
+
+
+def _end_logs(trial: Trial) -> None:
+    """Let logs of containers end after a month; a candidate that passed takes its own along. No trial fails for it."""
+    around, properties, order = trial.around, trial.properties, trial.order
+    try:
+        if order.manner == "candidate":
+            end = around.logs.delete if lets_go_on(order, around.store) else around.logs.limit
+            end([group_of(order.candidate)])
+        if properties.phase == "deployed":
+            around.logs.limit(groups_of(properties.endpoint_name, properties.inference_component_name))
+    except UnavailableError as unavailable:
+        log(f"logs of containers stay as they are: {unavailable}")
 
 
 def _left_to_do(trial: Trial) -> str:

@@ -18,6 +18,7 @@ from seatrial_cdk.trial_service.runtime.answer import put_answer
 from seatrial_cdk.trial_service.runtime.components import AwsComponents
 from seatrial_cdk.trial_service.runtime.event import AwsBus
 from seatrial_cdk.trial_service.runtime.load_share import load_share
+from seatrial_cdk.trial_service.runtime.log_groups import AwsLogGroups
 from seatrial_cdk.trial_service.runtime.ownership import LOOK_S, beside
 from seatrial_cdk.trial_service.runtime.scaling import AwsCopyScaling
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.components import Components
     from seatrial_cdk.trial_service.runtime.event import Bus
     from seatrial_cdk.trial_service.runtime.load_share import LoadShare
+    from seatrial_cdk.trial_service.runtime.log_groups import LogGroups
     from seatrial_cdk.trial_service.runtime.scaling import ComponentScaling
     from seatrial_cdk.trial_service.runtime.store import TrialStore
 
@@ -222,6 +224,7 @@ class Surroundings:
         bucket: The name of the bucket of results.
         scaling: The scaling of copies.
         components: The inference components.
+        logs: The log groups of containers.
         serving: Returns the endpoint that an alias names; `None` when there is no such alias.
         requests_since: Returns the most requests in flight on a copy of a component since a time.
         bus: Where the end of a trial is announced.
@@ -244,6 +247,7 @@ class Surroundings:
     bucket: str
     scaling: ComponentScaling
     components: Components
+    logs: LogGroups
     serving: Callable[[str], str | None]
     requests_since: Callable[[str, float], float]
     bus: Bus
@@ -272,6 +276,7 @@ def aws_surroundings(context: LambdaContext) -> Surroundings:
         bucket=bucket,
         scaling=AwsCopyScaling(boto3.client("application-autoscaling")),
         components=AwsComponents(boto3.client("sagemaker")),
+        logs=AwsLogGroups(boto3.client("logs")),
         serving=ServingEndpoint(boto3.client("ssm")),
         requests_since=ConcurrentRequests(boto3.client("cloudwatch")),
         bus=AwsBus(boto3.client("events")),

@@ -1,0 +1,83 @@
+"""The log groups of an endpoint's containers: SageMaker makes them without an end, and leaves them behind."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from seatrial_cdk.trial_service.runtime.store import calling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PREFIX: Final = "/aws/sagemaker"
+RETENTION_DAYS: Final = 30
+
+
+class LogsClient(Protocol):
+    """The calls of boto3's CloudWatch Logs client that are made here."""
+
+    def put_retention_policy(self, *, logGroupName: str, retentionInDays: int) -> object:  # noqa: N803 (boto3's names)
+        """Let events end after so many days."""
+
+    def delete_log_group(self, *, logGroupName: str) -> object:  # noqa: N803 (boto3's name)
+        """Delete a group with its events."""
+
+
+class LogGroups(Protocol):
+    """The log groups of an account and region."""
+
+    def limit(self, names: Iterable[str]) -> None:
+        """Let the events of groups end after a month; those that are not there are left out."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete groups; those that are not there are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwsLogGroups:
+    """The log groups of CloudWatch Logs."""
+
+    client: LogsClient
+
+    def limit(self, names: Iterable[str]) -> None:
+        """Let the events of groups end after a month; those that are not there are left out.
+
+        Raises:
+            UnavailableError: CloudWatch Logs did not answer.
+        """
+        for name in names:
+            with calling(f"limiting {name}"), _missing_is_fine():
+                self.client.put_retention_policy(logGroupName=name, retentionInDays=RETENTION_DAYS)
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete groups; those that are not there are left out.
+
+        Raises:
+            UnavailableError: CloudWatch Logs did not answer.
+        """
+        for name in names:
+            with calling(f"deleting {name}"), _missing_is_fine():
+                self.client.delete_log_group(logGroupName=name)
+
+
+@contextmanager
+def _missing_is_fine() -> Iterator[None]:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+    try:
+        yield
+    except ClientError as refused:
+        if refused.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
+
+
+def groups_of(endpoint_name: str, component: str) -> tuple[str, str]:
+    """Return the log groups of an endpoint and its component."""
+    return f"{PREFIX}/Endpoints/{endpoint_name}", group_of(component)
+
+
+def group_of(component: str) -> str:
+    """Return the log group of a component."""
+    return f"{PREFIX}/InferenceComponents/{component}"
