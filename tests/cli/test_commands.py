@@ -106,7 +106,7 @@ def test_a_missing_result_is_named(seatrial: Seatrial) -> None:
     done = seatrial("report", "none.json")
     assert (done.returncode, done.stderr.partition("\n")[0]) == (
         1,
-        "none.json: SEA501: the result can't be read: [Errno 2] No such file or directory: 'none.json'",
+        "none.json: SEA501: the result can't be read: No such file or directory",
     )
 
 

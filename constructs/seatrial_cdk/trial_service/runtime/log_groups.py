@@ -15,7 +15,7 @@ PREFIX: Final = "/aws/sagemaker"
 RETENTION_DAYS: Final = 30
 
 
-class LogsClient(Protocol):
+class LogGroupsClient(Protocol):
     """The calls of boto3's CloudWatch Logs client that are made here."""
 
     def put_retention_policy(self, *, logGroupName: str, retentionInDays: int) -> object:  # noqa: N803 (boto3's names)
@@ -39,7 +39,7 @@ class LogGroups(Protocol):
 class AwsLogGroups:
     """The log groups of CloudWatch Logs."""
 
-    client: LogsClient
+    client: LogGroupsClient
 
     def limit(self, names: Iterable[str]) -> None:
         """Let the events of groups end after a month; those that are not there are left out.

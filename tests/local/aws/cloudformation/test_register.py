@@ -6,7 +6,7 @@ from typing import Any
 
 import boto3
 
-from seatrial_cdk.trial_service.runtime.scaling import AwsCopyScaling
+from seatrial_cdk.trial_service.runtime.scaling import NONE_SUSPENDED, AwsCopyScaling
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -123,9 +123,9 @@ def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop
     assert (models != first_models, configs != first_configs) == (True, True)
     (port,) = laptop.ports(component)
     assert port != first_port
-    assert scaling.suspended(component) == {"DynamicScalingInSuspended": True}
+    assert scaling.suspended(component) == {**NONE_SUSPENDED, "DynamicScalingInSuspended": True}
     scaling.suspend(component, {})
-    assert scaling.suspended(component) == dict.fromkeys({"DynamicScalingInSuspended": True}, False)
+    assert scaling.suspended(component) == NONE_SUSPENDED
 
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=template(component, dtype="bfloat16"))
     assert settled(laptop, stack)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
