@@ -57,6 +57,7 @@ class TrialSettings:
         budget_minutes: The trial measures no longer than this, 50 at most.
         start_s: How long a candidate may download and start, in seconds.
         copy_count: Copies where nothing serves yet.
+        most_copies: Copies that the endpoint has room for.
         fallback_target: Scaling target per copy where no trial answers.
         removal: Whether the logs of containers are deleted with the stack; they end after a month anyway.
         alarms: Names of the alarms that stop a load beside users.
@@ -71,6 +72,7 @@ class TrialSettings:
     budget_minutes: float
     start_s: float
     copy_count: int
+    most_copies: int
     fallback_target: float
     removal: Literal["destroy", "retain"] = "retain"
     alarms: Sequence[str] = ()
@@ -109,6 +111,7 @@ class TrialSettings:
             "Specification": Stack.of(endpoint).to_json_string(endpoint.specification),
             "Component": Lazy.string(_ComponentDigest(endpoint)),
             "CopyCount": f"{self.copy_count}",
+            "MostCopies": f"{self.most_copies}",
             "PlanDigest": self.plan_digest,
             "Request": self.trial_request,
             "Mode": self.mode,

@@ -105,6 +105,7 @@ class EndpointStack(Stack):
             budget_minutes=trial.budget_minutes,
             start_s=plan.download_timeout_s.value + plan.startup_timeout_s.value,
             copy_count=plan.copy_count.value,
+            most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
             fallback_target=plan.target_concurrency_per_copy.value,
             removal=deployment.environment.removal,
             alarms=[alarm.ref for alarm in self.alarms.alarms],

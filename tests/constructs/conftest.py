@@ -257,6 +257,7 @@ def properties() -> dict[str, str]:
         "ModelName": "model-2",
         "Specification": json.dumps(SPECIFICATION),
         "CopyCount": "1",
+        "MostCopies": "8",
         "StartSeconds": "1200",
         "Alarms": "errors,latency",
         "Component": "policy-1",

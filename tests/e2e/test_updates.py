@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.living_endpoint.cases import MISSED, Case, batch_of, cancel, run_case, scale_out
 from benchmarks.living_endpoint.endpoint import STACK, LivingEndpoint, living_endpoint
+from seatrial.bench.model.stop import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +71,7 @@ def test_a_scale_out_meanwhile_is_waited_out_and_its_copy_is_kept(living: Living
 
 def test_an_update_that_is_cancelled_in_mid_trial_leaves_what_serves(living: LivingEndpoint) -> None:
     before = model_of(living)
-    outcome = run_case(living, Case("cancelled", batch_of(6), cancel, deploys=False), before_s=BEFORE_S)
+    outcome = run_case(living, Case("cancelled", batch_of(8), cancel, deploys=False), before_s=BEFORE_S)
     unnoticed(outcome)
     assert (outcome.deployed, model_of(living)) == (False, before)
     assert living.cloud.stack(STACK).status == "UPDATE_ROLLBACK_COMPLETE"
@@ -108,6 +109,25 @@ def test_a_rolling_update_that_raises_an_alarm_is_rolled_back_with_every_copy(li
     failed = next(each for each in events if each["ResourceStatus"] == "UPDATE_FAILED")
     assert failed.get("ResourceType") == "AWS::SageMaker::InferenceComponent"
     assert "NoCapacity" in failed.get("ResourceStatusReason", ""), "the alarm is named"
+
+
+def test_in_place_no_candidate_is_tried_and_load_is_added_beside_the_users(living: LivingEndpoint) -> None:
+    changes = {
+        **batch_of(16),
+        "workload": {"input_tokens": 48, "output_tokens": 16, "concurrency": 8},
+        "trial": {"concurrency_levels": [1, 8], "budget_minutes": 5, "update": "in_place"},
+    }
+    outcome = run_case(living, Case("in place", changes), before_s=15.0)
+    unnoticed(outcome)
+    assert (outcome.deployed, outcome.tried, outcome.copies) == (True, 0, 3)
+    result = living.cloud.result(living.cloud.stack(STACK).output("TrialResultUri"))
+    assert result.users is not None
+    assert result.users.concurrency_per_copy is not None, result.users.because
+    assert (result.request.manner, result.knees, result.verdict.status) == ("in_place", (), "pass")
+    assert result.stopped.reason == StopReason.NO_KNEE_SOUGHT
+    most = result.request.gate_concurrency - result.users.concurrency_per_copy
+    assert 1 <= [level.concurrency for level in result.levels][-1] <= most
+    assert result.request.copy_count == 3, "the load follows the live copies"
 
 
 def raise_alarm(living: LivingEndpoint) -> None:

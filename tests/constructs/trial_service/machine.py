@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     State = dict[str, Any]
 
-MOST_STATES = 60
+MOST_STATES = 120
 
 
 class DiedError(Exception):

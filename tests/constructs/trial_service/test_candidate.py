@@ -229,6 +229,35 @@ class TestWithoutRoom:
         assert scaled.ask(after) is None
         assert scaled.document("runs/dev-chat/after/request.json")["manner"] == "in_place"
 
+    @pytest.mark.parametrize(
+        ("refusal", "status", "reason"),
+        [
+            ("ValidationException: Endpoint is Updating", "SUCCESS", ""),
+            ("ResourceLimitExceeded: endpoint usage of ml.g5.2xlarge", "SUCCESS", ""),
+            ("AccessDeniedException: not authorized", "FAILED", "AccessDeniedException: not authorized"),
+        ],
+    )
+    def test_a_refused_creation_is_asked_for_again_or_told(
+        self,
+        scaled: World,
+        before: CustomResourceEvent,
+        monkeypatch: pytest.MonkeyPatch,
+        refusal: str,
+        status: str,
+        reason: str,
+    ) -> None:
+        create, until_s = scaled.components.create, scaled.clock.now_s + 60.0
+
+        def refused(*told: object) -> None:
+            if scaled.clock.now_s < until_s or not refusal.startswith("Validation"):
+                raise UnavailableError(refusal)
+            create(*told)  # type: ignore[arg-type] # what it was called with
+
+        monkeypatch.setattr(scaled.components, "create", refused)
+        answer = run(scaled, before)
+        assert (answer["Status"], reason in str(answer.get("Reason", ""))) == (status, True)
+        assert (scaled.store.read("runs/dev-chat/no-room.json") is not None) is refusal.startswith("Resource")
+
     def test_a_candidate_that_fails_to_start_fails_the_update(self, scaled: World, before: CustomResourceEvent) -> None:
         scaled.components.born = {"status": "Failed", "failure_reason": "The container ended with status 1"}
         answer = run(scaled, before)
@@ -308,16 +337,18 @@ class TestWhereNothingServesYet:
         assert response is not None
         assert response["PhysicalResourceId"] == "candidate-trial-dev-chat-2"
 
-    def test_a_later_generation_gets_no_fewer_copies_than_the_one_that_serves(
-        self, scaled: World, create: CustomResourceEvent
+    @pytest.mark.parametrize(("most", "copies"), [("8", "3"), ("2", "2")])
+    def test_a_later_generation_gets_no_fewer_copies_than_the_one_that_serves_as_far_as_there_is_room(
+        self, scaled: World, create: CustomResourceEvent, most: str, copies: str
     ) -> None:
         create["ResourceProperties"] |= {
             "Phase": "candidate",
             "EndpointName": "dev-chat-3",
             "InferenceComponentName": "dev-chat-3-model",
             "Replaces": f"dev-chat-2-model,{COMPONENT}",
+            "MostCopies": most,
         }
-        assert data(scaled.ask(create))["CopyCount"] == "3"
+        assert data(scaled.ask(create))["CopyCount"] == copies
 
 
 class TestARollback:
@@ -367,6 +398,23 @@ class TestARollback:
             "OldResourceProperties": before["OldResourceProperties"],
         }
         assert data(run(scaled, again))["CopyCount"] == "5"
+
+    def test_goes_on_though_nothing_can_be_described(
+        self, scaled: World, before: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def throttled(name: str) -> None:
+            raise UnavailableError(f"describing component {name}: throttled")
+
+        run(scaled, before)
+        scaled.clock.wait(60.0)
+        monkeypatch.setattr(scaled.components, "describe", throttled)
+        scaled.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+        assert data(scaled.ask(_back(before)))["CopyCount"] == "3"
+        scaled.status = "UPDATE_IN_PROGRESS"
+        scaled.clock.wait(60.0)
+        answer = scaled.ask({**before, "RequestId": "again"})
+        assert answer is not None
+        assert answer["Status"] == "FAILED"
 
     def test_without_a_status_nothing_moves_or_the_update_fails(
         self, scaled: World, before: CustomResourceEvent

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from seatrial_cdk.trial_service.runtime.attributes import NOT_TRIED, copies_attributes
-from seatrial_cdk.trial_service.runtime.components import specification_of
+from seatrial_cdk.trial_service.runtime.components import is_lack_of_capacity, specification_of
 from seatrial_cdk.trial_service.runtime.custom_resource import (
     Answer,
     DirectionUnknownError,
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
 
 ENVIRONMENT_TAG: Final = "seatrial:environment"
+REFUSED_S: Final = 300.0
+"""How long a refused creation is asked for again: while the endpoint's instances change, SageMaker takes none."""
 
 
 class CandidateFailedError(Exception):
@@ -60,7 +62,12 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, ar
         UnavailableError: AWS did not answer, or the owner can't be written.
         DirectionUnknownError: The stack's status can't be read, and the update would move the component.
     """
-    live = around.components.describe(properties.inference_component_name)
+    try:
+        live = around.components.describe(properties.inference_component_name)
+    except UnavailableError:
+        if event["RequestType"] != "Update" or "ROLLBACK" not in around.stack_status(event["StackId"]):
+            raise
+        return _told(event, around, None)  # a rollback must go on
     if live is None:
         return _told_new(properties, around, _before(event, properties, around))
     if event["RequestType"] == "Update":
@@ -112,8 +119,11 @@ def _manner(properties: TrialProperties, around: Surroundings) -> Manner:
 
 
 def _told_new(properties: TrialProperties, around: Surroundings, before: ComponentState | None) -> Answer:
-    """Answer for a component that is about to be created: the planned copies, and no fewer than its users have now."""
-    copies = max(properties.copy_count, 0 if before is None else before.copies)
+    """Answer for a component that is about to be created: the planned copies, and no fewer than its users have now.
+
+    There is room for `max_copies` at most.
+    """
+    copies = min(properties.most_copies, max(properties.copy_count, 0 if before is None else before.copies))
     tell_copies(around.store, properties.endpoint_name, ToldCopies(copies=copies, is_new=True, previous=copies))
     return Answer(data=copies_attributes(copies, NOT_TRIED))
 
@@ -181,12 +191,20 @@ def await_candidate(order: Order, around: Surroundings) -> None:
 
 
 def _create(order: Order, around: Surroundings) -> None:
+    """Create the candidate; what SageMaker refuses for the moment is asked for again for five minutes."""
     properties = order.properties
     live = around.components.describe(properties.inference_component_name)
     if live is None:
         raise CandidateFailedError(f"the component {properties.inference_component_name} is gone")
     tags = {ENVIRONMENT_TAG: properties.environment}
-    around.components.create(order.candidate, live, specification_of(properties.specification), tags)
+    try:
+        around.components.create(order.candidate, live, specification_of(properties.specification), tags)
+    except UnavailableError as refused:
+        if is_lack_of_capacity(f"{refused}"):
+            raise NoRoomError(f"{refused}") from refused
+        if around.now_s() - order.started_at_s > REFUSED_S:
+            raise
+        raise CandidateStartingError(f"{refused}") from refused
     log(f"{order.candidate}: created beside {live.name}")
 
 

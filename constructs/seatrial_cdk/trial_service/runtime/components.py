@@ -66,11 +66,16 @@ class ComponentState:
     @property
     def lacks_capacity(self) -> bool:
         """Whether its last change failed because no instance had room."""
-        return any(words.lower() in self.failure_reason.lower() for words in NO_CAPACITY)
+        return is_lack_of_capacity(self.failure_reason)
 
     def runs(self, specification: Document) -> bool:
         """Tell whether it runs a specification; what SageMaker adds to it by itself does not count."""
         return _within(specification, self.specification)
+
+
+def is_lack_of_capacity(reason: str) -> bool:
+    """Tell whether SageMaker says that no instance has room for a copy, or that the account may have no more."""
+    return any(words.lower() in reason.lower() for words in NO_CAPACITY)
 
 
 def _within(asked: object, live: object) -> bool:

@@ -166,6 +166,7 @@ class TrialProperties:
     update: Literal["candidate", "in_place", "verify_only"] = "candidate"
     specification: str = "{}"
     copy_count: int = 1
+    most_copies: int = 1_000_000
     start_s: float = 0.0
     alarms: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
@@ -189,6 +190,7 @@ class TrialProperties:
             update="in_place" if update == "in_place" else "verify_only" if update == "verify_only" else "candidate",
             specification=properties.get("Specification", "{}"),
             copy_count=int(properties.get("CopyCount", "1")),
+            most_copies=int(properties.get("MostCopies", "1000000")),
             start_s=float(properties.get("StartSeconds", "0")),
             alarms=_names(properties, "Alarms"),
             replaces=_names(properties, "Replaces"),
