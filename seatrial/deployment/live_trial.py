@@ -106,10 +106,13 @@ def look(documents: Documents, endpoint_name: str, *, now_s: float) -> LiveTrial
     key = f"{owner['document']}"
     if not key:
         return LiveTrial(request_id=request_id)
+    document = documents.read(key)
+    if document is not None and json.loads(document).get("untried"):
+        return LiveTrial(request_id=request_id)
     folder = f"runs/{endpoint_name}/{request_id}"
     text = documents.read(f"{folder}/progress.json")
     levels = () if text is None else TrialProgress.from_json(text).levels
-    level, document = _read(documents, f"{folder}/level.json"), documents.read(key)
+    level = _read(documents, f"{folder}/level.json")
     error = "" if document is None else f"{json.loads(document).get('error', '')}"
     return LiveTrial(
         request_id=request_id,

@@ -9,6 +9,7 @@ import pytest
 
 from seatrial.bench.search import NextLevel
 from seatrial.deployment.live_trial import LiveTrial, follow, look, service_stack
+from seatrial_cdk.trial_service.runtime.outcome import UNTRIED
 from seatrial_cdk.trial_service.runtime.ownership import take_ownership
 from seatrial_cdk.trial_service.trial_service import service_name
 from tests.constructs.conftest import DictComponents, DictScaling, DictStore
@@ -66,6 +67,13 @@ def test_a_deployment_that_needs_no_trial_is_told_as_such(world: World) -> None:
     take_ownership(world.store, ENDPOINT, "request-1", document="", now_s=0.0)
     seen = look(world.store, ENDPOINT, now_s=0.0)
     assert (seen.request_id, seen.is_due, seen.has_ended) == ("request-1", False, False)
+
+
+def test_an_update_that_carries_its_copies_alone_is_no_trial(world: World) -> None:
+    take_ownership(world.store, ENDPOINT, "request-1", document="trials/x.json", now_s=0.0)
+    world.store.write("trials/x.json", json.dumps(UNTRIED))
+    seen = look(world.store, ENDPOINT, now_s=0.0)
+    assert (seen.request_id, seen.is_due) == ("request-1", False)
 
 
 def test_a_trial_is_seen_level_by_level_to_its_verdict(world: World, properties: dict[str, str]) -> None:

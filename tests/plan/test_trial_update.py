@@ -74,7 +74,7 @@ def test_a_candidate_at_the_most_copies_fits_within_the_surge(
 
 def test_a_budget_that_leaves_no_time_to_start_is_warned_of(ask: Ask) -> None:
     told = (
-        "trial.budget_minutes 50 leaves a candidate copy 6 min to start, of the 60 min that CloudFormation waits; at "
+        "trial.budget_minutes 50 leaves a candidate copy 5 min to start, of the 60 min that CloudFormation waits; at "
         "least 10 min are needed."
     )
     assert told in make_plan(ask(trial={"budget_minutes": 50})).warnings
@@ -82,9 +82,9 @@ def test_a_budget_that_leaves_no_time_to_start_is_warned_of(ask: Ask) -> None:
     assert told not in make_plan(ask(trial={"budget_minutes": 50, "mode": "off"})).warnings
 
 
-@pytest.mark.parametrize(("budget", "warned"), [(46.0, True), (46.1, False), (10.0, False)])
+@pytest.mark.parametrize(("budget", "warned"), [(45.0, True), (45.1, False), (10.0, False)])
 def test_timeouts_beyond_the_hour_are_warned_of(ask: Ask, budget: float, *, warned: bool) -> None:
-    """Up to 46 minutes leave a start of 10; the timeouts of this plan allow 20 at least."""
+    """Up to 45 minutes leave a start of 10; the timeouts of this plan allow 20 at least."""
     plan = make_plan(ask(trial={"budget_minutes": budget}))
     told = [warning for warning in plan.warnings if warning.startswith("A candidate copy has ")]
     assert bool(told) is warned

@@ -204,8 +204,8 @@ def test_the_function_starts_and_stops_its_own_workflow_only(prod_trials: Templa
         each.actions: each.resources for each in statements(prod_trials) if each.actions[0].startswith("states:")
     }
     assert granted == {
-        ("states:StartExecution",): (f"{states}:stateMachine:seatrial-prod-trials",),
-        ("states:StopExecution",): (f"{states}:execution:seatrial-prod-trials:*",),
+        ("states:ListExecutions", "states:StartExecution"): (f"{states}:stateMachine:seatrial-prod-trials",),
+        ("states:DescribeExecution", "states:StopExecution"): (f"{states}:execution:seatrial-prod-trials:*",),
     }
 
 

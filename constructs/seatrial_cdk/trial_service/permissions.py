@@ -133,13 +133,13 @@ def _results(results: TrialResults) -> Iterator[iam.PolicyStatement]:
 
 
 def _workflow(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:
-    """Allow starting and stopping executions of the environment's own workflow."""
+    """Allow starting, stopping and finding executions of the environment's own workflow."""
     machine, executions = (
         f"arn:{stack.partition}:states:{stack.region}:{stack.account}:{what}"
         for what in (f"stateMachine:{name}", f"execution:{name}:*")
     )
-    yield _allow(["states:StartExecution"], [machine])
-    yield _allow(["states:StopExecution"], [executions])
+    yield _allow(["states:ListExecutions", "states:StartExecution"], [machine])
+    yield _allow(["states:DescribeExecution", "states:StopExecution"], [executions])
 
 
 def _network(stack: Stack, network: Network) -> Iterator[iam.PolicyStatement]:

@@ -22,11 +22,15 @@ DEAD: Final = (
     "Lambda.SdkClientException",
     "Lambda.Unknown",
     "Runtime.ExitError",
+    "Runtime.HandlerError",
     "Sandbox.Timedout",
     "States.Timeout",
     "UnavailableError",
 )
-"""After which a step is done again: its function died, or a call of AWS inside it failed."""
+"""After which a step is done again: its function died, or a call of AWS inside it failed.
+
+The embedded AWS calls a function that died `Runtime.HandlerError`.
+"""
 
 MOST_SHARES: Final = 40
 """Iterations of an inline map at a time (AWS Step Functions developer guide, inline mode)."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from seatrial.spec.endpoint import TrialSpec, TrialUpdate
 
 
-_CLEAN_UP_S = 240
-"""Seconds of CloudFormation's hour for proof and clean-up, after a trial that took its whole budget."""
+_CLEAN_UP_S = 300
+"""Seconds of CloudFormation's hour for proof and clean-up (`LONGEST_TRIAL_S` of `seatrial_cdk.trial_settings`)."""
 _SHORTEST_START_S = 600
 
 

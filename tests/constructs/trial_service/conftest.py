@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from seatrial.bench.model.stop import Stop
     from seatrial.bench.trial.dependencies import ShouldStop
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_cdk.trial_service.runtime.dead_execution import Execution
     from seatrial_cdk.trial_service.runtime.event import Detail
     from tests.constructs.conftest import DictComponents, DictScaling, DictStore
 
@@ -65,11 +66,15 @@ class Workflow:
     """Executions as they are asked for; the same name starts once."""
 
     started: list[tuple[str, str]] = field(default_factory=list)
+    died: list[Execution] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
 
     def start(self, endpoint_name: str, request_id: str) -> None:
         if (endpoint_name, request_id) not in self.started:
             self.started.append((endpoint_name, request_id))
+
+    def dead(self, since_s: float) -> list[Execution]:
+        return self.died if since_s < ORDERED_S else []
 
     def stop(self, request_id: str, because: str) -> None:
         assert because == STOPPED

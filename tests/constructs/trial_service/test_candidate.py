@@ -453,6 +453,23 @@ class TestTheSweep:
         dispatch({"Sweep": True}, scaled.around)
         assert read_held(scaled.store, "dev-chat") is None
 
+    def test_answers_for_an_execution_of_which_every_function_died(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        assert scaled.ask(before) is None
+        scaled.load.acting = _die
+        with pytest.raises(SystemExit):
+            scaled.machine().execute()
+        told = json.dumps({"EndpointName": "dev-chat", "RequestId": "request-1"})
+        scaled.workflow.died = [{"status": "FAILED", "input": told, "cause": "Worker process died"}]
+        scaled.clock.wait(60.0)
+        dispatch({"Sweep": True}, scaled.around)
+        (answer,) = scaled.responses
+        assert "its workflow ended with FAILED: Worker process died" in str(answer["Reason"])
+        assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
+        dispatch({"Sweep": True}, scaled.around)
+        assert len(scaled.responses) == 1
+
     def test_restores_nothing_while_the_stack_is_updated(self, scaled: World, before: CustomResourceEvent) -> None:
         run(scaled, before)
         dispatch({"Sweep": True}, scaled.around)

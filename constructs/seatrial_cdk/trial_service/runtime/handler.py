@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from seatrial_cdk.trial_service.runtime.answer import give
-from seatrial_cdk.trial_service.runtime.custom_resource import Answer, read_order
+from seatrial_cdk.trial_service.runtime.custom_resource import Answer
+from seatrial_cdk.trial_service.runtime.dead_execution import bury
 from seatrial_cdk.trial_service.runtime.load_share import ShareCall, work
 from seatrial_cdk.trial_service.runtime.log import log
 from seatrial_cdk.trial_service.runtime.request import answered_at_once
-from seatrial_cdk.trial_service.runtime.steps import (
-    SOONEST_LOOK_S,
-    StepCall,
-    Trial,
-    abandon,
-    answer,
-    ownership_of,
-    settle,
-    take_step,
-)
+from seatrial_cdk.trial_service.runtime.steps import StepCall, take_step
 from seatrial_cdk.trial_service.runtime.surroundings import aws_surroundings
 from seatrial_cdk.trial_service.runtime.sweep import sweep
 
 if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
-    from seatrial_cdk.trial_service.runtime.load_share import OrderRef, Share
+    from seatrial_cdk.trial_service.runtime.dead_execution import Execution
+    from seatrial_cdk.trial_service.runtime.load_share import Share
     from seatrial_cdk.trial_service.runtime.steps import Position
     from seatrial_cdk.trial_service.runtime.surroundings import LambdaContext, Surroundings
-
-
-ANSWER_S = 30.0  # of the function's time, for the answer
-
-
-class Execution(TypedDict):
-    """An execution of the workflow that ended without an answer, as its event tells it."""
-
-    status: str
-    input: str
-    cause: str | None
 
 
 class ExecutionEvent(TypedDict):
@@ -91,22 +72,3 @@ def receive(event: CustomResourceEvent, around: Surroundings) -> None:
         given = Answer(failed_because=f"The sea trial's request failed: {words}")
     if given is not None:
         give(event, given, around.respond, bucket=around.bucket)
-
-
-def bury(execution: Execution, around: Surroundings) -> None:
-    """End a trial whose execution failed, was stopped or ran out of time: remove, restore, say why, answer.
-
-    Raises:
-        UnavailableError: CloudFormation did not take the answer; EventBridge and Lambda then call again.
-    """
-    ref: OrderRef = json.loads(execution["input"])
-    order = read_order(around.store, ref["EndpointName"], ref["RequestId"])
-    if order is None:
-        return
-    trial = Trial(order, around, ownership_of(ref, around))
-    why = execution.get("cause") or "no reason given"
-    abandon(trial, f"its workflow ended with {execution['status']}: {why}")
-    until_s = around.ends_s - ANSWER_S
-    while settle(trial)["Next"] == "pause" and around.now_s() < until_s:
-        around.sleep(SOONEST_LOOK_S)
-    answer(trial)

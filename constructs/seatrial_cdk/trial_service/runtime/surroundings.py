@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from seatrial.bench.trial import steps as course
 from seatrial.bench.trial.dependencies import Tools
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from seatrial.bench.trial.dependencies import ShouldStop
     from seatrial_cdk.trial_service.runtime.answer import Respond
     from seatrial_cdk.trial_service.runtime.components import Components
+    from seatrial_cdk.trial_service.runtime.dead_execution import Execution
     from seatrial_cdk.trial_service.runtime.event import Bus
     from seatrial_cdk.trial_service.runtime.load_share import LoadShare
     from seatrial_cdk.trial_service.runtime.log_groups import LogGroups
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 MS_PER_S = 1000.0
 LOAD_PERIOD_S = 10  # of the metric: high resolution
+DEAD: Final[tuple[Literal["FAILED", "TIMED_OUT", "ABORTED"], ...]] = ("FAILED", "TIMED_OUT", "ABORTED")
 ALREADY_STARTED, UNKNOWN_EXECUTION = "ExecutionAlreadyExists", "ExecutionDoesNotExist"
 
 
@@ -95,6 +97,9 @@ class Workflow(Protocol):
     def stop(self, request_id: str, because: str) -> None:
         """Stop the trial of a request, if there is one."""
 
+    def dead(self, since_s: float) -> list[Execution]:
+        """Return the executions that ended since a time without an answer of their own."""
+
 
 @dataclass(frozen=True, slots=True)
 class AwsWorkflow:
@@ -134,6 +139,31 @@ class AwsWorkflow:
             except ClientError as refused:
                 if refused.response["Error"]["Code"] != UNKNOWN_EXECUTION:
                     raise
+
+    def dead(self, since_s: float) -> list[Execution]:
+        """Return the executions that ended since a time without an answer of their own, a hundred of each kind at most.
+
+        Args:
+            since_s: In seconds since the epoch.
+
+        Raises:
+            UnavailableError: They can't be told.
+        """
+        found: list[Execution] = []
+        with calling("listing the trials' workflows"):
+            for status in DEAD:
+                told = self.client.list_executions(stateMachineArn=self.arn, statusFilter=status, maxResults=100)
+                ended = [each for each in told["executions"] if _ended_s(each.get("stopDate")) >= since_s]
+                found += [self._described(each["executionArn"], status) for each in ended]
+        return found
+
+    def _described(self, arn: str, status: str) -> Execution:
+        told = self.client.describe_execution(executionArn=arn)
+        return {"status": status, "input": told.get("input", "{}"), "cause": told.get("cause")}
+
+
+def _ended_s(at: datetime | None) -> float:
+    return 0.0 if at is None else at.timestamp()
 
 
 @dataclass(frozen=True, slots=True)

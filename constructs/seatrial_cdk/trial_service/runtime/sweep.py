@@ -1,4 +1,4 @@
-"""What nobody else ended: candidates that cost money and scale-in that stays suspended, found on a schedule.
+"""What nobody else ended, found on a schedule: unanswered requests, candidates that cost money, suspended scale-in.
 
 A candidate and a suspension are in use while the request that made them owns its endpoint and its trial is not over.
 Of everything else the sweep makes an end: after a cancelled update, a rollback, a deletion, or when every function of a
@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seatrial_cdk.trial_service.runtime.components import candidate_name, remove
+from seatrial_cdk.trial_service.runtime.dead_execution import bury, is_answered
 from seatrial_cdk.trial_service.runtime.log import log
 from seatrial_cdk.trial_service.runtime.ownership import read_owner
 from seatrial_cdk.trial_service.runtime.scaling import every_held, restore
 from seatrial_cdk.trial_service.runtime.store import UnavailableError
 
 if TYPE_CHECKING:
+    from seatrial_cdk.trial_service.runtime.dead_execution import Execution
     from seatrial_cdk.trial_service.runtime.scaling import HeldScaling
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
 
@@ -24,16 +26,27 @@ LONGEST_ORDER_S: Final = 3900.0
 
 
 def sweep(around: Surroundings) -> None:
-    """Remove candidates and restore scaling that nothing uses any more; what can't be ended now, the next sweep ends.
+    """Answer for dead executions, and end what nothing uses any more; what can't be ended now, the next sweep ends.
 
     Raises:
-        UnavailableError: Candidates or suspensions can't be listed.
+        UnavailableError: Executions, candidates or suspensions can't be listed.
     """
+    for execution in around.workflow.dead(around.now_s() - LONGEST_ORDER_S):
+        _sweep_execution(execution, around)
     for name in around.components.candidates():
         if name.startswith(f"{around.environment}-"):
             _sweep_candidate(name, around)
     for held in every_held(around.store):
         _sweep_held(held, around)
+
+
+def _sweep_execution(execution: Execution, around: Surroundings) -> None:
+    try:
+        if not is_answered(execution, around):
+            log(f"sweep: nobody answered for {execution['input']}")
+            bury(execution, around)
+    except UnavailableError as unavailable:
+        log(f"sweep: {execution['input']} is not answered: {unavailable}")
 
 
 def _sweep_candidate(name: str, around: Surroundings) -> None:
