@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BEFORE_S: Final = 20.0
 """How long the users are watched before each update, to compare with."""
 COPIES: Final = 3
+DEAD_S: Final = 20.0
 SCALE_OUT_S: Final = 20.0
 """How long the instance of a scale-out takes to start."""
 MISSED: Final = {"ttft_ms": {"p95": 0.5}, "tpot_ms": {"p95": 5_000}}
@@ -229,6 +230,15 @@ def _kill(living: LivingEndpoint) -> None:
         time.sleep(0.5)
 
 
+def _kill_all(living: LivingEndpoint) -> None:
+    """Let no function of the trial service live for 20 s: only the sweep is left then."""
+    _await_candidate(living)
+    until_s = time.monotonic() + DEAD_S
+    while time.monotonic() < until_s:
+        kill_functions(living.folder)
+        time.sleep(0.05)
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases in an order in which each begins with a configuration that serves."""
     return (
@@ -238,5 +248,6 @@ def cases() -> tuple[Case, ...]:
         Case("(d) cancelled in mid-trial", batch_of(6), cancel, deploys=False),
         Case("(e) trial service killed in mid-trial", batch_of(7), _kill),
         Case("(f) another SLO only", {**batch_of(5), "slo": {"ttft_ms": {"p95": 15_000}, "tpot_ms": {"p95": 5_000}}}),
+        Case("(h) every function dies for 20 s", batch_of(9), _kill_all, deploys=False),
         Case("(g) another instance type", batch_of(5, instance_type="ml.g5.4xlarge")),
     )

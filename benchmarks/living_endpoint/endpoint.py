@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -291,5 +291,6 @@ def kill_functions(folder: Path) -> int:
     listing = subprocess.run([ps, "axeww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
     ours = [line for line in listing.stdout.splitlines() if str(folder) in line and FUNCTION in line]
     for line in ours:
-        os.kill(int(line.split()[0]), signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.kill(int(line.split()[0]), signal.SIGKILL)
     return len(ours)
