@@ -18,8 +18,22 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
 TESTS = Path(__file__).parent
-TOGETHER = ("e2e", "docs/test_tutorial.py", "local", "faults", "client", "stage", "stacks", "constructs")
-"""What is slow or shares something slow, such as an embedded AWS or a synthesis: the longest first."""
+TOGETHER = (
+    "e2e/test_updates.py",
+    "e2e/test_demo.py",
+    "e2e",
+    "docs/test_tutorial.py",
+    "local",
+    "faults",
+    "client",
+    "stage",
+    "stacks",
+    "constructs",
+)
+"""What is slow or shares something slow, such as an embedded AWS or a synthesis: the longest first.
+
+Of `e2e`, two files have an embedded AWS of their own: they come before the folder.
+"""
 
 # How long an example takes is measured in benchmarks/, never judged by a test on a machine that does other things.
 # The gate draws the same examples each time; `--hypothesis-profile random` draws new ones.
