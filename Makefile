@@ -10,7 +10,7 @@ LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/pac
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install demo test test-random test-flaky check lint bench bench-load-client lock clean
+.PHONY: help install demo test test-random test-flaky test-updates check lint bench bench-load-client lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -36,6 +36,9 @@ test-random: $(DEV_STAMP) ## Run the property tests with new examples; the other
 
 test-flaky: $(DEV_STAMP) ## Run the tests that depend on time 20 times while all cores are busy.
 	@$(BIN)/python scripts/under_load.py $(BIN)/pytest -m timing --times 20 --numprocesses 2 --dist loadscope $(PYTEST_ARGS)
+
+test-updates: $(DEV_STAMP) ## Update an endpoint under load in every way, also those that the gate leaves out.
+	@SEATRIAL_ALL_UPDATES=1 $(BIN)/pytest tests/e2e/test_updates.py $(PYTEST_ARGS)
 
 lint: $(DEV_STAMP) ## Format, lint, types and layers.
 	@$(BIN)/ruff format --check .
