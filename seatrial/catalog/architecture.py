@@ -41,6 +41,9 @@ class Architecture:
         source: Where the facts were read.
         date: When; `None` for a file of the user.
         sliding_layers: Layers that have the window, where only some do (Gemma 2 and 3, gpt-oss); `None` for all.
+        linear_layers: Layers with linear attention (Qwen3-Next, Qwen3.5): a state of fixed size, no KV cache.
+        latent_dim: Elements of one token's latent in one layer under multi-head latent attention (`kv_lora_rank` and
+            `qk_rope_head_dim`), which every accelerator holds whole; `None` without.
     """
 
     id: str
@@ -65,19 +68,29 @@ class Architecture:
     source: str
     date: str | None
     sliding_layers: int | None = None
+    linear_layers: int = 0
+    latent_dim: int | None = None
+
+    @property
+    def expert_params(self) -> int:
+        """Parameters of all routed experts: active = rest + chosen share * experts, total = rest + experts."""
+        if self.experts is None or self.experts_per_token is None or self.experts == self.experts_per_token:
+            return 0
+        return round((self.params_total - self.params_active) / (1 - self.experts_per_token / self.experts))
 
     def cached_tokens(self, tokens: float) -> float:
         """Return how many tokens of a sequence stay in the KV cache, averaged over the layers.
 
-        A sliding layer keeps its window, any other layer the whole sequence. Engines without a cache of its own for
+        A sliding layer keeps its window, a layer with linear attention none, any other layer the whole sequence. Engines without a cache of its own for
         the sliding layers keep more (vLLM's hybrid KV cache manager does as is counted here).
         """
+        whole = 1 - self.linear_layers / self.layers
         if self.sliding_window is None or tokens <= self.sliding_window:
-            return tokens
+            return whole * tokens
         if self.sliding_layers is None:
-            return self.sliding_window
+            return whole * self.sliding_window
         sliding = self.sliding_layers / self.layers
-        return sliding * self.sliding_window + (1 - sliding) * tokens
+        return sliding * self.sliding_window + (whole - sliding) * tokens
 
 
 def shards_evenly(architecture: Architecture, degree: int) -> bool:

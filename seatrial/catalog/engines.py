@@ -8,7 +8,7 @@ from typing import Literal
 
 from seatrial.catalog.rows import read_rows
 
-Family = Literal["lmi", "tgi", "vllm", "sglang"]
+Family = Literal["lmi", "tgi", "vllm", "sglang", "trtllm"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.catalog import precision
 from seatrial.model import FrozenModel
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 BYTES_16BIT = 2
 KEYS_AND_VALUES = 2
-# AWQ and GPTQ keep 4 bits a weight, and for each group of 128 a 16-bit scale and a 4-bit zero point.
-_BITS = {"fp8": 8.0, "awq": 4 + 20 / 128, "gptq": 4 + 20 / 128}
 # An assumption: the widest moment of a layer holds about this many vectors of the hidden size for each prompt token
 # (residual, norm, queries, keys and values, attention's output, the two halves of the gated MLP).
 _ACTIVATION_VECTORS = 12
@@ -47,19 +46,24 @@ class MemoryFit(FrozenModel):
 
 
 def weights_bytes(architecture: Architecture, quantization: str | None) -> int:
-    """Return the size of all weights; quantization leaves the embeddings at 16 bits."""
-    if quantization is None:
+    """Return the size of all weights; quantization leaves the embeddings at 16 bits, or all but the experts."""
+    narrow = precision.find(quantization)
+    if narrow is None:
         return architecture.params_total * BYTES_16BIT
     embeddings = architecture.vocab * architecture.hidden_size * (1 if architecture.tied_embeddings else 2)
-    rest = architecture.params_total - embeddings
-    return round(embeddings * BYTES_16BIT + rest * _BITS[quantization] / 8)
+    linear = architecture.params_total - embeddings
+    narrowed = architecture.expert_params if narrow.scope == "experts" else linear
+    return round((architecture.params_total - narrowed) * BYTES_16BIT + narrowed * narrow.bits / 8)
 
 
 def kv_bytes_per_token(architecture: Architecture, degree: int) -> int:
     """Return the KV cache of one token on one accelerator: 2 * layers * KV heads * head dim * 2 bytes.
 
-    KV heads are spread over the accelerators; when there are fewer heads than accelerators each holds one.
+    KV heads are spread over the accelerators; when there are fewer heads than accelerators each holds one. The latent of
+    multi-head latent attention is no head: every accelerator holds it whole.
     """
+    if architecture.latent_dim is not None:
+        return architecture.layers * architecture.latent_dim * BYTES_16BIT
     whole = KEYS_AND_VALUES * architecture.layers * architecture.kv_heads * architecture.head_dim * BYTES_16BIT
     return whole // min(degree, architecture.kv_heads)
 
