@@ -81,8 +81,9 @@ class Architecture:
     def cached_tokens(self, tokens: float) -> float:
         """Return how many tokens of a sequence stay in the KV cache, averaged over the layers.
 
-        A sliding layer keeps its window, a layer with linear attention none, any other layer the whole sequence. Engines without a cache of its own for
-        the sliding layers keep more (vLLM's hybrid KV cache manager does as is counted here).
+        A sliding layer keeps its window, a layer with linear attention none, any other layer the whole sequence.
+        Engines without a cache of its own for the sliding layers keep more (vLLM's hybrid KV cache manager does as is
+        counted here).
         """
         whole = 1 - self.linear_layers / self.layers
         if self.sliding_window is None or tokens <= self.sliding_window:

@@ -59,8 +59,8 @@ def weights_bytes(architecture: Architecture, quantization: str | None) -> int:
 def kv_bytes_per_token(architecture: Architecture, degree: int) -> int:
     """Return the KV cache of one token on one accelerator: 2 * layers * KV heads * head dim * 2 bytes.
 
-    KV heads are spread over the accelerators; when there are fewer heads than accelerators each holds one. The latent of
-    multi-head latent attention is no head: every accelerator holds it whole.
+    KV heads are spread over the accelerators; when there are fewer heads than accelerators each holds one. The latent
+    of multi-head latent attention is no head: every accelerator holds it whole.
     """
     if architecture.latent_dim is not None:
         return architecture.layers * architecture.latent_dim * BYTES_16BIT
