@@ -15,6 +15,7 @@ from seatrial.bench.client.load_share import BARRIER_S, plan_shares
 from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.live_count import live_request
+from seatrial.bounds import LONGEST_TRIAL_S, TRIAL_MARGIN_S
 from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.answer import final_answer, give_once, lets_go_on
 from seatrial_cdk.trial_service.runtime.candidate import (
@@ -61,8 +62,7 @@ FORMER_LOOK_S = 5
 MOST_RELOADS = 2
 
 SOONEST_LOOK_S, LATEST_LOOK_S = 2, 15  # between two looks at what SageMaker is doing
-LONGEST_SETTLE_S = 3300.0  # since the order: CloudFormation waits an hour, and must be answered before
-LONGEST_RESTORE_S = 300.0  # after the budget; the resource that comes after the update waits for ten minutes more
+LONGEST_RESTORE_S = TRIAL_MARGIN_S / 2  # after the budget: what is left is for the answer
 
 Following: TypeAlias = Literal["wait", "choose", "load", "conclude", "settle", "pause", "answer"]
 
@@ -156,8 +156,8 @@ class Trial:
     def longest_settle_s(self) -> float:
         """Seconds since the order until CloudFormation is answered, whatever is left to do."""
         if self.properties.phase == "candidate":
-            return LONGEST_SETTLE_S
-        return min(LONGEST_SETTLE_S, self.properties.budget_s + LONGEST_RESTORE_S)
+            return LONGEST_TRIAL_S
+        return min(LONGEST_TRIAL_S, self.properties.budget_s + LONGEST_RESTORE_S)
 
     @property
     def is_made(self) -> bool:
