@@ -109,7 +109,7 @@ def _placed(asked: Asked, engine: Engine) -> Copy:
     if hardware is None:
         raise ValueError(f"{asked.instance.instance_type} has no known speed")
     separate = engine.scheduler == "separate"
-    batched_tokens = least_batched_tokens(engine, asked.input_tokens)
+    batched_tokens = least_batched_tokens(engine, asked.instance, asked.input_tokens)
     memory = fit_memory(
         asked.architecture,
         asked.instance,
