@@ -49,7 +49,7 @@ PRIOR = {
     "request_s": 0.03,
     "bunching": 0.12,
 }
-"""Where the fit starts and what it stays near: round numbers, guessed before any row was seen."""
+"""Where the fit starts and what it stays near: round numbers."""
 _FACTOR_PRIOR = 0.15  # as a logarithm: kernels in an engine are rarely 15 % slower or faster than alone
 _KERNEL_PRIOR = 0.3  # likewise, of one operator on one accelerator: the error of the fits on measured kernels
 _NOISE = 0.08  # of a row, as a logarithm: published repeats and versions differ by so much
