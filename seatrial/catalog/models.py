@@ -12,7 +12,9 @@ from seatrial.catalog.model_names import ModelName, read_name, split_precision, 
 from seatrial.catalog.rows import read_rows
 
 _TUNED = re.compile(r"-(instruct|chat|it|python|thinking|base)(?=-|$)")
-_REPUBLISHERS = frozenset({"amd", "neuralmagic", "nousresearch", "nvidia", "redhatai", "unsloth"})  # same shape and name
+_REPUBLISHERS = frozenset(
+    {"amd", "neuralmagic", "nousresearch", "nvidia", "redhatai", "unsloth"}
+)  # same shape and name
 _FEWEST_ALIKE = 0.5  # share of letters in common below which a suggestion is no help
 
 

@@ -70,7 +70,9 @@ def test_every_model_resolves_to_itself_in_its_own_precision(model: models.Archi
     assert models.resolve(model.id) == (model, model.checkpoint_quantization)
 
 
-@given(st.sampled_from(models.every()), st.sampled_from(["FP8", "AWQ", "GPTQ-Int4", "NVFP4", "MXFP4", "quantized.w8a8"]))
+@given(
+    st.sampled_from(models.every()), st.sampled_from(["FP8", "AWQ", "GPTQ-Int4", "NVFP4", "MXFP4", "quantized.w8a8"])
+)
 def test_a_suffix_changes_the_precision_and_nothing_else(model: models.Architecture, suffix: str) -> None:
     found = models.resolve(f"{model.id}-{suffix}")
 
