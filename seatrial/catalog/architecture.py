@@ -114,16 +114,30 @@ def from_config_json(path: Path) -> Architecture:
     """Read a model's shape from its `config.json`; parameters are counted from the shape.
 
     Raises:
-        PlanError: SEA201 when the file or a field is missing, SEA209 when the family can't be planned, SEA211 when a
-            number is one that no model has.
+        PlanError: SEA201 when the file or a field is missing, SEA209 when the family or the quantization can't be
+            planned, SEA211 when a number is one that no model has.
     """
-    config = read_config_json(path)
+    return architecture_of(read_config_json(path), name=path.name, source=path.as_posix())
+
+
+def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | None = None) -> Architecture:
+    """Return the shape that a checked `config.json` describes; parameters are counted from it.
+
+    Gemma 4's layers that see all have fewer, wider heads than its sliding layers: the heads are those of the sliding
+    layers, so its KV cache is overestimated.
+
+    Args:
+        config: The configuration.
+        name: The architecture's id.
+        source: Where the configuration was read.
+        date: When; `None` for a file of the user.
+    """
     total, active = count_parameters(config)
     window, sliding_layers = config.sliding
     return Architecture(
-        id=path.name,
+        id=name,
         family=config.family,
-        layers=config.number("num_hidden_layers"),
+        layers=config.layers,
         hidden_size=config.number("hidden_size"),
         attention_heads=config.number("num_attention_heads"),
         kv_heads=config.kv_heads,
@@ -134,14 +148,17 @@ def from_config_json(path: Path) -> Architecture:
         params_total=total,
         params_active=active,
         experts=config.experts,
-        experts_per_token=config.optional("num_experts_per_tok") if config.experts else None,
+        experts_per_token=config.experts_per_token,
         tied_embeddings=config.ties_embeddings,
         sliding_window=window,
-        parallel_attention=config.family == "falcon",
+        parallel_attention=config.layout.parallel_attention,
         checkpoint_quantization=config.quantization,
-        source=path.as_posix(),
-        date=None,
+        source=source,
+        date=date,
         sliding_layers=sliding_layers,
+        linear_layers=config.linear_layers,
+        latent_dim=config.latent_dim,
+        is_multimodal=config.is_multimodal,
     )
 
 
