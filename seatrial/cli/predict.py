@@ -38,7 +38,7 @@ def predict(
     """Predict every row of a table: output tokens per second, p90 latency per token, what bounds, how sure.
 
     By default the load is that of the published articles: a closed loop, three requests for each in flight, no warm-up.
-    What can't be predicted says why in `predicted_error`.
+    A row that can't be predicted says why in `predicted_error`; where no row can, nothing is written.
     """
     from seatrial.predict.csv_rows import read_engine, read_rows, refuse_problems
     from seatrial.predict.csv_table import answered, as_csv, as_json
@@ -46,28 +46,16 @@ def predict(
     default = read_engine(engine)
     content, where = _read(rows)
     columns, asked = read_rows(content, where, engine=default, load=load)
-    if strict:
+    if strict or not any(row.asked for row in asked):
         refuse_problems(asked)
     table = answered(columns, asked, form, load)
     if output_format == "csv":
         show_text(as_csv(table))
     else:
         show_json_text(as_json(table))
-    _tell_unanswered(table.unanswered, len(table.rows))
-
-
-def _tell_unanswered(unanswered: int, rows: int) -> None:
-    """Say how many rows have no prediction; fail when none has.
-
-    Raises:
-        SpecError: SEA223 when there are rows and none could be predicted.
-    """
-    if not unanswered:
-        return
-    message = f"{unanswered:,} of {rows:,} rows can't be predicted: the column predicted_error says why"
-    if unanswered == rows:
-        raise SpecError.of("SEA223", message)
-    console(stderr=True).print(message)
+    if table.unanswered:
+        told = f"{table.unanswered:,} of {len(table.rows):,} rows can't be predicted: predicted_error says why"
+        console(stderr=True).print(told)
 
 
 def _read(rows: str) -> tuple[bytes, str]:

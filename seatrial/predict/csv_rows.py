@@ -372,6 +372,12 @@ def _head_problems(columns: tuple[str, ...], required: tuple[str, ...], where: s
     return missing + [Problem(where, name, "SEA221", "duplicate column") for name in twice]
 
 
+def _rank(problem: Problem) -> int:
+    """Order the problems of a row: numbers first, as they are documented, then words and names."""
+    named = ("engine", "engine_version", "model", "instance_type")
+    return list(COUNTS).index(problem.field) if problem.field in COUNTS else len(COUNTS) + (problem.field in named)
+
+
 def _read(columns: tuple[str, ...], values: list[str], where: str, default: NamedEngine, load: Load) -> CsvRow:
     """Read one record."""
     cells = dict(zip_longest(columns, values[: len(columns)], fillvalue=""))
@@ -388,7 +394,7 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     copies = counts["copies_per_instance"]
     instance = read.instance(place, degree, copies, accelerators) if place else None
     if read.problems or model is None or instance is None:
-        return CsvRow(cells, None, tuple(read.problems))
+        return CsvRow(cells, None, tuple(sorted(read.problems, key=_rank)))
     asked = Asked(
         architecture=replace(model[0], checkpoint_quantization=quantization),
         engine=engine.facts,

@@ -86,7 +86,7 @@ def read_engine_version(family: Family, text: str) -> NamedEngine | None:
     written = text.strip().lower()
     if not written or _UNRELEASED.fullmatch(written):
         return NamedEngine(engines.find(family, NEWEST), NEWEST)
-    version = _lmi_number(written) if family == "lmi" else _release(written)
+    version = (_lmi_number(written) if family == "lmi" else None) or _release(written)
     return None if version is None else NamedEngine(engines.find(family, version), version)
 
 
