@@ -144,8 +144,9 @@ def _placed(asked: Asked) -> Copy:
         quantization=asked.quantization,
         tokens=asked.input_tokens + asked.output_tokens,
         batched_tokens=batched_tokens,
+        kv_bits=8 if asked.kv_precision == "fp8" else 16,
     )
-    copy = place(
+    return place(
         asked.architecture,
         hardware,
         asked.engine,
@@ -157,14 +158,6 @@ def _placed(asked: Asked) -> Copy:
         batched_tokens=batched_tokens,
         max_num_seqs=asked.max_num_seqs or _batch_limit(asked),
     )
-    return _with_narrow_cache(copy) if asked.kv_precision == "fp8" else copy
-
-
-def _with_narrow_cache(copy: Copy) -> Copy:
-    """Return the copy with a KV cache of 8 bits: half the bytes of a token, twice the tokens."""
-    narrow = max(1, copy.kv_bytes_per_token // 2)
-    room_bytes = copy.kv_room_tokens * copy.kv_bytes_per_token
-    return replace(copy, kv_bytes_per_token=narrow, kv_room_tokens=room_bytes // narrow)
 
 
 def _batch_limit(asked: Asked) -> int:

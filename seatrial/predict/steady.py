@@ -21,8 +21,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from seatrial.measure.distribution import percentile
-from seatrial.predict.closed_form import predict
-from seatrial.predict.simulation import PUBLISHED, closed_static, simulate, simulate_static
+from seatrial.predict.closed_form import mean_step, predict, running_batch
+from seatrial.predict.simulation import PUBLISHED, Protocol, closed_static, simulate, simulate_static
 from seatrial.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -112,18 +112,29 @@ def _largest_simulated(copy: Copy) -> int:
 
 @cache
 def _simulated(copy: Copy, concurrency: int) -> SteadyLevel:
-    request_s = predict(copy, concurrency).e2e_latency_ms / MS_PER_S
-    protocol = replace(PUBLISHED, requests_per_concurrency=_ROUNDS, stagger_s=request_s / concurrency)
+    latency_s = predict(copy, concurrency).e2e_latency_ms / MS_PER_S
+    protocol = _protocol(copy, stagger_s=latency_s / concurrency)
     measured = _measured(simulate(copy, concurrency, protocol), concurrency)
-    ttft_ms = fmean(request.first_token_s - request.sent_s for request in measured) * MS_PER_S
-    return _level(concurrency, copy, measured, ttft_ms)
+    ttft_s = fmean(request.first_token_s - request.sent_s for request in measured)
+    return _level(concurrency, copy, measured, (ttft_s + _behind_others_s(copy, concurrency)) * MS_PER_S)
+
+
+def _protocol(copy: Copy, stagger_s: float = 0.0) -> Protocol:
+    """Return the closed loop; an engine without a time of its own outside it has that of the published protocol."""
+    round_trip_s = copy.engine.performance.request_s or PUBLISHED.round_trip_s
+    return Protocol(requests_per_concurrency=_ROUNDS, stagger_s=stagger_s, round_trip_s=round_trip_s)
+
+
+def _behind_others_s(copy: Copy, concurrency: int) -> float:
+    """Return how long a prompt waits for prompts that arrive with it, as the closed form has it."""
+    batch, _ = running_batch(copy, concurrency)
+    return copy.engine.performance.bunching * (batch - 1) / 2 * mean_step(copy, batch).prefill
 
 
 @cache
 def _dynamic(copy: Copy, concurrency: int, batches: Batches) -> SteadyLevel:
     """Simulate dynamic batches, whose tokens all come at the end."""
-    protocol = replace(PUBLISHED, requests_per_concurrency=_ROUNDS)
-    measured = _measured(simulate_static(copy, concurrency, protocol, batches), concurrency)
+    measured = _measured(simulate_static(copy, concurrency, _protocol(copy), batches), concurrency)
     return _level(concurrency, copy, measured, ttft_ms=None)
 
 
@@ -135,7 +146,7 @@ def _measured(requests: list[Request], concurrency: int) -> list[Request]:
 def _level(concurrency: int, copy: Copy, measured: list[Request], ttft_ms: float | None) -> SteadyLevel:
     waits = sorted((request.last_token_s - request.sent_s) * MS_PER_S for request in measured)
     mean_ms = fmean(waits)
-    first_ms = mean_ms if ttft_ms is None else ttft_ms
+    first_ms = mean_ms if ttft_ms is None else min(ttft_ms, mean_ms)
     p50_ms, p90_ms = percentile(waits, 50), percentile(waits, 90)
     return SteadyLevel(concurrency, copy.output_tokens, first_ms, mean_ms, p50_ms, p90_ms)
 
