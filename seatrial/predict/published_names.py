@@ -225,8 +225,8 @@ def places_like(text: str) -> str:
     """Return instance types and accelerators that are written most like this, for a hint."""
     names = [instance.instance_type for instance in instances.every()]
     short = {name.removeprefix("NVIDIA "): name for name in _accelerator_names()}
-    near = nearest(text, (*names, *short)) or nearest(text.upper(), short)
-    return ", ".join(near)
+    same_chip = tuple(name for name, whole in short.items() if _chip(whole) <= _words(text))
+    return ", ".join(same_chip or nearest(text, names) or nearest(text.upper(), short))
 
 
 @cache
@@ -242,11 +242,15 @@ def _with(accelerator: str) -> tuple[Instance, ...]:
 def _means(text: str, accelerator: str) -> bool:
     """Tell whether a text names this accelerator: its chip, and nothing that this one has not."""
     asked, known = _words(text), _words(accelerator)
-    chip = {word for word in known if word not in _EXTRA and not _MEMORY.fullmatch(word)}
     sizes = {word for word in asked if _MEMORY.fullmatch(word)}
-    if not chip <= asked or not asked - sizes <= known | _IGNORED:
+    if not _chip(accelerator) <= asked or not asked - sizes <= known | _IGNORED:
         return False
     return all(_has_memory(accelerator, size) for size in sizes)
+
+
+def _chip(accelerator: str) -> frozenset[str]:
+    """Return the words of an accelerator's name that name the chip: `rtx`, `pro`, `6000`."""
+    return frozenset(word for word in _words(accelerator) - _EXTRA if not _MEMORY.fullmatch(word))
 
 
 def _words(text: str) -> frozenset[str]:
