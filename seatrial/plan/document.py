@@ -92,6 +92,7 @@ class Cost(FrozenModel):
         discount: Share off the list price that every price of the plan has; 0 for the list price.
         price_source: Where the price was read.
         price_date: When it was valid.
+        savings_plan_usd_per_hour: All planned instances under a Savings Plan; `None`, and not written, when unknown.
     """
 
     usd_per_hour: float | None
@@ -101,6 +102,13 @@ class Cost(FrozenModel):
     discount: float = 0.0
     price_source: str | None
     price_date: str | None
+    savings_plan_usd_per_hour: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_unknown(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write the price under a Savings Plan only where it is known: other plans keep the digest they always had."""
+        fields: dict[str, object] = write(self)
+        return {name: value for name, value in fields.items() if name != "savings_plan_usd_per_hour" or value}
 
 
 class Alternative(FrozenModel):
@@ -171,7 +179,7 @@ class Adopted(FrozenModel):
 
 
 _CAME_LATER: Mapping[str, object] = MappingProxyType(
-    {"adopted": {}, "generation": 1, "volume_size_gb": None, "volume_kms_key_arn": None}
+    {"adopted": {}, "unpriced": (), "generation": 1, "volume_size_gb": None, "volume_kms_key_arn": None}
 )
 """The value with which each is left out."""
 
@@ -202,6 +210,8 @@ class Plan(FrozenModel):
         regime: What bounds one copy, and what keeps its throughput from growing with the load.
         pareto: The deployments that no other beats in everything, by price; the chosen one is marked.
         rejected: The nearest losers, each with one sentence why.
+        unpriced: The best deployment of each instance type that has no price and is not ranked; written only where
+            there is one.
         adopted: The decisions that were set by hand, by field; written only where there are some.
         generation: Which endpoint this is, counted from 1: one more when something changes that an endpoint in service
             can't change (`seatrial.plan.lock.generation`); written from 2 on.
@@ -253,6 +263,7 @@ class Plan(FrozenModel):
     pareto: tuple[Alternative, ...]
     rejected: tuple[Rejected, ...]
     warnings: tuple[str, ...] = ()
+    unpriced: tuple[Alternative, ...] = ()
     adopted: dict[str, Adopted] = Field({})
     generation: int = Field(1, ge=1)
     volume_size_gb: Decision[int] | None = None

@@ -157,9 +157,11 @@ def _traffic(loaded: LoadedSpec) -> str:
 def _cost(plan: Plan) -> str:
     cost = plan.cost
     if cost.usd_per_hour is None:
-        return "unknown: the catalog has no price for this instance type"
+        return "unknown: this instance type has no known price"
     off = f" ({percent(cost.discount)} discount)" if cost.discount else ""
     token = cost.usd_per_million_output_tokens
+    planned = cost.savings_plan_usd_per_hour
+    off += "" if planned is None else f" ({usd(planned)}/h with a Savings Plan)"
     per_token = "" if token is None else f", {usd(token)} per million output tokens"
     return f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
 
