@@ -32,6 +32,7 @@ __all__ = [
     "Image",
     "MemoryFit",
     "Plan",
+    "Probe",
     "Regime",
     "Rejected",
     "values_digest",
@@ -137,6 +138,35 @@ class Alternative(FrozenModel):
     chosen: bool
 
 
+class Probe(FrozenModel):
+    """One level of a cheaper deployment; measured, it decides between that deployment and the plan.
+
+    Attributes:
+        copy_count: Copies of that deployment.
+        usd_per_hour: All its instances.
+        saving_usd_per_hour: How much less than the plan that is.
+        concurrency_per_copy: Requests in flight on one copy: the level to measure.
+        field: The objective that it is predicted to miss by less than the band, as in the spec.
+        predicted: What is predicted of it, in milliseconds or output tokens per second.
+        bound: Its bound, in the same unit.
+        chance: That the measured value meets the bound, with the band as 80 % of the errors.
+        because: Full sentences.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float
+    saving_usd_per_hour: float
+    concurrency_per_copy: int
+    field: str
+    predicted: float
+    bound: float
+    chance: float
+    because: str
+
+
 class Rejected(FrozenModel):
     """A deployment that was considered and rejected.
 
@@ -179,7 +209,7 @@ class Adopted(FrozenModel):
 
 
 _CAME_LATER: Mapping[str, object] = MappingProxyType(
-    {"adopted": {}, "unpriced": (), "generation": 1, "volume_size_gb": None, "volume_kms_key_arn": None}
+    {"adopted": {}, "unpriced": (), "probe": None, "generation": 1, "volume_size_gb": None, "volume_kms_key_arn": None}
 )
 """The value with which each is left out."""
 
@@ -212,6 +242,8 @@ class Plan(FrozenModel):
         rejected: The nearest losers, each with one sentence why.
         unpriced: The best deployment of each instance type that has no price and is not ranked; written only where
             there is one.
+        probe: What to measure before the plan is believed, as a cheaper deployment is predicted to miss the SLO by less
+            than the band; written only where there is one.
         adopted: The decisions that were set by hand, by field; written only where there are some.
         generation: Which endpoint this is, counted from 1: one more when something changes that an endpoint in service
             can't change (`seatrial.plan.lock.generation`); written from 2 on.
@@ -264,6 +296,7 @@ class Plan(FrozenModel):
     rejected: tuple[Rejected, ...]
     warnings: tuple[str, ...] = ()
     unpriced: tuple[Alternative, ...] = ()
+    probe: Probe | None = None
     adopted: dict[str, Adopted] = Field({})
     generation: int = Field(1, ge=1)
     volume_size_gb: Decision[int] | None = None

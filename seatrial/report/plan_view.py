@@ -75,6 +75,8 @@ def _alternatives(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     del loaded
     if plan.pareto:
         yield pareto_view(plan)
+    if plan.probe is not None:
+        yield Text(f"\nWorth a probe ({plan.probe.chance:.0%} likely to decide for it): {plan.probe.because}")
     if plan.unpriced:
         yield unpriced_view(plan)
     if plan.rejected:

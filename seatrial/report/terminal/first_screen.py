@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.plan.document import Alternative, CurvePoint, Plan, Rejected
+    from seatrial.plan.document import Alternative, CurvePoint, Plan, Probe, Rejected
     from seatrial.spec.endpoint import Percentiles, Slo
     from seatrial.spec.load import LoadedSpec
 
@@ -141,6 +141,8 @@ def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
         yield "SLO", _slo(plan, loaded)
     yield "throughput", _throughput(plan, loaded)
     yield "runner-up", _runner_up(plan)
+    if plan.probe is not None:
+        yield "probe", _probe(plan.probe)
     warnings = warnings_of(plan)
     if warnings:
         yield "warnings", f"{len(warnings)}: {_cut(warnings[0])}"
@@ -212,6 +214,16 @@ def _runner_up(plan: Plan) -> str:
         price = f"{usd(theirs)}/h ({'+' if theirs >= ours else '-'}{usd(abs(theirs - ours))}/h)"
     return (
         f"{loser.instance_type}, TP {loser.tensor_parallel_degree}: {price}, {short(loser.output_tok_s)} output tok/s"
+    )
+
+
+def _probe(probe: Probe) -> str:
+    """Say which level of which cheaper deployment is worth measuring."""
+    unit = "tok/s" if probe.field == "slo.output_tok_s" else "ms"
+    where = f"{probe.instance_count} x {probe.instance_type}, TP {probe.tensor_parallel_degree}"
+    return (
+        f"{where} at {probe.concurrency_per_copy} per copy would save {usd(probe.saving_usd_per_hour)}/h\n"
+        f"if {probe.field} is {short(probe.bound)} {unit}; predicted {short(probe.predicted)}, within the band"
     )
 
 
