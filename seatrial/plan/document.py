@@ -33,6 +33,7 @@ __all__ = [
     "MemoryFit",
     "Plan",
     "Probe",
+    "Proposal",
     "Regime",
     "Rejected",
     "values_digest",
@@ -167,6 +168,33 @@ class Probe(FrozenModel):
     because: str
 
 
+class Proposal(FrozenModel):
+    """A deployment with narrower weights that beats the plan; it is never taken by itself.
+
+    Attributes:
+        quantization: What `serving.overrides.quantization` would say.
+        copy_count: Copies of the planned size.
+        usd_per_hour: All its instances.
+        output_tok_s: Of all copies at the planned load.
+        highest_tok_s: Of all copies, each loaded as far as the objectives hold.
+        ms_per_token_alone: End-to-end latency of a single request over its output tokens.
+        because: Its gain, a full sentence.
+        gives_up: What it costs in another way, full sentences.
+    """
+
+    quantization: str
+    instance_type: str
+    tensor_parallel_degree: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float | None
+    output_tok_s: float
+    highest_tok_s: float
+    ms_per_token_alone: float
+    because: str
+    gives_up: str
+
+
 class Rejected(FrozenModel):
     """A deployment that was considered and rejected.
 
@@ -209,7 +237,15 @@ class Adopted(FrozenModel):
 
 
 _CAME_LATER: Mapping[str, object] = MappingProxyType(
-    {"adopted": {}, "unpriced": (), "probe": None, "generation": 1, "volume_size_gb": None, "volume_kms_key_arn": None}
+    {
+        "adopted": {},
+        "unpriced": (),
+        "probe": None,
+        "proposals": (),
+        "generation": 1,
+        "volume_size_gb": None,
+        "volume_kms_key_arn": None,
+    }
 )
 """The value with which each is left out."""
 
@@ -244,6 +280,7 @@ class Plan(FrozenModel):
             there is one.
         probe: What to measure before the plan is believed, as a cheaper deployment is predicted to miss the SLO by less
             than the band; written only where there is one.
+        proposals: Deployments with narrower weights that beat the plan; written only where there are some.
         adopted: The decisions that were set by hand, by field; written only where there are some.
         generation: Which endpoint this is, counted from 1: one more when something changes that an endpoint in service
             can't change (`seatrial.plan.lock.generation`); written from 2 on.
@@ -297,6 +334,7 @@ class Plan(FrozenModel):
     warnings: tuple[str, ...] = ()
     unpriced: tuple[Alternative, ...] = ()
     probe: Probe | None = None
+    proposals: tuple[Proposal, ...] = ()
     adopted: dict[str, Adopted] = Field({})
     generation: int = Field(1, ge=1)
     volume_size_gb: Decision[int] | None = None
@@ -314,11 +352,14 @@ class Plan(FrozenModel):
         return values_digest(self.model_dump(mode="json"))
 
 
-_EXPLANATIONS = frozenset({"because", "sentence", "warnings"})
+_EXPLANATIONS = frozenset({"because", "sentence", "warnings", "unpriced", "probe", "proposals"})
 
 
 def values_digest(document: Mapping[str, object]) -> str:
-    """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan."""
+    """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan.
+
+    What it says of deployments that are not chosen for want of a price, a probe or a precision counts as text.
+    """
     return digest(json.dumps(_values(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 

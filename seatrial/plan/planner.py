@@ -11,6 +11,7 @@ from seatrial.plan.calibration import model_name
 from seatrial.plan.decisions.derived_limits import Chosen, derive_limits, predict_copy
 from seatrial.plan.decisions.placement import lay_out
 from seatrial.plan.decisions.probe import propose_probe
+from seatrial.plan.decisions.proposals import propose_precisions
 from seatrial.plan.decisions.volume import decide_volume
 from seatrial.plan.document import Decision, Plan
 from seatrial.plan.search.no_deployment import no_deployment
@@ -97,6 +98,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         pareto=alternatives(found.ranked),
         unpriced=tuple(alternative(each) for each in unpriced(resolved.demand, found)),
         probe=propose_probe(resolved.demand, found, engine.version.value),
+        proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best, engine.version.value),
         rejected=rejections(found.ranked, found.rejections, endpoint.objective),
         warnings=limits.warnings,
         volume_size_gb=volume,

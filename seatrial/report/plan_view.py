@@ -77,6 +77,8 @@ def _alternatives(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
         yield pareto_view(plan)
     if plan.probe is not None:
         yield Text(f"\nWorth a probe ({plan.probe.chance:.0%} likely to decide for it): {plan.probe.because}")
+    for proposal in plan.proposals:
+        yield Text(f"\nProposed: quantization {proposal.quantization}. {proposal.because} {proposal.gives_up}")
     if plan.unpriced:
         yield unpriced_view(plan)
     if plan.rejected:

@@ -95,6 +95,23 @@ def evaluate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Rejecte
     )
 
 
+def planned_load(demand: Demand, estimated: Estimate) -> FeasibleCandidate | None:
+    """Return a candidate at the size of the closed form, simulated at its planned load alone; `None` if it fails.
+
+    Its capacity is the closed form's, which costs a fraction of `evaluate`: enough to show what is not chosen.
+    """
+    candidate, highest = estimated.candidate, max(1, estimated.capacity)
+    sized = size(demand, candidate, highest, lambda level: predict(candidate.copy, level).output_tok_s)
+    load = sized.load
+    if sized.needed > demand.endpoint.scaling.max_copies or not _holds(demand, candidate, load):
+        return None
+    if load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
+        return None
+    score = score_of(demand, candidate, load, predict(candidate.copy, highest).output_tok_s)
+    count = instances_for(candidate, load.copy_count)
+    return FeasibleCandidate(candidate, highest, sized.needed, load, count, score)
+
+
 def _sized(demand: Demand, candidate: Candidate, highest: int) -> Sizing:
     return size(demand, candidate, highest, lambda concurrency: candidate.levels.at(concurrency).output_tok_s)
 

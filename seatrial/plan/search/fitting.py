@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.catalog.architecture import shards_evenly
+from seatrial.catalog.kernels import has_kernels
 from seatrial.plan.decisions.batching import ENGINE_BATCH_LIMIT
 from seatrial.plan.search.candidate import Candidate, RejectedCandidate
 from seatrial.plan.search.capacity import Levels
@@ -57,6 +58,9 @@ def _unplannable(demand: Demand, instance: Instance) -> str:
         return "AWS Neuron is not supported: LMI images for it ended at 0.29."
     if demand.overrides.dtype == "bf16" and not instance.has_bf16:
         return f"The {instance.accelerator} has no bf16, which the spec sets."
+    quantization = demand.overrides.quantization
+    if quantization is not None and not has_kernels(instance, quantization):
+        return f"There are no {quantization} kernels for the {instance.accelerator}."
     return ""
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.plan.search.candidate import FeasibleCandidate
-from seatrial.plan.search.evaluate import evaluate
+from seatrial.plan.search.evaluate import planned_load
 from seatrial.plan.search.ranking import order
 from seatrial.plan.search.sizing import UNKNOWN
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.plan.search.best_first import SearchResult
-    from seatrial.plan.search.candidate import Estimate
+    from seatrial.plan.search.candidate import Estimate, FeasibleCandidate
     from seatrial.plan.search.demand import Demand
 
 _NO_BOUNDS = {"usd_per_hour": None, "usd_per_million_output_tokens": None, "blended_usd_per_million_tokens": None}
@@ -38,11 +37,11 @@ def unpriced(demand: Demand, found: SearchResult) -> tuple[FeasibleCandidate, ..
 
 
 def _feasible(demand: Demand, estimates: list[Estimate]) -> Iterator[FeasibleCandidate]:
-    """Yield the deployments of one type that satisfy the demand, best first, each simulated when it is asked for."""
+    """Yield the deployments of one type that satisfy the demand, best first, simulated at their planned load."""
     goal = demand.endpoint.objective
     for estimated in sorted(estimates, key=lambda each: order(each.candidate, each.score, goal)):
-        result = evaluate(demand, estimated)
-        if isinstance(result, FeasibleCandidate):
+        result = planned_load(demand, estimated)
+        if result is not None:
             yield result
 
 

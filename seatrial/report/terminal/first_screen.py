@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.plan.document import Alternative, CurvePoint, Plan, Probe, Rejected
+    from seatrial.plan.document import Alternative, CurvePoint, Plan, Probe, Proposal, Rejected
     from seatrial.spec.endpoint import Percentiles, Slo
     from seatrial.spec.load import LoadedSpec
 
@@ -141,6 +141,8 @@ def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
         yield "SLO", _slo(plan, loaded)
     yield "throughput", _throughput(plan, loaded)
     yield "runner-up", _runner_up(plan)
+    if plan.proposals:
+        yield "proposed", "\n".join(map(_proposal, plan.proposals))
     if plan.probe is not None:
         yield "probe", _probe(plan.probe)
     warnings = warnings_of(plan)
@@ -215,6 +217,13 @@ def _runner_up(plan: Plan) -> str:
     return (
         f"{loser.instance_type}, TP {loser.tensor_parallel_degree}: {price}, {short(loser.output_tok_s)} output tok/s"
     )
+
+
+def _proposal(proposal: Proposal) -> str:
+    """Say what narrower weights would cost and give; they are never taken without the spec."""
+    where = f"{proposal.instance_count} x {proposal.instance_type}, TP {proposal.tensor_parallel_degree}"
+    price = "price unknown" if proposal.usd_per_hour is None else f"{usd(proposal.usd_per_hour)}/h"
+    return f"{proposal.quantization}: {where}: {price}, at most {short(proposal.highest_tok_s)} output tok/s"
 
 
 def _probe(probe: Probe) -> str:
