@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.catalog.accelerators import multiprocessors
+from seatrial.catalog import precision
+from seatrial.catalog.accelerators import flops_4bit, multiprocessors
 from seatrial.predict.memory import weights_bytes
 
 if TYPE_CHECKING:
@@ -22,15 +23,17 @@ class Hardware:
 
     Attributes:
         instance_type: SageMaker's name; the host's speed is known by its family.
-        link: How the accelerators are joined.
+        accelerator: The accelerator's name.
         flops: Operations per second of one accelerator at the weights' precision.
+        flops_16bit: The same at 16 bits.
         memory_bandwidth_bytes_s: Of one accelerator.
         multiprocessors: Of one accelerator.
     """
 
     instance_type: str
-    link: str
+    accelerator: str
     flops: float
+    flops_16bit: float
     memory_bandwidth_bytes_s: float
     multiprocessors: int
 
@@ -77,6 +80,7 @@ class Copy:
         engine: The engine with its constants.
         hardware: The accelerators.
         degree: Accelerators that the copy is sharded over (tensor parallel degree).
+        quantization: Quantization of the weights; `None` for 16 bits.
         weights_bytes: All weights, over all accelerators.
         kv_bytes_per_token: On one accelerator.
         kv_room_tokens: Tokens that the KV room of the copy holds.
@@ -86,12 +90,14 @@ class Copy:
         output_tokens: Generated length of a request.
         speculation: Speculative decoding; `None` without.
         calibration: What measurements of the endpoint said.
+        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
     """
 
     architecture: Architecture
     engine: Engine
     hardware: Hardware
     degree: int
+    quantization: str | None
     weights_bytes: int
     kv_bytes_per_token: int
     kv_room_tokens: int
@@ -101,11 +107,18 @@ class Copy:
     output_tokens: int
     speculation: Speculation | None = None
     calibration: Calibration = Calibration()
+    prefix_hit_rate: float = 0.0
+
+    @property
+    def prefilled_tokens(self) -> int:
+        """Prompt tokens of a request that are computed: at least the last one."""
+        return max(1, round(self.input_tokens * (1 - self.prefix_hit_rate)))
 
     @property
     def tokens_reserved(self) -> int:
-        """KV cache that is set aside for one request, in tokens: whole blocks for prompt and for output."""
-        prompt, output = self._blocks(self.input_tokens), self._blocks(self.output_tokens)
+        """KV cache that one request holds on average, in tokens: whole blocks for its prompt and what counts of its output."""
+        held = math.ceil(self.output_tokens * self.engine.kv_reserved_output)
+        prompt, output = self._blocks(self.input_tokens), self._blocks(held)
         cached = self.architecture.cached_tokens(prompt + output)
         return math.ceil(cached)
 
@@ -122,7 +135,7 @@ class Copy:
     @property
     def prompts_per_prefill(self) -> int:
         """Whole prompts of one iteration; at least one, which the engine then takes alone."""
-        return max(1, self.batched_tokens // self._blocks(self.input_tokens))
+        return max(1, self.batched_tokens // self._blocks(self.prefilled_tokens))
 
     @property
     def decode_steps(self) -> int:
@@ -142,15 +155,19 @@ class Copy:
 def hardware_of(instance: Instance, quantization: str | None = None) -> Hardware | None:
     """Return an instance type's accelerators; `None` when the catalog lacks their FLOPS or memory bandwidth.
 
-    Only FP8 weights on an accelerator with FP8 compute run at its 8-bit FLOPS.
+    Weights whose arithmetic is narrow (`catalog/precision.py`) run at the accelerator's FLOPS of that width, or of the
+    next wider one that it has.
     """
     if instance.flops_16bit is None or instance.memory_bandwidth_bytes_s is None:
         return None
-    in_8bit = quantization == "fp8" and instance.flops_8bit is not None
+    narrow = precision.find(quantization)
+    by_bits = {16: instance.flops_16bit, 8: instance.flops_8bit, 4: flops_4bit(instance.accelerator)}
+    widths = [16] if narrow is None else [bits for bits in (4, 8, 16) if bits >= narrow.arithmetic_bits]
     return Hardware(
         instance_type=instance.instance_type,
-        link=instance.link,
-        flops=float(instance.flops_8bit if in_8bit and instance.flops_8bit else instance.flops_16bit),
+        accelerator=instance.accelerator,
+        flops=float(next(found for bits in widths if (found := by_bits[bits]))),
+        flops_16bit=float(instance.flops_16bit),
         memory_bandwidth_bytes_s=float(instance.memory_bandwidth_bytes_s),
         multiprocessors=multiprocessors(instance.accelerator),
     )
@@ -170,6 +187,7 @@ def place(
     max_num_seqs: int,
     speculation: Speculation | None = None,
     calibration: Calibration | None = None,
+    prefix_hit_rate: float = 0.0,
 ) -> Copy:
     """Place one copy.
 
@@ -186,12 +204,14 @@ def place(
         max_num_seqs: Sequences that the engine batches at most.
         speculation: Speculative decoding; `None` without.
         calibration: What measurements of the endpoint said; `None` without any.
+        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
     """
     return Copy(
         architecture=architecture,
         engine=engine,
         hardware=hardware,
         degree=degree,
+        quantization=quantization,
         weights_bytes=weights_bytes(architecture, quantization),
         kv_bytes_per_token=memory.kv_bytes_per_token,
         kv_room_tokens=memory.kv_room_bytes // memory.kv_bytes_per_token,
@@ -201,6 +221,7 @@ def place(
         output_tokens=output_tokens,
         speculation=speculation,
         calibration=calibration or Calibration(),
+        prefix_hit_rate=prefix_hit_rate,
     )
 
 
