@@ -23,13 +23,12 @@ _GIVES_UP = {
     "fp8": f"The weights are rounded to 8 bits when the engine loads them. {_MEASURE}",
     "nvfp4": f"It needs a checkpoint in NVFP4: the weights are rounded to 4 bits in blocks of 16. {_MEASURE}",
 }
-_AS_PUBLISHED = "The weights are as the named repository has them, in {name}; its 16-bit original may answer better."
 
 
 def propose_precisions(
     demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate, engine_version: str
 ) -> tuple[Proposal, ...]:
-    """Return the proposals of narrower weights, in the order fp8, nvfp4, or the one of the named repository."""
+    """Return the proposals of narrower weights, in the order fp8, nvfp4."""
     return tuple(_proposal(demand, best, found) for found in narrower(demand, allowed, best, engine_version))
 
 
@@ -46,7 +45,7 @@ def _proposal(demand: Demand, plan: FeasibleCandidate, found: NarrowerDeployment
         highest_tok_s=round(score.highest_tok_s, 1),
         ms_per_token_alone=round(score.ms_per_token_alone, 2),
         because=_because(demand, plan, best),
-        gives_up=_GIVES_UP.get(found.quantization, _AS_PUBLISHED.format(name=found.quantization)),
+        gives_up=_GIVES_UP[found.quantization],
     )
 
 

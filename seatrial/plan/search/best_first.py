@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.plan.search.candidate import Candidate, FeasibleCandidate, RejectedCandidate
 from seatrial.plan.search.evaluate import estimate, evaluate, misses_alone
-from seatrial.plan.search.fitting import candidates
+from seatrial.plan.search.fitting import candidates, sharing
 from seatrial.plan.search.ranking import beats, front, order
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def search(demand: Demand, instances: Iterable[Instance]) -> SearchResult:
     """Return the best deployments over some instance types with all their degrees; what fails says why."""
     fitted = [found for instance in instances for found in candidates(demand, instance)]
     rejections = [found for found in fitted if isinstance(found, RejectedCandidate)]
-    holding = tuple(found for found in fitted if isinstance(found, Candidate))
+    holding = sharing(found for found in fitted if isinstance(found, Candidate))
     estimates = []
     for candidate in holding:
         missed = misses_alone(demand, candidate)

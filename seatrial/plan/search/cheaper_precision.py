@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from seatrial.catalog.kernels import computes_in, has_kernels
+from seatrial.catalog.kernels import computes_in
 from seatrial.plan.cost import usd_per_hour
 from seatrial.plan.search.candidate import Candidate, FeasibleCandidate
-from seatrial.plan.search.evaluate import estimate, evaluate, misses_alone
-from seatrial.plan.search.fitting import candidates
+from seatrial.plan.search.evaluate import estimate, evaluate, misses_alone, planned_load
+from seatrial.plan.search.fitting import candidates, sharing
 from seatrial.plan.search.ranking import order
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def narrower(
 ) -> tuple[NarrowerDeployment, ...]:
     """Return, for each quantization worth proposing, the best deployment where it beats the plan.
 
-    Nothing where the spec fixes the quantization.
+    Nothing where the weights are quantized already, by the spec or in the named repository.
 
     Args:
         demand: What is asked.
@@ -47,19 +48,15 @@ def narrower(
         best: The plan's deployment.
         engine_version: The engine's version: older ones lack a quantization.
     """
-    if demand.overrides.quantization is not None:
+    if demand.quantization is not None:
         return ()
     found = ((name, _best(demand, allowed, best, name)) for name in _worth_trying(demand, engine_version))
     return tuple(NarrowerDeployment(name, each) for name, each in found if each is not None)
 
 
 def _worth_trying(demand: Demand, engine_version: str) -> Iterator[str]:
-    """Yield the quantizations that the engine takes: those of 16-bit weights, or the one of the named repository."""
-    published, tgi = demand.architecture.checkpoint_quantization, demand.engine.family == "tgi"
-    if published is not None:
-        if published in ("awq", "gptq"):
-            yield published
-        return
+    """Yield the quantizations that the engine takes in place of 16-bit weights."""
+    tgi = demand.engine.family == "tgi"
     if not tgi or _major(engine_version) >= _FIRST_TGI_WITH_FP8:
         yield _AT_LOAD
     if not tgi:
@@ -84,15 +81,15 @@ def _best(
         (found for found in _estimates(narrow, tried) if found.comes_into_question),
         key=lambda found: order(found.candidate, found.score, goal),
     )
-    results = (evaluate(narrow, estimated) for estimated in estimates[:_MOST_EVALUATED])
+    hopeful = (estimated for estimated in estimates if planned_load(narrow, estimated) is not None)
+    results = (evaluate(narrow, estimated) for estimated in islice(hopeful, _MOST_EVALUATED))
     feasible = next((result for result in results if isinstance(result, FeasibleCandidate)), None)
     return feasible if feasible is not None and _gains(demand, best, feasible) else None
 
 
 def _may_gain(demand: Demand, instance: Instance, best: FeasibleCandidate, quantization: str) -> bool:
     """Tell whether an instance type supports a quantization and, where cost counts, could beat the plan."""
-    arithmetic = quantization in (_AT_LOAD, _NEEDS_CHECKPOINT)
-    if not (computes_in(instance, quantization) if arithmetic else has_kernels(instance, quantization)):
+    if not computes_in(instance, quantization):
         return False
     if instance == best.candidate.instance:
         return True
@@ -103,10 +100,10 @@ def _may_gain(demand: Demand, instance: Instance, best: FeasibleCandidate, quant
 
 
 def _estimates(demand: Demand, instances: Sequence[Instance]) -> Iterator[Estimate]:
-    for instance in instances:
-        for candidate in candidates(demand, instance):
-            if isinstance(candidate, Candidate) and misses_alone(demand, candidate) is None:
-                yield estimate(demand, candidate)
+    fitted = [found for instance in instances for found in candidates(demand, instance)]
+    for candidate in sharing(found for found in fitted if isinstance(found, Candidate)):
+        if misses_alone(demand, candidate) is None:
+            yield estimate(demand, candidate)
 
 
 def _gains(demand: Demand, best: FeasibleCandidate, other: FeasibleCandidate) -> bool:
