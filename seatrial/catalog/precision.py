@@ -33,7 +33,9 @@ BITS_16BIT = 16.0
 _EVERY = (
     WeightPrecision("fp8", 8.0, 8, "linear", "DeepSeek-V3 technical report: a scale for each 128 x 128 block"),
     WeightPrecision("int8", 8.0, 8, "linear", "SmoothQuant (Xiao et al. 2023): a scale for each channel"),
-    WeightPrecision("awq", 4 + 20 / 128, 16, "linear", "AWQ (Lin et al. 2024): groups of 128, 16-bit scale, 4-bit zero"),
+    WeightPrecision(
+        "awq", 4 + 20 / 128, 16, "linear", "AWQ (Lin et al. 2024): groups of 128, 16-bit scale, 4-bit zero"
+    ),
     WeightPrecision("gptq", 4 + 20 / 128, 16, "linear", "GPTQ (Frantar et al. 2023): groups of 128, as AWQ"),
     WeightPrecision("int4", 4 + 16 / 32, 16, "experts", "Kimi K2 checkpoints: experts in groups of 32, 16-bit scale"),
     WeightPrecision("mxfp4", 4 + 8 / 32, 16, "experts", "OCP Microscaling 1.0: blocks of 32, 8-bit scale; gpt-oss"),

@@ -1,0 +1,181 @@
+"""Predicts every measured row with constants that were fitted without it, and writes `left_out.csv`.
+
+    uv run --isolated --with scipy==1.17.1 python -m benchmarks.planner_accuracy.left_out [--jobs 2]
+
+Five kinds of what is left out: all rows of the row's model, accelerator, engine, precision, or tensor parallel degree.
+Rows that are left out for two reasons together (the one model of an accelerator) are fitted once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, bits_written, write_judged
+from benchmarks.planner_accuracy.questions import MS_PER_S, Figures, Question, derived
+from seatrial.catalog import models
+from seatrial.catalog.bands import family_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from benchmarks.planner_accuracy.measured import MeasuredRow
+    from seatrial.catalog.architecture import Architecture
+
+    Judge = Callable[[Sequence[MeasuredRow], Sequence[MeasuredRow]], tuple[Figures, ...]]
+    """Fits on the rows that it sees and predicts the others, in their order."""
+
+UNKNOWN = "unknown"  # the family of a model that the catalog lacks
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows that are left out of one fit.
+
+    Attributes:
+        indices: Their places among all rows, ascending.
+        kinds: Why they are left out: some of `KINDS`.
+    """
+
+    indices: tuple[int, ...]
+    kinds: tuple[str, ...]
+
+
+def folds(rows: Sequence[MeasuredRow]) -> tuple[Fold, ...]:
+    """Return what to leave out, each set of rows once."""
+    kinds: dict[tuple[int, ...], list[str]] = {}
+    for kind in KINDS:
+        groups: dict[object, list[int]] = {}
+        for index, row in enumerate(rows):
+            groups.setdefault(_left_out_value(row, kind), []).append(index)
+        for indices in groups.values():
+            kinds.setdefault(tuple(indices), []).append(kind)
+    return tuple(Fold(indices, tuple(names)) for indices, names in kinds.items())
+
+
+def leave_out(rows: Sequence[MeasuredRow], judge: Judge, jobs: int = 1) -> list[JudgedRow]:
+    """Predict every row once per kind of what is left out.
+
+    Args:
+        rows: The measured rows.
+        judge: Fits and predicts; a function of a module, since worker processes run it.
+        jobs: Worker processes.
+    """
+    asked = folds(rows)
+    with ProcessPoolExecutor(jobs) as executor:
+        answers = [executor.submit(_answered, judge, tuple(rows), fold) for fold in asked]
+        found = [answer.result() for answer in answers]
+    judged = [
+        _judged(rows[index], kind, figures)
+        for fold, predicted in zip(asked, found, strict=True)
+        for kind in fold.kinds
+        for index, figures in zip(fold.indices, predicted, strict=True)
+    ]
+    return sorted(judged, key=lambda row: KINDS.index(row.left_out))
+
+
+def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple[Figures, ...]:
+    """Fit the planner's constants on some rows and predict others."""
+    from benchmarks.planner_accuracy import fit_engines  # noqa: PLC0415  (SciPy is not installed where tables are made)
+
+    fitted = fit_engines.fit(seen)
+    answers = (fit_engines.predict(row, fitted) for row in unseen)
+    return tuple(
+        Figures()
+        if answer is None
+        else Figures(
+            ttft_ms=answer.ttft_ms,
+            tpot_ms=answer.tpot_ms,
+            e2e_mean_ms=answer.e2e_mean_ms,
+            e2e_p50_ms=answer.e2e_p50_ms,
+            e2e_p90_ms=answer.e2e_p90_ms,
+            output_tok_s=answer.output_tok_s,
+        )
+        for answer in answers
+    )
+
+
+def main() -> None:
+    """Fit once per fold and write the predictions."""
+    from benchmarks.planner_accuracy.measured import read_rows  # noqa: PLC0415  (the name is this module's neighbour)
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=1, help="worker processes")
+    judged = leave_out(read_rows(), planner, parser.parse_args().jobs)
+    write_judged(judged)
+    print(f"{LEFT_OUT.name}: {len(judged)} rows")
+
+
+def _answered(judge: Judge, rows: Sequence[MeasuredRow], fold: Fold) -> tuple[Figures, ...]:
+    left_out = set(fold.indices)
+    seen = [row for index, row in enumerate(rows) if index not in left_out]
+    return judge(seen, [rows[index] for index in fold.indices])
+
+
+def _left_out_value(row: MeasuredRow, kind: str) -> object:
+    values: dict[str, object] = {
+        "model": _shape(row.model),
+        "accelerator": row.accelerator,
+        "engine": row.engine,
+        "precision": bits_written(row.precision),
+        "degree": row.tp_degree,
+    }
+    return values[kind]
+
+
+def _shape(name: str) -> object:
+    """Releases of one shape (Llama 3 and 3.1 70B) are one model to a performance model."""
+    found = architecture(name)
+    return name if found is None else (found.layers, found.hidden_size, found.params_total)
+
+
+@cache
+def architecture(name: str) -> Architecture | None:
+    """Return the architecture that a measured row names; `None` when the catalog lacks it."""
+    found = models.find_by_name(name)
+    if found is not None:
+        return found
+    quantized = models.quantized_base(name)
+    return None if quantized is None else quantized[0]
+
+
+def _judged(row: MeasuredRow, kind: str, predicted: Figures) -> JudgedRow:
+    question, shape = _question(row), architecture(row.model)
+    measured = Figures(
+        ttft_ms=row.ttft_ms,
+        tpot_ms=row.tpot_ms,
+        e2e_p50_ms=None if row.e2e_p50_s is None else row.e2e_p50_s * MS_PER_S,
+        e2e_p90_ms=None if row.e2e_p90_s is None else row.e2e_p90_s * MS_PER_S,
+        output_tok_s=row.output_tok_s,
+    )
+    return JudgedRow(
+        question=question,
+        accelerator=row.accelerator,
+        family=UNKNOWN if shape is None else family_of(shape),
+        left_out=kind,
+        measured=derived(question, measured),
+        predicted=predicted,
+    )
+
+
+def _question(row: MeasuredRow) -> Question:
+    return Question(
+        engine=row.engine,
+        engine_version=row.engine_version,
+        model=row.model,
+        precision=row.precision,
+        instance_type=row.instance_type,
+        tp_degree=row.tp_degree,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        concurrency=row.concurrency,
+        load=row.load,
+        optimisation=row.optimisation,
+    )
+
+
+if __name__ == "__main__":
+    main()
