@@ -149,7 +149,6 @@ def _model(fact: Row, date: str) -> Row:
         "tied_embeddings": bool(fact.get("tie_word_embeddings")),
         "sliding_window": fact.get("sliding_window"),
         "parallel_attention": fact["family"] == "falcon",
-        "is_mla": is_mla,
         "checkpoint_quantization": str(fact["quantization"]).split(" ")[0] if fact.get("quantization") else None,
         "source": fact["source"],
         "date": fact.get("date", date),

@@ -15,12 +15,14 @@ class Accelerator:
     Attributes:
         name: As the instances name it.
         multiprocessors: Streaming multiprocessors (SMs).
+        flops_4bit: Dense operations per second with 4-bit operands; `None` where it has no such arithmetic.
         source: Where it was read.
         date: When.
     """
 
     name: str
     multiprocessors: int
+    flops_4bit: int | None
     source: str
     date: str
 
@@ -32,6 +34,11 @@ def multiprocessors(name: str) -> int:
         KeyError: When the catalog lacks it; a test keeps every NVIDIA accelerator of the instances in it.
     """
     return _by_name()[name].multiprocessors
+
+
+def flops_4bit(name: str) -> int | None:
+    """Return the operations per second with 4-bit operands; `None` without such arithmetic."""
+    return _by_name()[name].flops_4bit
 
 
 @cache

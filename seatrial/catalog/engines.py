@@ -18,20 +18,25 @@ class Performance:
     Attributes:
         id: Engine and version that the constants belong to.
         fitted: Whether they were fitted on measurements; assumed when not.
-        memory_efficiency: Share of the memory bandwidth that a decode step reaches.
-        compute_efficiency: Share of the peak FLOPS that a matrix product reaches.
+        cuda_graphs: Decode steps run as CUDA graphs: the host launches no kernel.
+        product_factor: Time of matrix products over that of the measured kernels (`catalog/operators.py`).
+        experts_factor: The same of experts.
+        attention_factor: The same of attention.
+        link_factor: The same of all-reduces.
+        sharpness: How reading and arithmetic add up; 0 where each operator's own holds.
+        step_s: Work between two iterations: scheduling, sampling, preparing the next one.
+        layer_s: Small kernels of a layer: norms, rotary embedding, activation, quantization.
         kernels: Kernels that the host launches for one dense layer, all-reduces not counted.
         moe_kernels: The same for a layer with experts.
         kernel_launch_s: Time of the host to launch one kernel.
         host_slowdowns: Families of instance types whose host is slower, and how much, as `ml.p4d=1.31`.
         sequence_s: Work of the server per sequence and step.
         input_token_s: Work of the server per prompt token.
+        request_s: Time of a request before its prefill and after its last token: front end, tokenizer.
+        bunching: Share of the requests in flight whose prompts arrive together, beyond those that chance brings.
         attention_token_s: Time of one head of one layer per token of context on one multiprocessor of an A10G; 0 where
             the kernel spreads a head over several.
-        hop_s: Latency of an all-reduce per additional accelerator over PCIe.
-        nvlink_hop_s: The same over NVLink.
-        pcie_bytes_s: Bus bandwidth of an all-reduce over PCIe, up to four accelerators.
-        nvlink_bytes_s: Bus bandwidth of an all-reduce over NVLink.
+        hop_s: What each further accelerator adds to the latency of an all-reduce.
         reserve_bytes: Memory of one accelerator that neither weights nor KV cache can use.
         throughput_error: Share that 80 % of predicted throughputs were off by at most, configurations left out.
         latency_error: The same of predicted latencies.
@@ -42,19 +47,24 @@ class Performance:
 
     id: str
     fitted: bool
-    memory_efficiency: float
-    compute_efficiency: float
+    cuda_graphs: bool
+    product_factor: float
+    experts_factor: float
+    attention_factor: float
+    link_factor: float
+    sharpness: float
+    step_s: float
+    layer_s: float
     kernels: int
     moe_kernels: int
     kernel_launch_s: float
     host_slowdowns: tuple[str, ...]
     sequence_s: float
     input_token_s: float
+    request_s: float
+    bunching: float
     attention_token_s: float
     hop_s: float
-    nvlink_hop_s: float
-    pcie_bytes_s: float
-    nvlink_bytes_s: float
     reserve_bytes: int
     throughput_error: float
     latency_error: float

@@ -1,7 +1,8 @@
 """Reads a model's name as people and tables write it: `Llama 2 7B Chat`, `CodeLlama-34b-hf`, `Mistral 7B v0.3`.
 
 A name is a family, a generation and a size, which say what the shape is, and details, which mostly do not: how it was
-tuned, which version of the weights, which context, how many parameters are active.
+tuned, which version of the weights, which context, how many parameters are active. What stands at its end may be the
+precision of the weights: `Qwen3-32B-FP8`, `Llama-3.1-8B-Instruct-quantized.w4a16`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,29 @@ _SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)*[bm]")
 _ACTIVE = re.compile(r"(?<=[-_ ])a(?=\d+(?:\.\d+)?b)")
 _VERSION = re.compile(r"v\d+(?:\.\d+)*")
 _CONTEXT = re.compile(r"\d+k")
-_TUNED = frozenset({"chat", "instruct", "it", "python"})
+_DATE = re.compile(r"\d{4}")  # year and month, or month and day, of a release: 2507, 0528
+_TUNED = frozenset({"chat", "instruct", "it", "python", "thinking"})
 _NOISE = frozenset({"base", "hf", "meta"})
+_SEPARATOR = "[-_. (]+"
+_PRECISIONS: tuple[tuple[str, str | None], ...] = (
+    (r"fp8(?:[-_](?:dynamic|static|block|kv|per[-_]?tensor|per[-_]?token))*", "fp8"),
+    (r"awq(?:[-_](?:w?4a16|(?:int)?4(?:[-_]?bits?)?|g?\d+))*", "awq"),
+    (r"gptq[-_](?:int)?8(?:[-_]?bits?)?(?:[-_]g?\d+)*", "int8"),
+    (r"gptq(?:[-_](?:(?:int)?4(?:[-_]?bits?)?|g?\d+|g?\d+g|marlin))*", "gptq"),
+    (r"(?:quantized[-_. ])?w4a16(?:[-_]g\d+)?", "gptq"),  # groups of 128 in every linear layer, as GPTQ writes them
+    (r"int4(?:[-_](?:w4a16|autoround|mixed[-_]autoround|mixed))*", "gptq"),
+    (r"(?:quantized[-_. ])?(?:w8a8|w8a16|int8)", "int8"),
+    (r"(?:nv)?fp4(?:a16)?(?:[-_]v\d+)?", "nvfp4"),
+    (r"(?:w[-_])?mxfp4(?:[-_](?:preview|a[-_]fp8|moe[-_]quant))*", "mxfp4"),
+    (r"(?:bf16|fp16)", None),
+)
+_NAMED_PRECISION = tuple(
+    (re.compile(f"{_SEPARATOR}(?:{pattern})[)]?$", re.IGNORECASE), method) for pattern, method in _PRECISIONS
+)
+_UNSUPPORTED = re.compile(
+    f"{_SEPARATOR}(?P<format>bnb|gguf|ggml|exl2|exl3|mlx|hqq|aqlm|eetq|\\d-?bits?)(?![a-z])", re.IGNORECASE | re.ASCII
+)
+_FORMATS = {"bnb": "bitsandbytes", "gguf": "GGUF", "ggml": "GGML", "exl2": "EXL2", "exl3": "EXL3", "mlx": "MLX"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +63,27 @@ class ModelName:
         return tuple(int(number) for number in found[1:].split(".") if number)
 
 
+def split_precision(name: str) -> tuple[str, str | None, bool]:
+    """Split the precision of the weights off the end of a name.
+
+    Returns:
+        The name of the model, the quantization (`None` for 16 bits), and whether the name told a precision at all.
+    """
+    for pattern, method in _NAMED_PRECISION:
+        found = pattern.search(name)
+        if found is not None:
+            return name[: found.start()], method, True
+    return name, None, False
+
+
+def unsupported_format(name: str) -> str | None:
+    """Return the format of the weights that a name tells and that can't be planned, as GGUF; `None` without one."""
+    if split_precision(name)[2]:
+        return None
+    found = _UNSUPPORTED.search(name)
+    return None if found is None else _FORMATS.get(found["format"].lower(), found["format"])
+
+
 def read_name(text: str) -> ModelName:
     """Read any text as a model's name; what is no word and no number is left out."""
     owner, _, name = text.strip().lower().rpartition("/")
@@ -60,9 +103,10 @@ def read_name(text: str) -> ModelName:
 
 
 def _is_detail(token: str, core: list[str]) -> bool:
-    """Tell a version or context from a generation: it stands behind the size, or is a number of thousands."""
+    """Tell a version, context or date from a generation: it stands behind the size, or is a number of thousands."""
     sized = any(_SIZE.fullmatch(part) for part in core)
-    return bool(_CONTEXT.fullmatch(token)) or (sized and bool(_VERSION.fullmatch(token)))
+    is_date = bool(core) and bool(_DATE.fullmatch(token))
+    return is_date or bool(_CONTEXT.fullmatch(token)) or (sized and bool(_VERSION.fullmatch(token)))
 
 
 def _with_active(owner: str, core: list[str], tuned: set[str], details: set[str]) -> ModelName:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from seatrial.catalog.architecture import Architecture
-from seatrial.catalog.model_names import ModelName, read_name
+from seatrial.catalog.model_names import ModelName, read_name, split_precision, unsupported_format
 from seatrial.catalog.rows import read_rows
 
-_TUNED = re.compile(r"-(instruct|chat|it|python)(?=-|$)")
-_QUANTIZED = re.compile(
-    r"[-_.](?P<method>awq|gptq|fp8)(?:[-_](?:int)?\d+(?:bits?)?|[-_]dynamic|[-_]dynamic-per-token)*$", re.IGNORECASE
-)
+_TUNED = re.compile(r"-(instruct|chat|it|python|thinking|base)(?=-|$)")
+_REPUBLISHERS = frozenset(
+    {"amd", "neuralmagic", "nousresearch", "nvidia", "redhatai", "unsloth"}
+)  # same shape and name
 _FEWEST_ALIKE = 0.5  # share of letters in common below which a suggestion is no help
 
 
@@ -34,7 +34,8 @@ def every() -> tuple[Architecture, ...]:
 def find(model_id: str) -> Architecture | None:
     """Return the architecture of a hub id, or `None` when the catalog lacks it.
 
-    A tuned model shares the architecture of its base: `-Instruct`, `-Chat`, `-it` and `-Python` are left out when the
+    A tuned model shares the architecture of its base: `-Instruct`, `-Chat`, `-it`, `-Python`,
+    `-Thinking` and `-Base` are left out when the
     id itself is unknown (`tiiuae/falcon-40b-instruct`). The aliases of the catalog name the repositories for which
     that is not all, because they were renamed or ship another context length. Upper and lower case don't matter.
     """
@@ -62,18 +63,29 @@ def find_by_name(name: str) -> Architecture | None:
     return min(found, key=lambda pair: _age(asked, *pair))[1]
 
 
-def quantized_base(name: str) -> tuple[Architecture, str] | None:
-    """Return the model that an AWQ, GPTQ or FP8 repository was made of, by its name, and the quantization.
+def resolve(name: str) -> tuple[Architecture, str | None] | None:
+    """Return what a hub id, a quantized repository or a displayed name means: shape and quantization of the weights.
 
-    `Qwen/Qwen2.5-7B-Instruct-AWQ` is made of `Qwen/Qwen2.5-7B`. Another owner may have quantized it: the owner doesn't
-    count. None where the name tells no quantization, or the catalog lacks the base.
+    `Qwen/Qwen3-235B-A22B-FP8` is `Qwen/Qwen3-235B-A22B` in fp8; another owner may have quantized it, so there the owner
+    doesn't count. A name without a precision has that of the published checkpoint, `mxfp4` for `openai/gpt-oss-20b`. The
+    architecture's `checkpoint_quantization` is the quantization that is returned beside it: a name of
+    `seatrial.catalog.precision`, `None` for 16 bits. `None` where the catalog lacks the model, or where the name tells
+    a format that can't be planned (`model_names.unsupported_format`).
     """
-    found = _QUANTIZED.search(name)
+    if unsupported_format(name) is not None:
+        return None
+    exact = find_by_name(name)
+    if exact is not None:
+        return exact, exact.checkpoint_quantization
+    base, method, told = split_precision(name)
+    owner, _, plain = base.rpartition("/")
+    found = find_by_name(base)
+    if found is None and (told or owner.lower() in _REPUBLISHERS):
+        found = find_by_name(plain)
     if found is None:
         return None
-    base = name[: found.start()]
-    architecture = find(base) or find_by_name(base.rpartition("/")[2])
-    return None if architecture is None else (architecture, found["method"].lower())
+    quantization = method if told else found.checkpoint_quantization
+    return replace(found, checkpoint_quantization=quantization), quantization
 
 
 def nearest(name: str) -> tuple[str, ...]:

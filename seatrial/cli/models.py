@@ -23,7 +23,7 @@ def list_models(output_format: Format = "text") -> None:
                 "params_total": model.params_total,
                 "params_active": model.params_active,
                 "max_context": model.max_context,
-                "plannable": not model.is_mla,
+                "plannable": True,
             }
             for model in every()
         ]

@@ -199,7 +199,7 @@ def _misfits(found: EndpointCalibration, loaded: LoadedSpec, choice: EngineChoic
         yield f"a local engine ({found.source.engine_note})"
     if found.engine != choice.facts.family:
         yield found.engine
-    if found.quantization != loaded.endpoint.serving.overrides.quantization:
+    if found.quantization != read_architecture(loaded).quantization(loaded.endpoint.serving.overrides.quantization):
         yield f"{found.quantization or '16-bit'} weights"
     if found.model != model_name(loaded.endpoint):
         yield found.model

@@ -102,7 +102,7 @@ def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[
     found: dict[Fact, str | None] = {
         "accelerators": "both" if len(neuron) > 1 else "neuron" if neuron == {True} else "gpu",
         "architecture": None if architecture.family == _UNKNOWN_FAMILY else architecture.family,
-        "quantization": serving.overrides.quantization or architecture.checkpoint_quantization,
+        "quantization": architecture.quantization(serving.overrides.quantization),
         "speculation": drafted.method if drafted else None,
     }
     named = types[0].instance_type if len(types) == 1 else "every allowed instance type"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances, models
 from seatrial.catalog.architecture import Architecture, from_config_json, shards_evenly
+from seatrial.catalog.model_names import split_precision, unsupported_format
 from seatrial.catalog.rows import nearest
 from seatrial.errors import PlanError
 from seatrial.plan.decisions.batching import asked_max_model_len
@@ -38,22 +40,28 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     if name is None:
         message = "the architecture can't be read from the weights' location"
         raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
-    found = models.find(name)
+    found = models.resolve(name)
     if found is None:
-        quantized = models.quantized_base(name)
-        if quantized is not None:
-            base, method = quantized
-            hint = f"give model.architecture: {base.id}, and serving.overrides.quantization: {method}"
-            message = f"the architecture of {name} is unknown; the name suggests {base.id} in {method.upper()}"
-            raise PlanError([loaded.problem(field, "SEA201", message, hint)])
-        near = models.nearest(name)
-        known = f"similar in the catalog: {', '.join(near)}; " if near else ""
-        hint = f"{known}{_WAYS}"
-        raise PlanError([loaded.problem(field, "SEA201", f"the architecture of {name} is unknown", hint)])
-    if found.is_mla:
-        message = f"{found.id} has multi-head latent attention, which is not supported"
-        raise PlanError([loaded.problem(field, "SEA209", message, "choose another model")])
-    return found
+        raise PlanError([_unknown(loaded, name, field)])
+    architecture = found[0]
+    if model.architecture is None or model.hub_id is None:
+        return architecture
+    return replace(architecture, checkpoint_quantization=_named_quantization(loaded) or found[1])
+
+
+def _unknown(loaded: LoadedSpec, name: str, field: tuple[str, ...]) -> Problem:
+    weights = unsupported_format(name)
+    if weights is not None:
+        hint = "choose a repository with 16-bit, FP8, AWQ, GPTQ, MXFP4 or NVFP4 weights"
+        return loaded.problem(field, "SEA209", f"{name} has {weights} weights, which are not supported", hint)
+    near = models.nearest(name)
+    known = f"similar in the catalog: {', '.join(near)}; " if near else ""
+    return loaded.problem(field, "SEA201", f"the architecture of {name} is unknown", f"{known}{_WAYS}")
+
+
+def _named_quantization(loaded: LoadedSpec) -> str | None:
+    """Return the quantization that the name of the repository tells."""
+    return split_precision(loaded.endpoint.model.hub_id or "")[1]
 
 
 def _named(loaded: LoadedSpec) -> tuple[str | None, tuple[str, ...]]:
@@ -84,8 +92,7 @@ def _from_shape(loaded: LoadedSpec, shape: ModelShape) -> Architecture:
         tied_embeddings=shape.tied_embeddings,
         sliding_window=shape.sliding_window,
         parallel_attention=shape.parallel_attention,
-        is_mla=False,
-        checkpoint_quantization=None,
+        checkpoint_quantization=_named_quantization(loaded),
         source=f"model.shape of {loaded.path.as_posix()}",
         date=None,
         sliding_layers=shape.sliding_layers,

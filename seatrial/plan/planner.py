@@ -48,7 +48,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
     endpoint, engine = loaded.endpoint, resolved.choice
     volume = decide_volume(
         chosen.best.candidate.instance,
-        weights_bytes(resolved.demand.architecture, resolved.demand.overrides.quantization),
+        weights_bytes(resolved.demand.architecture, resolved.demand.quantization),
         layout.copies_per_instance.value,
     )
     return Plan(
@@ -77,7 +77,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         max_num_batched_tokens=limits.max_num_batched_tokens,
         max_queued_requests=limits.max_queued_requests,
         dtype=layout.dtype,
-        quantization=resolved.demand.overrides.quantization,
+        quantization=resolved.demand.quantization,
         cpu_cores_per_copy=layout.cpu_cores_per_copy,
         memory_min_mb=layout.memory_min_mb,
         startup_timeout_s=limits.startup_timeout_s,

@@ -141,7 +141,7 @@ def mean_step(copy: Copy, batch: float) -> Seconds:
     decoding = _decoding(copy, costs, batch)
     prompts = max(1.0, min(copy.prompts_per_prefill, copy.engine.steps_between_prefills * entering, batch))
     tokens = prompts * copy.input_tokens
-    prefill = _linear(costs, tokens, tokens * costs.prompt_token)
+    prefill = _linear(costs, 0.0, tokens)
     own_s = costs.prefill(prompts, copy.input_tokens)
     return _with_share(decoding, prefill, entering / prompts, server=server, prefill=own_s)
 
@@ -151,7 +151,7 @@ def _decoding(copy: Copy, costs: Costs, batch: float) -> Seconds:
     if not copy.decode_steps:
         return Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
     context = batch * copy.architecture.cached_tokens(copy.input_tokens + copy.output_tokens // 2)
-    linear, times = _linear(costs, batch * costs.verified, 0.0), 1 + costs.draft
+    linear, times = _linear(costs, batch * costs.verified), 1 + costs.draft
     return Seconds(
         memory=times * linear.memory + context * costs.attention(batch),
         compute=times * linear.compute,
@@ -170,22 +170,24 @@ def _mixed(copy: Copy, costs: Costs, batch: float, server: float) -> Seconds:
     iterations = batch * copy.input_tokens / chunk
     running = batch * costs.verified if copy.decode_steps else 0.0
     decoding = _decoding(copy, costs, batch)
-    plain = _linear(costs, running, 0.0) if copy.decode_steps else Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
-    full = _linear(costs, running + chunk, chunk * costs.prompt_token)
+    plain = _linear(costs, running) if copy.decode_steps else Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
+    full = _linear(costs, running, chunk)
     extra = _with_share(full, plain, -1.0, server=0.0, prefill=0.0)
     own_s = (iterations + 1) / 2 * (full.total + chunk * costs.input_token)
     share = iterations / max(1, copy.decode_steps)
     return _with_share(decoding, extra, share, server=server, prefill=own_s)
 
 
-def _linear(costs: Costs, tokens: float, attention_arithmetic: float) -> Seconds:
-    """Return the time of the linear layers for some tokens, named after what bounds it."""
-    read, arithmetic, link = costs.read(tokens), costs.arithmetic(tokens) + attention_arithmetic, costs.link(tokens)
-    if costs.host >= max(read, arithmetic) + link:
-        return Seconds(0.0, 0.0, costs.host, 0.0, 0.0)
-    if read >= arithmetic:
-        return Seconds(read, 0.0, 0.0, link, 0.0)
-    return Seconds(0.0, arithmetic, 0.0, link, 0.0)
+def _linear(costs: Costs, tokens: float, prompt_tokens: float = 0.0) -> Seconds:
+    """Return the time of everything but attention over the cache, named after what bounds it."""
+    attention_s = prompt_tokens * costs.prompt_token
+    host = costs.prompt_host if prompt_tokens else costs.host
+    busy, link = costs.busy(tokens, prompt_tokens), costs.link(tokens + prompt_tokens)
+    if host >= costs.fixed + busy + attention_s + link:
+        return Seconds(0.0, 0.0, host, 0.0, 0.0)
+    if costs.read(tokens + prompt_tokens) >= costs.arithmetic(tokens, prompt_tokens):
+        return Seconds(busy, attention_s, costs.fixed, link, 0.0)
+    return Seconds(0.0, busy + attention_s, costs.fixed, link, 0.0)
 
 
 def _with_share(step: Seconds, other: Seconds, share: float, *, server: float, prefill: float) -> Seconds:

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.catalog.accelerators import multiprocessors
+from seatrial.catalog import precision
+from seatrial.catalog.accelerators import flops_4bit, multiprocessors
 from seatrial.predict.memory import weights_bytes
 
 if TYPE_CHECKING:
@@ -22,15 +23,17 @@ class Hardware:
 
     Attributes:
         instance_type: SageMaker's name; the host's speed is known by its family.
-        link: How the accelerators are joined.
+        accelerator: The accelerator's name.
         flops: Operations per second of one accelerator at the weights' precision.
+        flops_16bit: The same at 16 bits.
         memory_bandwidth_bytes_s: Of one accelerator.
         multiprocessors: Of one accelerator.
     """
 
     instance_type: str
-    link: str
+    accelerator: str
     flops: float
+    flops_16bit: float
     memory_bandwidth_bytes_s: float
     multiprocessors: int
 
@@ -77,6 +80,7 @@ class Copy:
         engine: The engine with its constants.
         hardware: The accelerators.
         degree: Accelerators that the copy is sharded over (tensor parallel degree).
+        quantization: Quantization of the weights; `None` for 16 bits.
         weights_bytes: All weights, over all accelerators.
         kv_bytes_per_token: On one accelerator.
         kv_room_tokens: Tokens that the KV room of the copy holds.
@@ -92,6 +96,7 @@ class Copy:
     engine: Engine
     hardware: Hardware
     degree: int
+    quantization: str | None
     weights_bytes: int
     kv_bytes_per_token: int
     kv_room_tokens: int
@@ -142,15 +147,19 @@ class Copy:
 def hardware_of(instance: Instance, quantization: str | None = None) -> Hardware | None:
     """Return an instance type's accelerators; `None` when the catalog lacks their FLOPS or memory bandwidth.
 
-    Only FP8 weights on an accelerator with FP8 compute run at its 8-bit FLOPS.
+    Weights whose arithmetic is narrow (`catalog/precision.py`) run at the accelerator's FLOPS of that width, or of the
+    next wider one that it has.
     """
     if instance.flops_16bit is None or instance.memory_bandwidth_bytes_s is None:
         return None
-    in_8bit = quantization == "fp8" and instance.flops_8bit is not None
+    narrow = precision.find(quantization)
+    by_bits = {16: instance.flops_16bit, 8: instance.flops_8bit, 4: flops_4bit(instance.accelerator)}
+    widths = [16] if narrow is None else [bits for bits in (4, 8, 16) if bits >= narrow.arithmetic_bits]
     return Hardware(
         instance_type=instance.instance_type,
-        link=instance.link,
-        flops=float(instance.flops_8bit if in_8bit and instance.flops_8bit else instance.flops_16bit),
+        accelerator=instance.accelerator,
+        flops=float(next(found for bits in widths if (found := by_bits[bits]))),
+        flops_16bit=float(instance.flops_16bit),
         memory_bandwidth_bytes_s=float(instance.memory_bandwidth_bytes_s),
         multiprocessors=multiprocessors(instance.accelerator),
     )
@@ -192,6 +201,7 @@ def place(
         engine=engine,
         hardware=hardware,
         degree=degree,
+        quantization=quantization,
         weights_bytes=weights_bytes(architecture, quantization),
         kv_bytes_per_token=memory.kv_bytes_per_token,
         kv_room_tokens=memory.kv_room_bytes // memory.kv_bytes_per_token,

@@ -79,9 +79,6 @@ class Cells:
                 else "write a hub id of the catalog, or a name as `Llama 2 7B`"
             )
             self._wrong("model", "SEA223", f"the architecture of {_quoted(name)} is unknown", hint)
-        if found is not None and found.is_mla:
-            message = f"{found.id} has multi-head latent attention, which is not supported"
-            self._wrong("model", "SEA223", message)
         return found
 
     def instance(self) -> Instance | None:

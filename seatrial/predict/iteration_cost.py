@@ -2,13 +2,18 @@
 
 A decode step of B sequences over ctx cached tokens on N accelerators:
 
-    host       = launch * (kernels + all-reduces) * L             the host launches every kernel of a layer
-    device     = max(weights / (N * W), arithmetic(B)) + all-reduce(B)
-    attention  = ctx * max(KV bytes / W, latency of a head / B)   a short batch leaves multiprocessors idle
-    step       = max(host, device) + attention + server * B                                               s
+    products   = ((weights / N / W) ** q + (arithmetic(B) / N / F) ** q) ** (1 / q)       all matrix products
+    experts    = the same, of the experts that any of the B tokens chose
+    fixed      = L * (least time of each operator and of the small kernels between them) + work between two steps
+    link       = all-reduces * L * (latency + 2 (N - 1) / N * bytes / bus bandwidth)
+    attention  = ctx * KV bytes / W, or where the batch is too short to fill the accelerator ctx * latency of a head / B
+    device     = products + experts + fixed + link
+    host       = launch * (kernels + all-reduces) * L           an engine without CUDA graphs launches every kernel
+    step       = max(host, device) + attention + server * B                                                      s
 
-A prefill of T prompt tokens is max(host, max(weights, arithmetic(T)) + all-reduce(T)) + server * T. A bandwidth W and
-FLOPS are those that the engine reaches. Constants and their sources: `catalog/data/engines.json`.
+A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + server * T. A bandwidth W and FLOPS F are
+those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured kernels); the
+engine's own constants are in `catalog/data/engines.json`.
 """
 
 from __future__ import annotations
@@ -16,15 +21,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.catalog import operators, precision
+from seatrial.predict.memory import embedding_params, weights_bytes
+
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
+    from seatrial.catalog.operators import Operator
     from seatrial.predict.copy_model import Copy
 
 
-_PCIE_FULL_SPEED_ACCELERATORS = 4
 _REFERENCE_HEAD_DIM = 128
 _REFERENCE_BYTES_S = 600e9 / 80  # memory bandwidth per multiprocessor of the A10G, where the latency was fitted
 _BYTES_16BIT = 2
+_PRODUCTS = 4  # of a dense layer: queries with keys and values, output, up with gate, down
+_LATENT_PRODUCTS = 6  # with multi-head latent attention: both are projected down and up again
+_MLP_PRODUCTS = 2
+# An assumption: norms, rotary embedding, residual and activation read or write a token's vector this often in a layer.
+_VECTOR_PASSES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +45,18 @@ class Costs:
     """The coefficients of one copy's iterations, all in seconds.
 
     Attributes:
-        host: Least time of an iteration: the host launches the kernels.
+        host: Least time of a decode step: the host launches the kernels; 0 with CUDA graphs.
+        prompt_host: The same of an iteration with prompt tokens, which runs without a graph of the whole model.
+        fixed: What an iteration takes on the device whatever its size, and between two iterations.
         weights: Reading all weights that every token passes through.
+        sharpness: How reading and arithmetic of matrix products add up.
         expert_weights: Reading all experts of all layers; 0 for a dense model.
+        expert_sharpness: How reading and arithmetic of experts add up.
         expert_share: Share of the experts that one token chooses; 1 for a dense model.
         dense_tokens: Tokens up to which the engine computes every expert for every token.
-        token: Arithmetic of one token in the linear layers.
+        token: Arithmetic of one token in the layers, experts excluded, and reading its vectors.
+        head_token: Arithmetic of one output token in the output embedding.
+        expert_token: Arithmetic of one token in its experts.
         prompt_token: Arithmetic of attention for one prompt token over its prompt.
         attention_token: Reading the KV cache of one token of context.
         attention_latency: Attention over one token of context when the batch is too small to fill the accelerator.
@@ -50,11 +69,17 @@ class Costs:
     """
 
     host: float
+    prompt_host: float
+    fixed: float
     weights: float
+    sharpness: float
     expert_weights: float
+    expert_sharpness: float
     expert_share: float
     dense_tokens: int
     token: float
+    head_token: float
+    expert_token: float
     prompt_token: float
     attention_token: float
     attention_latency: float
@@ -65,20 +90,28 @@ class Costs:
     draft: float
     verified: int
 
-    def device(self, tokens: float) -> float:
-        """Return the time of the linear layers and all-reduces for this many tokens."""
-        return max(self.read(tokens), self.arithmetic(tokens)) + self.link(tokens)
+    def busy(self, tokens: float, prompt_tokens: float = 0.0) -> float:
+        """Return the time of matrix products and experts for output tokens and prompt tokens of one iteration."""
+        every = tokens + prompt_tokens
+        arithmetic = every * self.token + tokens * self.head_token
+        products = _added(self.weights, arithmetic, self.sharpness)
+        if not self.expert_weights:
+            return products
+        chosen, computed = self._chosen(every), self._computed(every)
+        return products + _added(self.expert_weights * chosen, every * computed, self.expert_sharpness)
+
+    def device(self, tokens: float, prompt_tokens: float = 0.0) -> float:
+        """Return what the device takes for this many tokens, without attention."""
+        return self.fixed + self.busy(tokens, prompt_tokens) + self.link(tokens + prompt_tokens)
 
     def read(self, tokens: float) -> float:
         """Return the time to read the weights that the tokens touch: of the experts those that any of them chose."""
-        if not self.expert_weights:
-            return self.weights
-        chosen = 1.0 if tokens <= self.dense_tokens else 1 - (1 - self.expert_share) ** tokens
-        return self.weights + self.expert_weights * chosen
+        return self.weights + self.expert_weights * self._chosen(tokens)
 
-    def arithmetic(self, tokens: float) -> float:
+    def arithmetic(self, tokens: float, prompt_tokens: float = 0.0) -> float:
         """Return the time of the matrix products; a dense mixture computes every expert."""
-        return tokens * self.token / (self.expert_share if tokens <= self.dense_tokens else 1.0)
+        every = tokens + prompt_tokens
+        return every * (self.token + self._computed(every)) + tokens * self.head_token
 
     def link(self, tokens: float) -> float:
         """Return the time of the all-reduces."""
@@ -92,37 +125,71 @@ class Costs:
         """Return the time of a decode step of a batch without its attention."""
         return max(self.host, self.device(batch * self.verified)) * (1 + self.draft) + batch * self.sequence
 
+    def mixed(self, batch: float, prompt_tokens: float) -> float:
+        """Return the time of an iteration that takes prompt tokens beside a batch, without the batch's attention."""
+        busy = self.device(batch * self.verified, prompt_tokens) + prompt_tokens * self.prompt_token
+        server = batch * self.sequence + prompt_tokens * self.input_token
+        return max(self.prompt_host, busy) * (1 + self.draft) + server
+
     def prefill(self, prompts: float, input_tokens: int) -> float:
         """Return the time of a prefill of whole prompts."""
         tokens = prompts * input_tokens
-        busy = max(self.host, self.device(tokens) + tokens * self.prompt_token)
+        busy = max(self.prompt_host, self.device(0.0, tokens) + tokens * self.prompt_token)
         return busy + tokens * self.input_token + prompts * self.sequence
+
+    def _chosen(self, tokens: float) -> float:
+        if tokens <= self.dense_tokens:
+            return 1.0
+        return 1 - (1 - self.expert_share) ** tokens if self.expert_weights else 0.0
+
+    def _computed(self, tokens: float) -> float:
+        return self.expert_token / (self.expert_share if tokens <= self.dense_tokens else 1.0)
+
+
+def _added(read: float, arithmetic: float, sharpness: float) -> float:
+    """Return ((read) ** q + (arithmetic) ** q) ** (1 / q), scaled so that nothing overflows."""
+    high, low = (read, arithmetic) if read >= arithmetic else (arithmetic, read)
+    return high if high <= 0 else float(high * (1 + (low / high) ** sharpness) ** (1 / sharpness))
 
 
 def costs_of(copy: Copy) -> Costs:
     """Compute the coefficients of a copy's iterations."""
     constants, shape, hardware = copy.engine.performance, copy.architecture, copy.hardware
     fixed, marginal = copy.calibration.fixed, copy.calibration.marginal
-    bandwidth = hardware.memory_bandwidth_bytes_s * constants.memory_efficiency
-    flops = copy.degree * hardware.flops * constants.compute_efficiency
     slowdown = constants.slowdown(hardware.instance_type)
     reduces = _all_reduces(shape) if copy.degree > 1 else 0
-    kernels = constants.moe_kernels if shape.experts else constants.kernels
-    read_s = _read_bytes(copy) / (copy.degree * bandwidth)
-    experts = _share_in_experts(shape)
-    link = reduces * shape.layers * 2 * (copy.degree - 1) / copy.degree * _BYTES_16BIT * shape.hidden_size
+    kernels = (constants.moe_kernels if shape.experts else constants.kernels) + reduces
+    launch = fixed * slowdown * constants.kernel_launch_s * kernels * shape.layers
+    product, experts = _operator(copy, "product"), _operator(copy, "experts")
+    attention = _operator(copy, "decode attention")
+    rest_bytes, expert_bytes = _read_bytes(copy)
+    each = copy.degree * hardware.memory_bandwidth_bytes_s
+    product_flops = copy.degree * hardware.flops * product.compute_efficiency / constants.product_factor
+    expert_flops = copy.degree * hardware.flops * experts.compute_efficiency / constants.experts_factor
+    body, expert_params = _active_params(shape)
+    head = shape.vocab * shape.hidden_size
+    vectors_s = shape.layers * _VECTOR_PASSES * _BYTES_16BIT * shape.hidden_size / hardware.memory_bandwidth_bytes_s
     return Costs(
-        host=fixed * slowdown * constants.kernel_launch_s * (kernels + reduces) * shape.layers,
-        weights=fixed * read_s * (1 - experts),
-        expert_weights=fixed * read_s * experts,
+        host=0.0 if constants.cuda_graphs else launch,
+        prompt_host=launch,
+        fixed=fixed * (_fixed_s(copy, product, experts, attention) + slowdown * constants.step_s),
+        weights=fixed * constants.product_factor * rest_bytes / (each * product.memory_efficiency),
+        sharpness=constants.sharpness or product.sharpness,
+        expert_weights=fixed * constants.experts_factor * expert_bytes / (each * experts.memory_efficiency),
+        expert_sharpness=constants.sharpness or experts.sharpness,
         expert_share=_chosen(shape),
         dense_tokens=copy.engine.moe_dense_tokens if shape.experts else 0,
-        token=marginal * 2 * shape.params_active / flops,
-        prompt_token=marginal * 2 * shape.layers * shape.attention_heads * shape.head_dim * copy.input_tokens / flops,
-        attention_token=marginal * copy.kv_bytes_per_token / bandwidth,
+        token=marginal * (2 * body / product_flops + vectors_s),
+        head_token=marginal * 2 * head / product_flops,
+        expert_token=marginal * 2 * expert_params / expert_flops,
+        prompt_token=marginal * _prompt_token_s(copy),
+        attention_token=marginal
+        * constants.attention_factor
+        * copy.kv_bytes_per_token
+        / (hardware.memory_bandwidth_bytes_s * attention.memory_efficiency),
         attention_latency=fixed * shape.layers * _head_latency_s(copy),
-        all_reduce=fixed * reduces * shape.layers * _hop_s(copy) * (copy.degree - 1),
-        all_reduce_token=marginal * link / _link_bytes_s(copy),
+        all_reduce=fixed * reduces * shape.layers * _all_reduce_s(copy),
+        all_reduce_token=marginal * reduces * shape.layers * _all_reduce_token_s(copy),
         sequence=marginal * slowdown * constants.sequence_s,
         input_token=marginal * slowdown * constants.input_token_s,
         draft=copy.speculation.draft_tokens * copy.speculation.draft_cost if copy.speculation else 0.0,
@@ -130,16 +197,52 @@ def costs_of(copy: Copy) -> Costs:
     )
 
 
+def product_of(copy: Copy) -> Operator:
+    """Return the constants of a copy's matrix products, experts excluded."""
+    return _operator(copy, "product")
+
+
+def _operator(copy: Copy, kind: operators.Kind) -> Operator:
+    """Return an operator at the precision of its weights: the experts alone may be narrow."""
+    narrow = precision.find(copy.quantization)
+    mine = narrow if narrow and kind != "decode attention" and (kind == "experts" or narrow.scope == "linear") else None
+    return operators.find(copy.hardware.accelerator, kind, mine.name if mine else None)
+
+
+def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operator) -> float:
+    """Return the least time of the operators of all layers, and of the small kernels between them."""
+    shape, constants = copy.architecture, copy.engine.performance
+    products = _LATENT_PRODUCTS if shape.latent_dim is not None else _PRODUCTS
+    layer = constants.layer_s + constants.attention_factor * attention.latency_s
+    if shape.experts is None:
+        layer += constants.product_factor * products * product.latency_s
+    else:
+        layer += constants.product_factor * (products - _MLP_PRODUCTS) * product.latency_s
+        layer += constants.experts_factor * experts.latency_s
+    return shape.layers * layer
+
+
 def _all_reduces(shape: Architecture) -> int:
     """Return the all-reduces of a layer: one where attention and MLP run side by side."""
     return 1 if shape.parallel_attention else 2
 
 
-def _read_bytes(copy: Copy) -> float:
-    """Return the weights that a step could read: the input embedding is looked up, not read, unless it is tied."""
+def _read_bytes(copy: Copy) -> tuple[float, float]:
+    """Return the weights that every step reads and those of experts; the input embedding is looked up, not read.
+
+    A tied embedding is read as the output embedding.
+    """
     shape = copy.architecture
     looked_up = 0 if shape.tied_embeddings else shape.vocab * shape.hidden_size * _BYTES_16BIT
-    return copy.weights_bytes - looked_up
+    narrow = precision.find(copy.quantization)
+    experts = shape.expert_params * (narrow.bits if narrow else precision.BITS_16BIT) / 8
+    return weights_bytes(shape, copy.quantization) - looked_up - experts, experts
+
+
+def _active_params(shape: Architecture) -> tuple[float, float]:
+    """Return the parameters that one token multiplies in the layers: without experts, and in its experts."""
+    experts = shape.expert_params * _chosen(shape) if shape.experts else 0.0
+    return shape.params_active - embedding_params(shape) - experts, experts
 
 
 def _chosen(shape: Architecture) -> float:
@@ -148,10 +251,14 @@ def _chosen(shape: Architecture) -> float:
     return shape.experts_per_token / shape.experts
 
 
-def _share_in_experts(shape: Architecture) -> float:
-    """Return the share of the parameters in experts: active = rest + chosen * experts, total = rest + experts."""
-    chosen = _chosen(shape)
-    return 0.0 if chosen == 1 else (shape.params_total - shape.params_active) / (1 - chosen) / shape.params_total
+def _prompt_token_s(copy: Copy) -> float:
+    """Return the arithmetic of causal attention for one prompt token: half of its prompt on average."""
+    shape, hardware = copy.architecture, copy.hardware
+    kernel = operators.find(hardware.accelerator, "prefill attention", None)
+    reached = kernel.compute_efficiency * copy.input_tokens / (copy.input_tokens + kernel.half_length)
+    seen = shape.layers * shape.cached_tokens(copy.input_tokens)
+    flops = 2 * seen * shape.attention_heads * shape.head_dim
+    return copy.engine.performance.attention_factor * flops / (copy.degree * hardware.flops_16bit * reached)
 
 
 def _head_latency_s(copy: Copy) -> float:
@@ -161,14 +268,13 @@ def _head_latency_s(copy: Copy) -> float:
     return constants.attention_token_s * copy.architecture.head_dim / _REFERENCE_HEAD_DIM / share
 
 
-def _hop_s(copy: Copy) -> float:
-    constants = copy.engine.performance
-    return constants.nvlink_hop_s if copy.hardware.link == "nvlink" else constants.hop_s
+def _all_reduce_s(copy: Copy) -> float:
+    link, constants = operators.link(copy.hardware.accelerator, copy.degree), copy.engine.performance
+    return constants.link_factor * link.latency_s + constants.hop_s * (copy.degree - 1)
 
 
-def _link_bytes_s(copy: Copy) -> float:
-    """Return the bus bandwidth of an all-reduce; PCIe is shared past four accelerators (measured on g5)."""
-    constants = copy.engine.performance
-    if copy.hardware.link == "nvlink":
-        return constants.nvlink_bytes_s
-    return constants.pcie_bytes_s * min(1.0, _PCIE_FULL_SPEED_ACCELERATORS / copy.degree)
+def _all_reduce_token_s(copy: Copy) -> float:
+    """Return what one token adds to an all-reduce: its vector passes the bus 2 (n - 1) / n times."""
+    link, constants = operators.link(copy.hardware.accelerator, copy.degree), copy.engine.performance
+    moved = 2 * (copy.degree - 1) / copy.degree * _BYTES_16BIT * copy.architecture.hidden_size
+    return constants.link_factor * moved / link.bus_bytes_s

@@ -50,17 +50,21 @@ def weights_bytes(architecture: Architecture, quantization: str | None) -> int:
     narrow = precision.find(quantization)
     if narrow is None:
         return architecture.params_total * BYTES_16BIT
-    embeddings = architecture.vocab * architecture.hidden_size * (1 if architecture.tied_embeddings else 2)
-    linear = architecture.params_total - embeddings
+    linear = architecture.params_total - embedding_params(architecture)
     narrowed = architecture.expert_params if narrow.scope == "experts" else linear
     return round((architecture.params_total - narrowed) * BYTES_16BIT + narrowed * narrow.bits / 8)
+
+
+def embedding_params(architecture: Architecture) -> int:
+    """Return the parameters of input and output embedding, which are one matrix where they are tied."""
+    return architecture.vocab * architecture.hidden_size * (1 if architecture.tied_embeddings else 2)
 
 
 def kv_bytes_per_token(architecture: Architecture, degree: int) -> int:
     """Return the KV cache of one token on one accelerator: 2 * layers * KV heads * head dim * 2 bytes.
 
-    KV heads are spread over the accelerators; when there are fewer heads than accelerators each holds one. The latent of
-    multi-head latent attention is no head: every accelerator holds it whole.
+    KV heads are spread over the accelerators; when there are fewer heads than accelerators each holds one. The latent
+    of multi-head latent attention is no head: every accelerator holds it whole.
     """
     if architecture.latent_dim is not None:
         return architecture.layers * architecture.latent_dim * BYTES_16BIT

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from seatrial.model import FrozenModel
 from seatrial.predict.closed_form import STEP_PARTS, Limit, mean_step, predict, running_batch
 from seatrial.predict.copy_model import Calibration
-from seatrial.predict.iteration_cost import costs_of
+from seatrial.predict.iteration_cost import costs_of, product_of
 from seatrial.units import MS_PER_S, counted, tenths
 
 if TYPE_CHECKING:
@@ -165,21 +165,22 @@ def level_regime(copy: Copy, concurrency: int) -> LevelRegime:
 def arithmetic_intensity(copy: Copy, batch: float) -> float:
     """Return FLOPs over bytes of a decode step in the middle of its requests, over all accelerators."""
     plain = replace(copy, calibration=Calibration())
-    costs, shape, constants = costs_of(plain), copy.architecture, copy.engine.performance
+    costs, shape = costs_of(plain), copy.architecture
     context = batch * shape.cached_tokens(copy.input_tokens + copy.output_tokens // 2)
     tokens = batch * costs.verified
-    flops = costs.arithmetic(tokens) * copy.degree * copy.hardware.flops * constants.compute_efficiency
+    product = product_of(copy)
+    flops = costs.arithmetic(tokens) * copy.degree * copy.hardware.flops * product.compute_efficiency
     attention = _ATTENTION_FLOPS * shape.layers * shape.attention_heads * shape.head_dim * context * costs.verified
-    bandwidth = copy.hardware.memory_bandwidth_bytes_s * constants.memory_efficiency
+    bandwidth = copy.hardware.memory_bandwidth_bytes_s * product.memory_efficiency
     read_bytes = copy.degree * (costs.read(tokens) * bandwidth + context * copy.kv_bytes_per_token)
     return (flops + attention) / read_bytes
 
 
 def machine_balance(copy: Copy) -> float:
-    """Return the FLOPs per byte at which arithmetic takes as long as reading, as the engine reaches both."""
-    constants, hardware = copy.engine.performance, copy.hardware
-    reached_flops = hardware.flops * constants.compute_efficiency
-    return reached_flops / (hardware.memory_bandwidth_bytes_s * constants.memory_efficiency)
+    """Return the FLOPs per byte at which arithmetic takes as long as reading, as matrix products reach both."""
+    product, hardware = product_of(copy), copy.hardware
+    reached_flops = hardware.flops * product.compute_efficiency
+    return reached_flops / (hardware.memory_bandwidth_bytes_s * product.memory_efficiency)
 
 
 def critical_batch_size(copy: Copy) -> int:

@@ -205,9 +205,7 @@ def _iteration_s(server: _EngineState, tokens: int) -> float:
     key = server.batch, tokens
     known = server.iterations.get(key)
     if known is None:
-        costs = server.costs
-        busy = max(costs.host, costs.device(server.batch * costs.verified + tokens) + tokens * costs.prompt_token)
-        known = busy * (1 + costs.draft) + server.batch * costs.sequence + tokens * costs.input_token
+        known = server.costs.mixed(server.batch, tokens)
         server.iterations[key] = known
     return known
 

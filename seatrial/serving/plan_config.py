@@ -58,8 +58,8 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
             "revision": source.revision,
             "trust_remote_code": True if model.trust_remote_code else None,
             "tensor_parallel_degree": plan.tensor_parallel_degree.value,
-            "dtype": None if tgi and plan.quantization else plan.dtype.value,  # TGI refuses the two together
-            "quantization": plan.quantization,
+            "dtype": None if tgi and overrides.quantization else plan.dtype.value,  # TGI refuses the two together
+            "quantization": overrides.quantization,  # the engine reads a quantized checkpoint's own
             "max_input_len": plan.max_model_len.value - loaded.endpoint.workload.output_tokens if tgi else None,
             "max_model_len": plan.max_model_len.value,
             "max_num_seqs": plan.max_num_seqs.value,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.catalog import models
+from seatrial.catalog import families, models
 from seatrial.catalog.architecture import from_config_json
 from seatrial.errors import PlanError
 
@@ -240,16 +240,14 @@ def test_a_quantized_checkpoint_is_told(write: Write) -> None:
         ),
         (
             {**LLAMA_2_7B, "model_type": "gpt2"},
-            "SEA209: the model_type gpt2 is not supported\n  hint: known: falcon, gemma, gemma2, gemma3_text, "
-            "gpt_neox, llama, mistral, mixtral, phi, phi3, qwen2, qwen3, qwen3_moe; or give model.architecture, a "
-            "catalog id of the same shape (seatrial models list), or model.shape, its numbers",
+            f"SEA209: the model_type gpt2 is not supported\n  hint: known: {', '.join(families.names())}; or give "
+            "model.architecture, a catalog id of the same shape (seatrial models list), or model.shape, its numbers",
         ),
         (
-            {"model_type": "gemma3", "text_config": {"hidden_size": 5376}, "vision_config": {"hidden_size": 1152}},
-            "SEA209: the model_type gemma3 is multimodal: the memory of its image encoder is not supported\n"
-            "  hint: known: falcon, gemma, gemma2, gemma3_text, gpt_neox, llama, mistral, mixtral, phi, phi3, qwen2, "
-            "qwen3, qwen3_moe; or give model.architecture, a catalog id of the same shape (seatrial models list), or "
-            "model.shape, its numbers",
+            {**LLAMA_2_7B, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
+            "SEA209: weights quantized with bitsandbytes are not supported\n"
+            f"  hint: known: {', '.join(families.names())}; or give "
+            "model.architecture, a catalog id of the same shape (seatrial models list), or model.shape, its numbers",
         ),
         (
             {**LLAMA_2_7B, "num_attention_heads": 0, "num_key_value_heads": -1},
@@ -261,8 +259,13 @@ def test_a_quantized_checkpoint_is_told(write: Write) -> None:
             "SEA211: 5 KV heads do not divide 32 attention heads\n  hint: use the config.json of the weights",
         ),
         (
-            {"model_type": "deepseek_v3", "kv_lora_rank": 512},
-            "SEA209: deepseek_v3 has multi-head latent attention, which is not supported\n  hint: choose another model",
+            {**LLAMA_2_7B, "model_type": "deepseek_v3", "kv_lora_rank": 512},
+            "SEA201: n_routed_experts, num_experts_per_tok, moe_intermediate_size, qk_nope_head_dim, "
+            "qk_rope_head_dim, v_head_dim missing\n  hint: use the config.json of the weights",
+        ),
+        (
+            {**MIXTRAL_8X7B, "num_experts_per_tok": 9},
+            "SEA211: 9 experts of each token are more than 8\n  hint: use the config.json of the weights",
         ),
         ([], "SEA201: the file is not a JSON object\n  hint: give the model's config.json"),
     ],

@@ -147,7 +147,7 @@ class TestReading:
 
         assert str(caught.value) == (
             f"--engine: SEA223: the engine {text!r} is unknown\n"
-            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi, vllm, sglang"
+            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi, vllm, sglang, trtllm"
         )
 
     def test_the_constants_are_those_of_the_longest_prefix(self) -> None:

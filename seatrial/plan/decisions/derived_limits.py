@@ -16,7 +16,7 @@ from seatrial.plan.decisions.batching import (
 from seatrial.plan.decisions.placement import decide_gate, decide_surge, decide_target, target_warnings
 from seatrial.plan.decisions.plan_warnings import (
     assumption_warnings,
-    checkpoint_warnings,
+    encoder_warnings,
     price_warnings,
     surge_warnings,
 )
@@ -105,7 +105,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     levels = replace(best.candidate.levels, copy=replace(best.candidate.copy, max_num_seqs=batch.value), seen={})
     in_time = answered_in_time(levels, demand.timeout)
     gate = decide_gate(best, demand)
-    size = weights_bytes(demand.architecture, overrides.quantization)
+    size = weights_bytes(demand.architecture, demand.quantization)
     startup, download = startup_timeout(endpoint.model, size), download_timeout(endpoint.model, size)
     start_s = download.value + startup.value
     return DerivedLimits(
@@ -144,9 +144,9 @@ def _max_model_len(chosen: Chosen) -> Decision[int]:
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
     candidate, demand = chosen.best.candidate, chosen.demand
     return (
-        *assumption_warnings(demand.overrides),
+        *assumption_warnings(demand.overrides, demand.quantization),
         *calibration_warnings(demand.calibrated, candidate.instance.instance_type, candidate.degree),
-        *checkpoint_warnings(demand.architecture, demand.overrides.quantization),
+        *encoder_warnings(demand.architecture),
     )
 
 
@@ -175,7 +175,7 @@ def band_for(demand: Demand, engine_version: str, best: FeasibleCandidate) -> Ba
         engine_version,
         demand.architecture,
         best.candidate.instance,
-        quantization=demand.overrides.quantization,
+        quantization=demand.quantization,
         speculation=demand.speculation,
         input_tokens=demand.endpoint.workload.input_tokens,
         calibrated=own.band if own is not None and measured else None,

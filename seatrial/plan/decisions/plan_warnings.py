@@ -41,16 +41,16 @@ def surge_warnings(
     return (warning,)
 
 
-def checkpoint_warnings(architecture: Architecture, quantization: str | None) -> tuple[str, ...]:
-    """Warn when the published checkpoint is smaller than the 16-bit weights that were planned with."""
-    published = architecture.checkpoint_quantization
-    if published is None or quantization is not None:
+def encoder_warnings(architecture: Architecture) -> tuple[str, ...]:
+    """Warn that the plan counts the text part of a multimodal model only."""
+    if not architecture.is_multimodal:
         return ()
-    return (f"{architecture.id} is published in {published}; the plan counts 16-bit weights, an overestimate.",)
+    name = architecture.id
+    return (f"{name} has an encoder of images or sound; the plan counts neither its memory nor its requests.",)
 
 
-def assumption_warnings(overrides: ServingOverrides) -> tuple[str, ...]:
-    """Say what speculative decoding and quantization are taken to do to the speed."""
+def assumption_warnings(overrides: ServingOverrides, quantization: str | None) -> tuple[str, ...]:
+    """Say what speculative decoding and the quantization of the served weights are taken to do to the speed."""
     warnings = []
     drafted = overrides.speculative_decoding
     if drafted is not None:
@@ -59,12 +59,10 @@ def assumption_warnings(overrides: ServingOverrides) -> tuple[str, ...]:
             f"{drafted.acceptance_rate:.0%}, draft cost {drafted.draft_cost:.0%} of a step per token. The memory of a "
             f"draft model is not counted."
         )
-    if overrides.quantization is not None:
-        speed = (
-            "at 8 bits where the accelerator has FP8 arithmetic" if overrides.quantization == "fp8" else "at 16 bits"
-        )
+    if quantization is not None:
+        speed = "at 8 bits where the accelerator has FP8 arithmetic" if quantization == "fp8" else "at 16 bits"
         warnings.append(
-            f"{overrides.quantization} is not fitted: the plan assumes the memory efficiency of 16-bit weights and "
+            f"{quantization} is not fitted: the plan assumes the memory efficiency of 16-bit weights and "
             f"arithmetic {speed}."
         )
     return tuple(warnings)

@@ -92,6 +92,11 @@ class Demand:
         return self.endpoint.serving.overrides
 
     @property
+    def quantization(self) -> str | None:
+        """How the served weights are quantized, by the spec or in the published checkpoint."""
+        return self.architecture.quantization(self.overrides.quantization)
+
+    @property
     def kept(self) -> str:
         """What a deployment that satisfies the demand keeps, in words."""
         bounded = len(self.objectives) > 1

@@ -35,7 +35,7 @@ def possible_degrees(architecture: Architecture, accelerators: int) -> tuple[int
 def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | RejectedCandidate]:
     """Return a candidate for each degree with which an instance type holds the model; what doesn't says why."""
     because = _unplannable(demand, instance)
-    hardware = None if because else hardware_of(instance, demand.overrides.quantization)
+    hardware = None if because else hardware_of(instance, demand.quantization)
     if hardware is None:
         because = because or f"FLOPS and memory bandwidth of the {instance.accelerator} are unknown."
         yield rejection_of(instance, instance.accelerator_count, "specifications", because)
@@ -80,7 +80,7 @@ def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
         instance,
         demand.engine,
         degree=degree,
-        quantization=demand.overrides.quantization,
+        quantization=demand.quantization,
         tokens=demand.tokens,
         batched_tokens=demand.batched_tokens,
     )
@@ -118,7 +118,7 @@ def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: i
         demand.engine,
         memory,
         degree=degree,
-        quantization=overrides.quantization,
+        quantization=demand.quantization,
         input_tokens=workload.input_tokens,
         output_tokens=workload.output_tokens,
         batched_tokens=demand.batched_tokens,

@@ -129,7 +129,7 @@ def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) 
 def _too_big(loaded: LoadedSpec, demand: Demand, nearest: RejectedCandidate) -> PlanError:
     """SEA203 when the spec fixes the degree or a single instance type, else SEA202."""
     overrides, allowed = demand.overrides, loaded.endpoint.serving.instance_types or ()
-    size = f"{gib(weights_bytes(demand.architecture, overrides.quantization))} of weights"
+    size = f"{gib(weights_bytes(demand.architecture, demand.quantization))} of weights"
     lack = f"{gib(nearest.gap)} short on {counted(nearest.degree, 'accelerator')}"
     hint = _roomier(demand)
     if overrides.tensor_parallel_degree is not None or len(allowed) == 1:
@@ -147,7 +147,7 @@ def _roomier(demand: Demand) -> str:
     holding.sort(key=lambda instance: (instance.usd_per_hour or float("inf"), instance.instance_type))
     names = ", ".join(instance.instance_type for instance in holding[:4])
     advice = [f"allow a larger instance type ({names})"] if names else []
-    if demand.overrides.quantization is None:
+    if demand.quantization is None:
         smaller = gib(weights_bytes(demand.architecture, "fp8"))
         advice.append(f"set overrides.quantization: fp8 ({smaller} of weights)")
     return ", or ".join(advice) or "shorten workload.max_model_len"

@@ -50,7 +50,7 @@ def basis_of(loaded: LoadedSpec) -> Basis:
             choice.version.value,
             demand.architecture,
             instance,
-            quantization=demand.overrides.quantization,
+            quantization=demand.quantization,
             speculation=demand.speculation,
             input_tokens=endpoint.workload.input_tokens,
         )

@@ -1,0 +1,310 @@
+"""Writes `seatrial/catalog/data/operators.json`: how fast accelerators run the operators of a model.
+
+    uv run --isolated --with aiconfigurator-core==0.12.0 --with pandas --with pyarrow --with scipy==1.17.1 \
+        python scripts/operator_tables.py [SYSTEMS_FOLDER]
+
+Reads the operator tables of aiconfigurator-core (Apache-2.0), which are measured kernel by kernel on real GPUs, and
+fits the few constants of `seatrial.catalog.operators` on each: one row per accelerator, operator and precision. The
+folder is that of the installed package without an argument. Rows that beat the memory bandwidth are left out: their
+operands were in the cache. Nothing of the package is read at run time.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import least_squares
+
+from seatrial.catalog import precision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+OUT: Final = Path(__file__).parents[1] / "seatrial" / "catalog" / "data" / "operators.json"
+SOURCE: Final = "aiconfigurator-core 0.12.0 (Apache-2.0), tables of vLLM {version}"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU of the tables: the catalog's name of it, and its data sheet (bytes/s, dense FLOP/s)."""
+
+    folder: str
+    name: str
+    bandwidth: float
+    flops_16: float
+    flops_8: float
+    flops_4: float
+
+    def flops(self, bits: int) -> float:
+        """Return the peak for operands of some bits; the next wider ones where there is no such arithmetic."""
+        return {16: self.flops_16, 8: self.flops_8 or self.flops_16, 4: self.flops_4 or self.flops_16}[bits]
+
+
+GPUS: Final = (
+    Gpu("a100_sxm", "NVIDIA A100 80GB SXM4", 2039e9, 312e12, 0, 0),
+    Gpu("l40s", "NVIDIA L40S", 864e9, 362.05e12, 733e12, 0),
+    Gpu("h100_sxm", "NVIDIA H100 SXM5 80GB", 3350e9, 989e12, 1979e12, 0),
+    Gpu("h200_sxm", "NVIDIA H200 SXM 141GB", 4800e9, 989e12, 1979e12, 0),
+    Gpu("b200_sxm", "NVIDIA B200 SXM", 8000e9, 2250e12, 4500e12, 9000e12),
+    Gpu("b300_sxm", "NVIDIA B300 SXM", 8000e9, 2250e12, 4500e12, 13500e12),
+    Gpu("rtx_pro_6000_server", "NVIDIA RTX PRO 6000 Blackwell Server", 1597e9, 503e12, 1007e12, 2015e12),
+)
+PRODUCTS: Final = {"16-bit": ("bfloat16",), "fp8": ("fp8",), "nvfp4": ("nvfp4",)}
+EXPERTS: Final = {
+    "16-bit": ("bfloat16",),
+    "fp8": ("fp8_block",),
+    "nvfp4": ("nvfp4",),
+    "mxfp4": ("w4a16_mxfp4", "w4a8_mxfp4_mxfp8"),
+    "int4": ("int4_wo",),
+}
+LEAST_PRODUCT_BYTES: Final = 8e6
+MOST_SIDE: Final = 30_000
+CONTEXTS: Final = (128, 33_000)
+HEAD_DIM: Final = 128
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the data file; see `seatrial.catalog.operators.Operator`."""
+
+    accelerator: str
+    operator: str
+    precision: str
+    latency_s: float
+    memory_efficiency: float
+    compute_efficiency: float
+    sharpness: float
+    half_length: float
+    points: int
+    error: float
+    source: str
+
+
+@dataclass(frozen=True)
+class LinkRow:
+    """A row of the links; see `seatrial.catalog.operators.Link`."""
+
+    accelerator: str
+    degree: int
+    latency_s: float
+    bus_bytes_s: float
+    source: str
+
+
+def bits_of(name: str) -> float:
+    """Return the bits of a weight."""
+    found = precision.find(None if name == "16-bit" else name)
+    return precision.BITS_16BIT if found is None else found.bits
+
+
+def operand_bits(name: str) -> int:
+    """Return the width of the operands."""
+    found = precision.find(None if name == "16-bit" else name)
+    return 16 if found is None else found.arithmetic_bits
+
+
+def newest(folder: Path, table: str) -> tuple[pd.DataFrame, str] | None:
+    """Return a table as of the newest version of vLLM, and the version."""
+    found = sorted(folder.glob(f"vllm/*/{table}.parquet"))
+    if not found:
+        return None
+    frame = pd.read_parquet(found[-1])
+    texts = {"framework", "version", "device", "op_name", "kernel_source", "distribution", "backend"}
+    for column in frame.columns:
+        if column not in texts and not column.endswith("dtype"):
+            frame[column] = pd.to_numeric(frame[column], errors="coerce")
+    return frame, found[-1].parent.name
+
+
+def logistic(value: float, low: float, high: float) -> float:
+    """Return a number between two bounds."""
+    return low + (high - low) / (1 + float(np.exp(-value)))
+
+
+def roofline(fitted: Sequence[float], read_s: Numbers, arithmetic_s: Numbers) -> Numbers:
+    """Return latency + ((read / em) ** q + (arithmetic / ec) ** q) ** (1 / q)."""
+    latency, memory, compute, sharpness = _bounded(fitted)
+    inside = (read_s / memory) ** sharpness + (arithmetic_s / compute) ** sharpness
+    return latency + inside ** (1 / sharpness)
+
+
+def _bounded(fitted: Sequence[float]) -> tuple[float, float, float, float]:
+    return (
+        float(np.exp(fitted[0])),
+        logistic(fitted[1], 0.3, 0.97),
+        logistic(fitted[2], 0.05, 0.95),
+        logistic(fitted[3], 1.0, 4.0),
+    )
+
+
+def fitted_row(gpu: Gpu, operator: str, name: str, measured: tuple[Numbers, Numbers, Numbers], version: str) -> Row:
+    """Fit the constants of one operator on read, arithmetic and measured seconds."""
+    read_s, arithmetic_s, latency_s = measured
+    start = [np.log(8e-6), 1.5, 0.0, 0.0]
+
+    def off(fitted: Numbers) -> Numbers:
+        prior = [0.5 * (fitted[0] - start[0])]
+        return np.concatenate([np.log(roofline(fitted, read_s, arithmetic_s) / latency_s), prior])
+
+    found = least_squares(off, start, loss="soft_l1", f_scale=0.2)
+    latency, memory, compute, sharpness = _bounded(found.x)
+    error = float(np.mean(np.abs(roofline(found.x, read_s, arithmetic_s) / latency_s - 1)))
+    source = SOURCE.format(version=version)
+    numbers = [float(f"{value:.3g}") for value in (latency, memory, compute, sharpness)]
+    return Row(gpu.name, operator, name, *numbers, 0.0, len(latency_s), round(error, 3), source)
+
+
+def products(gpu: Gpu, folder: Path) -> list[Row]:
+    """Fit matrix products of the sizes that language models have."""
+    table = newest(folder / "gemm", "gemm_perf")
+    rows: list[Row] = []
+    for name, kinds in PRODUCTS.items() if table else ():
+        frame, version = table
+        best = frame[frame.gemm_dtype.isin(kinds)].groupby(["m", "n", "k"]).latency.min().reset_index()
+        width = bits_of(name) / 8
+        best = best[(best.n * best.k * width > LEAST_PRODUCT_BYTES) & best.n.between(1024, MOST_SIDE)]
+        best = best[best.k.between(1024, MOST_SIDE)]
+        if best.empty:
+            continue
+        moved = best.n * best.k * width + best.m * best.k * min(2, width) + best.m * best.n * 2
+        read_s, latency_s = moved / gpu.bandwidth, best.latency * 1e-3
+        arithmetic_s = 2 * best.m * best.n * best.k / gpu.flops(operand_bits(name))
+        keep = latency_s > 0.98 * read_s
+        measured = tuple(each[keep].to_numpy(float) for each in (read_s, arithmetic_s, latency_s))
+        rows.append(fitted_row(gpu, "product", name, measured, version))
+    return rows
+
+
+def experts(gpu: Gpu, folder: Path) -> list[Row]:
+    """Fit the experts of one layer: read are those that any token chose."""
+    table = newest(folder / "moe", "moe_perf")
+    rows: list[Row] = []
+    for name, kinds in EXPERTS.items() if table else ():
+        frame, version = table
+        mine = frame[frame.moe_dtype.isin(kinds) & (frame.moe_ep_size == 1) & (frame.num_experts >= 32)]
+        mine = mine[mine.distribution == "power_law_1.01"]
+        shape = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size"]
+        best = mine.groupby(shape).latency.min().reset_index()
+        if len(best) < 50:
+            continue
+        one = 3 * best.hidden_size * best.inter_size / best.moe_tp_size
+        touched = best.num_experts * (1 - (1 - best.topk / best.num_experts) ** best.num_tokens)
+        read_s, latency_s = touched * one * bits_of(name) / 8 / gpu.bandwidth, best.latency * 1e-3
+        arithmetic_s = 2 * best.num_tokens * best.topk * one / gpu.flops(operand_bits(name))
+        keep = latency_s > 0.5 * read_s
+        measured = tuple(each[keep].to_numpy(float) for each in (read_s, arithmetic_s, latency_s))
+        rows.append(fitted_row(gpu, "experts", name, measured, version))
+    return rows
+
+
+def decode_attention(gpu: Gpu, folder: Path) -> list[Row]:
+    """Fit attention of decode steps: one query a sequence, the whole cache is read."""
+    table = newest(folder / "attention", "generation_attention_perf")
+    rows: list[Row] = []
+    for name, kind, width in (("16-bit", "bfloat16", 2), ("fp8", "fp8", 1)) if table else ():
+        frame, version = table
+        mine = frame[(frame.kv_cache_dtype == kind) & (frame.head_dim == HEAD_DIM)]
+        context = mine.step + mine.isl
+        mine, context = mine[context.between(*CONTEXTS)], context[context.between(*CONTEXTS)]
+        read_s = mine.batch_size * context * mine.num_key_value_heads * 2 * HEAD_DIM * width / gpu.bandwidth
+        latency_s = mine.latency * 1e-3
+        keep = latency_s > read_s
+        if not keep.any():
+            continue
+        nothing = np.full(int(keep.sum()), 1e-15)
+        measured = (read_s[keep].to_numpy(float), nothing, latency_s[keep].to_numpy(float))
+        rows.append(fitted_row(gpu, "decode attention", name, measured, version))
+    return rows
+
+
+def prefill_attention(gpu: Gpu, folder: Path) -> list[Row]:
+    """Fit attention of whole prompts: the reached share of the peak grows with the length, e * s / (s + h)."""
+    table = newest(folder / "attention", "context_attention_perf")
+    if not table:
+        return []
+    frame, version = table
+    mine = frame[(frame.kv_cache_dtype == "bfloat16") & (frame.attn_dtype == "bfloat16") & (frame.head_dim == HEAD_DIM)]
+    for column in ("step", "window_size"):
+        mine = mine[mine[column] <= 0] if column in mine else mine
+    flops = 2 * mine.batch_size * mine.isl**2 * mine.num_heads * HEAD_DIM  # causal: half of all pairs
+    mine, flops = mine[flops > 1e10], flops[flops > 1e10]
+    share, length = (flops / (mine.latency * 1e-3) / gpu.flops_16).to_numpy(float), mine.isl.to_numpy(float)
+
+    def shape(fitted: Numbers) -> Numbers:
+        return logistic(fitted[0], 0.05, 0.95) * length / (length + np.exp(fitted[1]))
+
+    found = least_squares(lambda fitted: np.log(shape(fitted) / share), [0.0, 6.0], loss="soft_l1", f_scale=0.2)
+    error = float(np.mean(np.abs(shape(found.x) / share - 1)))
+    efficiency, half = float(f"{logistic(found.x[0], 0.05, 0.95):.3g}"), float(f"{np.exp(found.x[1]):.3g}")
+    source = SOURCE.format(version=version)
+    return [
+        Row(gpu.name, "prefill attention", "16-bit", 0, 1, efficiency, 1, half, len(share), round(error, 3), source)
+    ]
+
+
+def links(gpu: Gpu, folder: Path) -> list[LinkRow]:
+    """Fit the all-reduce of each degree: latency + 2 (n - 1) / n * bytes / bus bandwidth."""
+    table = newest(folder / "comm", "custom_allreduce_perf")
+    rows: list[LinkRow] = []
+    for degree in (2, 4, 8) if table else ():
+        frame, version = table
+        mine = frame[(frame.num_gpus == degree) & frame.kernel_source.str.contains("graph")]
+        mine = mine[mine.message_size.between(1024, 2**26)]
+        moved = 2 * (degree - 1) / degree * 2 * mine.message_size.to_numpy(float)
+        latency_s = mine.latency.to_numpy(float) * 1e-3
+
+        def shape(fitted: Numbers, moved: Numbers = moved) -> Numbers:
+            return np.exp(fitted[0]) + moved / np.exp(fitted[1])
+
+        def off(fitted: Numbers, shape: Callable[..., Numbers] = shape, measured: Numbers = latency_s) -> Numbers:
+            return np.log(shape(fitted) / measured)
+
+        found = least_squares(off, [np.log(8e-6), np.log(100e9)], loss="soft_l1", f_scale=0.2)
+        latency, bus = (float(f"{np.exp(value):.3g}") for value in found.x)
+        rows.append(LinkRow(gpu.name, degree, latency, bus, SOURCE.format(version=version)))
+    return rows
+
+
+def systems() -> Path:
+    """Return the folder of the tables."""
+    if len(sys.argv) > 1:
+        return Path(sys.argv[1])
+    package = importlib.util.find_spec("aiconfigurator_core")
+    if package is None or package.origin is None:
+        raise SystemExit("aiconfigurator-core is not installed")
+    return Path(package.origin).parent / "systems"
+
+
+def main() -> None:
+    """Fit everything and write the data file."""
+    rows: list[Row] = []
+    reduces: list[LinkRow] = []
+    for gpu in GPUS:
+        folder = systems() / "data" / gpu.folder
+        for fit in (products, experts, decode_attention, prefill_attention):
+            rows += fit(gpu, folder)
+        reduces += links(gpu, folder)
+    document = {"rows": [asdict(row) for row in rows], "links": [asdict(row) for row in reduces]}
+    OUT.write_text(_lines(document), encoding="utf-8")
+
+
+def _lines(document: dict[str, list[dict[str, object]]]) -> str:
+    parts = (
+        f'"{part}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n]" for part, rows in document.items()
+    )
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+if __name__ == "__main__":
+    main()
