@@ -13,6 +13,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, get_args
 
+from benchmarks.planner_accuracy import decisions
 from benchmarks.planner_accuracy.compare import MISSING, mape
 from benchmarks.planner_accuracy.earned_bands import Figure, coverage, nested
 from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, grouped, ratios, read_judged
@@ -118,6 +119,7 @@ TABLES: Mapping[str, Callable[[Sequence[JudgedRow]], str]] = {
     "endpoints": endpoints,
     "coverage": covered,
     "peers": peers,
+    "decisions": decisions.table,
 }
 
 

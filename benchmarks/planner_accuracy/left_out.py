@@ -135,11 +135,8 @@ def _shape(name: str) -> object:
 @cache
 def architecture(name: str) -> Architecture | None:
     """Return the architecture that a measured row names; `None` when the catalog lacks it."""
-    found = models.find_by_name(name)
-    if found is not None:
-        return found
-    quantized = models.quantized_base(name)
-    return None if quantized is None else quantized[0]
+    found = models.resolve(name)
+    return None if found is None else found[0]
 
 
 def _judged(row: MeasuredRow, kind: str, predicted: Figures) -> JudgedRow:
