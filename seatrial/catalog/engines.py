@@ -93,6 +93,8 @@ class Engine:
         steps_between_prefills: Decode steps after which waiting prompts are admitted (`separate`).
         waiting_served_ratio: Share of the running batch that lets waiting prompts in at once (`separate`).
         kv_block_tokens: Tokens of one block of the KV cache.
+        kv_reserved_output: Share of the output that holds room in the KV cache on average: all of it where the engine
+            reserves it with the prompt, half where it grows token by token.
         moe_dense_tokens: Tokens up to which every expert is computed for every token.
         default_batched_tokens: Prompt tokens of one iteration by default.
         memory_utilization: Share of the accelerator's memory that the engine takes by default.
@@ -109,6 +111,7 @@ class Engine:
     steps_between_prefills: int
     waiting_served_ratio: float
     kv_block_tokens: int
+    kv_reserved_output: float
     moe_dense_tokens: int
     default_batched_tokens: int
     memory_utilization: float

@@ -3,9 +3,9 @@
 Every decode step carries its share of the prefills:
 
     step(B)     = decode(B) + B / S * prefill(k) / k                     s; S decode steps a request
-    throughput  = B / (S * step) * O                                     tokens/s
-    end-to-end  = C / B * S * step                                       s
-    TTFT        = end-to-end - S * step + prefill(k)                     s: queue, then prefill
+    throughput  = C / end-to-end * O                                     tokens/s
+    end-to-end  = C / B * S * step + r                                   s; r outside the engine
+    TTFT        = end-to-end - S * step + prefill(k) * ahead + step / 2  s: queue, others' prefills, its own
     TPOT        = (end-to-end - TTFT) / (O - 1)                          s
 
 B is the concurrency C, less those that wait for the next prefill, or what the KV room, the batch limit or the admission
@@ -87,14 +87,17 @@ class Seconds:
 def predict(copy: Copy, concurrency: int) -> EstimatedLevel:
     """Predict what a copy does with this many requests in flight."""
     batch, bound = running_batch(copy, concurrency)
+    constants = copy.engine.performance
     step = mean_step(copy, batch)
     service_s = max(1, copy.decode_steps) * step.total
-    end_to_end_s = concurrency / batch * service_s
-    ttft_s = end_to_end_s - service_s + min(step.prefill, service_s)
+    end_to_end_s = constants.request_s + concurrency / batch * service_s
+    ahead = 1 + constants.bunching * (batch - 1) / 2
+    waited_s = min(step.prefill * ahead + (step.total / 2 if batch > 1 else 0.0), service_s)
+    ttft_s = end_to_end_s - service_s + waited_s
     return EstimatedLevel(
         concurrency=concurrency,
         running=batch,
-        output_tok_s=batch / service_s * copy.output_tokens,
+        output_tok_s=concurrency / end_to_end_s * copy.output_tokens,
         ttft_ms=ttft_s * MS_PER_S,
         tpot_ms=(end_to_end_s - ttft_s) / (copy.output_tokens - 1 or 1) * MS_PER_S,
         e2e_latency_ms=end_to_end_s * MS_PER_S,
@@ -119,7 +122,7 @@ def _admitted(copy: Copy) -> float:
     """Return the batch at which as many prompts are admitted as end."""
     steps = max(1, copy.decode_steps)
     if copy.engine.scheduler == "chunked":
-        return copy.batched_tokens * steps / (steps + copy.input_tokens)
+        return copy.batched_tokens * steps / (steps + copy.prefilled_tokens)
     return copy.prompts_per_prefill * (steps / copy.engine.steps_between_prefills + 1)
 
 
@@ -135,14 +138,14 @@ def mean_step(copy: Copy, batch: float) -> Seconds:
     """Return where the time of a mean step goes, its share of the prefills included."""
     costs, steps = costs_of(copy), max(1, copy.decode_steps)
     entering = batch / steps  # prompts a step
-    server = entering * (copy.input_tokens * costs.input_token + costs.sequence)
+    server = entering * (copy.prefilled_tokens * costs.input_token + costs.sequence)
     if copy.engine.scheduler == "chunked":
         return _mixed(copy, costs, batch, server)
     decoding = _decoding(copy, costs, batch)
     prompts = max(1.0, min(copy.prompts_per_prefill, copy.engine.steps_between_prefills * entering, batch))
-    tokens = prompts * copy.input_tokens
+    tokens = prompts * copy.prefilled_tokens
     prefill = _linear(costs, 0.0, tokens)
-    own_s = costs.prefill(prompts, copy.input_tokens)
+    own_s = costs.prefill(prompts, copy.prefilled_tokens)
     return _with_share(decoding, prefill, entering / prompts, server=server, prefill=own_s)
 
 
@@ -166,14 +169,15 @@ def _mixed(copy: Copy, costs: Costs, batch: float, server: float) -> Seconds:
 
     Requests of one length end together, so their successors' prompts fill whole iterations.
     """
-    chunk = max(1.0, min(copy.batched_tokens - batch, batch * copy.input_tokens))
-    iterations = batch * copy.input_tokens / chunk
+    chunk = max(1.0, min(copy.batched_tokens - batch, max(1.0, batch * copy.prefilled_tokens)))
+    iterations = batch * copy.prefilled_tokens / chunk
     running = batch * costs.verified if copy.decode_steps else 0.0
     decoding = _decoding(copy, costs, batch)
     plain = _linear(costs, running) if copy.decode_steps else Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
     full = _linear(costs, running, chunk)
     extra = _with_share(full, plain, -1.0, server=0.0, prefill=0.0)
-    own_s = (iterations + 1) / 2 * (full.total + chunk * costs.input_token)
+    alone = min(float(copy.prefilled_tokens), chunk)
+    own_s = copy.prefilled_tokens / alone * (_linear(costs, running, alone).total + alone * costs.input_token)
     share = iterations / max(1, copy.decode_steps)
     return _with_share(decoding, extra, share, server=server, prefill=own_s)
 

@@ -90,6 +90,7 @@ class Copy:
         output_tokens: Generated length of a request.
         speculation: Speculative decoding; `None` without.
         calibration: What measurements of the endpoint said.
+        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
     """
 
     architecture: Architecture
@@ -106,11 +107,18 @@ class Copy:
     output_tokens: int
     speculation: Speculation | None = None
     calibration: Calibration = Calibration()
+    prefix_hit_rate: float = 0.0
+
+    @property
+    def prefilled_tokens(self) -> int:
+        """Prompt tokens of a request that are computed: at least the last one."""
+        return max(1, round(self.input_tokens * (1 - self.prefix_hit_rate)))
 
     @property
     def tokens_reserved(self) -> int:
-        """KV cache that is set aside for one request, in tokens: whole blocks for prompt and for output."""
-        prompt, output = self._blocks(self.input_tokens), self._blocks(self.output_tokens)
+        """KV cache that one request holds on average, in tokens: whole blocks for its prompt and what counts of its output."""
+        held = math.ceil(self.output_tokens * self.engine.kv_reserved_output)
+        prompt, output = self._blocks(self.input_tokens), self._blocks(held)
         cached = self.architecture.cached_tokens(prompt + output)
         return math.ceil(cached)
 
@@ -127,7 +135,7 @@ class Copy:
     @property
     def prompts_per_prefill(self) -> int:
         """Whole prompts of one iteration; at least one, which the engine then takes alone."""
-        return max(1, self.batched_tokens // self._blocks(self.input_tokens))
+        return max(1, self.batched_tokens // self._blocks(self.prefilled_tokens))
 
     @property
     def decode_steps(self) -> int:
@@ -179,6 +187,7 @@ def place(
     max_num_seqs: int,
     speculation: Speculation | None = None,
     calibration: Calibration | None = None,
+    prefix_hit_rate: float = 0.0,
 ) -> Copy:
     """Place one copy.
 
@@ -195,6 +204,7 @@ def place(
         max_num_seqs: Sequences that the engine batches at most.
         speculation: Speculative decoding; `None` without.
         calibration: What measurements of the endpoint said; `None` without any.
+        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
     """
     return Copy(
         architecture=architecture,
@@ -211,6 +221,7 @@ def place(
         output_tokens=output_tokens,
         speculation=speculation,
         calibration=calibration or Calibration(),
+        prefix_hit_rate=prefix_hit_rate,
     )
 
 

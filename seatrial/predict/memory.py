@@ -60,15 +60,15 @@ def embedding_params(architecture: Architecture) -> int:
     return architecture.vocab * architecture.hidden_size * (1 if architecture.tied_embeddings else 2)
 
 
-def kv_bytes_per_token(architecture: Architecture, degree: int) -> int:
+def kv_bytes_per_token(architecture: Architecture, degree: int, kv_bits: int = 16) -> int:
     """Return the KV cache of one token on one accelerator: 2 * layers * KV heads * head dim * 2 bytes.
 
     KV heads are spread over the accelerators; when there are fewer heads than accelerators each holds one. The latent
     of multi-head latent attention is no head: every accelerator holds it whole.
     """
     if architecture.latent_dim is not None:
-        return architecture.layers * architecture.latent_dim * BYTES_16BIT
-    whole = KEYS_AND_VALUES * architecture.layers * architecture.kv_heads * architecture.head_dim * BYTES_16BIT
+        return architecture.layers * architecture.latent_dim * kv_bits // 8
+    whole = KEYS_AND_VALUES * architecture.layers * architecture.kv_heads * architecture.head_dim * kv_bits // 8
     return whole // min(degree, architecture.kv_heads)
 
 
@@ -86,6 +86,7 @@ def fit_memory(
     quantization: str | None,
     tokens: int,
     batched_tokens: int,
+    kv_bits: int = 16,
 ) -> MemoryFit:
     """Divide the memory of one accelerator.
 
@@ -99,13 +100,14 @@ def fit_memory(
         quantization: Quantization of the weights.
         tokens: Length of a sequence, for the KV-limited batch.
         batched_tokens: Prompt tokens of one iteration, for the activations.
+        kv_bits: Bits of a cached element.
     """
     memory = instance.accelerator_memory_bytes
     reserve = max(engine.performance.reserve_bytes, round(memory * (1 - engine.memory_utilization)))
     weights = weights_bytes(architecture, quantization) // degree
     activations = activation_bytes(architecture, batched_tokens)
     room = memory - reserve - activations - weights
-    per_token = kv_bytes_per_token(architecture, degree)
+    per_token = kv_bytes_per_token(architecture, degree, kv_bits)
     batch = int(room // (per_token * architecture.cached_tokens(tokens)))
     return MemoryFit(
         accelerator_memory_bytes=memory,

@@ -157,7 +157,7 @@ def _separate(server: _EngineState) -> None:
     waiting = server.waiting
     prompts = min(waiting, server.per_prefill, server.most_running - server.batch)
     if prompts > 0 and _may_enter(server, prompts):
-        server.now += server.costs.prefill(prompts, server.copy.input_tokens)
+        server.now += server.costs.prefill(prompts, server.copy.prefilled_tokens)
         _admit(server, prompts)
         server.waited_steps = 1
         waiting = server.waiting
@@ -188,7 +188,7 @@ def _chunked(server: _EngineState) -> None:
     if room <= 0 or not (server.chunk_done or waiting):
         _decode(server, waiting, server.steps_left)
         return
-    prompt = server.copy.input_tokens
+    prompt = server.copy.prefilled_tokens
     budget = max(1, server.copy.batched_tokens - server.batch)
     tokens = min(budget, min(waiting, room) * prompt - server.chunk_done)
     whole, server.chunk_done = divmod(server.chunk_done + tokens, prompt)

@@ -1,0 +1,130 @@
+"""The published rows of today's engines in `measured/`, as deployments under a load."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.catalog import instances, models
+
+if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
+    from seatrial.catalog.engines import Family
+    from seatrial.catalog.instances import Instance
+
+FOLDER = Path(__file__).parent / "measured"
+FILES = ("gpu_sweeps", "gpu_runs", "sagemaker_endpoints", "trtllm_saturation")
+ENGINES: dict[str, Family] = {"vLLM": "vllm", "SGLang": "sglang", "TensorRT-LLM": "trtllm"}
+_ACCELERATORS = {"A100 SXM4 80GB": "ml.p4de.24xlarge", "L40S": "ml.g6e.48xlarge"}
+_MODELS = {"Mixtral 8x7B": "mistralai/Mixtral-8x7B-v0.1", "Mixtral 8x22B": "mistralai/Mixtral-8x22B-v0.1"}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRow:
+    """One published row: a copy of a model under a closed loop, or with all requests queued at once.
+
+    Attributes:
+        file: Where it stands in `measured/`.
+        quantization: Of the weights, as `seatrial.catalog.precision` names it.
+        concurrency: Requests in flight; `None` where all were queued at once.
+        prefix_hit_rate: Share of the prompt tokens that the engine found in its cache.
+        ttft_ms: Time to first token, mean or median; `None` where it was not published, as those that follow.
+        tpot_ms: Time per output token after the first.
+        e2e_p50_ms: Median of end-to-end latency.
+        e2e_p90_ms: 90th percentile of it.
+        output_tok_s: Output tokens per second.
+    """
+
+    file: str
+    engine: Family
+    engine_version: str
+    model: str
+    architecture: Architecture
+    quantization: str | None
+    instance: Instance
+    degree: int
+    input_tokens: int
+    output_tokens: int
+    concurrency: int | None
+    prefix_hit_rate: float
+    ttft_ms: float | None
+    tpot_ms: float | None
+    e2e_p50_ms: float | None
+    e2e_p90_ms: float | None
+    output_tok_s: float | None
+
+    @property
+    def dense(self) -> bool:
+        """Whether the model has no experts."""
+        return self.architecture.experts is None
+
+    @property
+    def accelerator(self) -> str:
+        """The accelerator's name."""
+        return self.instance.accelerator
+
+    @property
+    def precision(self) -> str:
+        """The weights' precision in words."""
+        return self.quantization or "16-bit"
+
+    @property
+    def e2e_mean_ms(self) -> float | None:
+        """Mean end-to-end latency where TTFT and TPOT are published."""
+        if self.ttft_ms is None or self.tpot_ms is None:
+            return None
+        return self.ttft_ms + self.tpot_ms * (self.output_tokens - 1)
+
+
+@cache
+def read_rows() -> tuple[MeasuredRow, ...]:
+    """Read every row of `FILES` whose model and instance type the catalog knows and that used no speculation."""
+    return tuple(row for file in FILES for row in _read(file))
+
+
+def _read(file: str) -> list[MeasuredRow]:
+    with (FOLDER / f"{file}.csv").open(encoding="utf-8", newline="") as lines:
+        found = (_row(file, cells) for cells in csv.DictReader(lines))
+        return [row for row in found if row is not None]
+
+
+def _row(file: str, cells: dict[str, str]) -> MeasuredRow | None:
+    resolved = models.resolve(_MODELS.get(cells["model"], cells["model"]))
+    instance = instances.find(_ACCELERATORS.get(cells["instance_type"], cells["instance_type"]))
+    if resolved is None or instance is None:
+        return None
+    return MeasuredRow(
+        file=file,
+        engine=ENGINES[cells["engine"]],
+        engine_version=cells["engine_version"],
+        model=cells["model"],
+        architecture=resolved[0],
+        quantization=_quantization(cells["precision"], cells["model"]),
+        instance=instance,
+        degree=int(cells["tp_degree"]),
+        input_tokens=round(float(cells["input_tokens"])),
+        output_tokens=round(float(cells["output_tokens"])),
+        concurrency=None if cells["concurrency"] == "inf" else round(float(cells["concurrency"])),
+        # Three prompts in turn, 30 requests a level: all but the first three are in vLLM's prefix cache.
+        prefix_hit_rate=0.9 if file == "sagemaker_endpoints" else 0.0,
+        ttft_ms=_number(cells["ttft_ms"]),
+        tpot_ms=_number(cells["tpot_ms"]),
+        e2e_p50_ms=_number(cells["e2e_p50_s"], 1000),
+        e2e_p90_ms=_number(cells["e2e_p90_s"], 1000),
+        output_tok_s=_number(cells["output_tok_s"]),
+    )
+
+
+def _quantization(precision: str, model: str) -> str | None:
+    if precision in ("bf16", "fp16"):
+        return None
+    if precision == "fp4":
+        return "mxfp4" if "gpt-oss" in model else "nvfp4"
+    return precision
+
+
+def _number(text: str, factor: float = 1.0) -> float | None:
+    return float(text) * factor if text else None
