@@ -74,21 +74,21 @@ def by_cell(rows: Sequence[JudgedRow]) -> str:
     """Return errors by accelerator, precision, family and engine, while the row's model was left out."""
     kept = [row for row in rows if row.left_out == "model"]
     head = ("accelerator", "weights", "models", "engine")
-    return _table(head, kept, lambda row: (row.accelerator, f"{row.bits} bit", row.family, row.engine))
+    return _table(head, kept, lambda row: (row.accelerator, f"{row.bits} bit", row.family, row.question.engine))
 
 
 def endpoints(rows: Sequence[JudgedRow]) -> str:
     """Return the errors of the percentiles that were measured on SageMaker endpoints."""
-    head = ("left out", "model", "instance type", "optimisation", "rows", "p50", "p90", "median of p50")
+    head = ("left out", "model", "instance type", "rows", "p50", "p90", "median of p50")
     groups = grouped(
         [row for row in rows if row.measured.e2e_p50_ms is not None],
-        lambda row: (row.left_out, row.question.model, row.question.instance_type, row.question.optimisation),
+        lambda row: (row.left_out, row.question.model, row.question.instance_type),
     )
     lines = [
         [*map(str, key), str(len(own)), *(_mape(own, name) for name in _END_TO_END), _signed(own, "e2e_p50_ms")]
         for key, own in groups.items()
     ]
-    return _markdown(head, 4, lines)
+    return _markdown(head, 3, lines)
 
 
 def covered(rows: Sequence[JudgedRow]) -> str:
@@ -105,7 +105,7 @@ def covered(rows: Sequence[JudgedRow]) -> str:
 
 def peers(rows: Sequence[JudgedRow]) -> str:
     """Return the errors of every tool, on its own rows and on those that aiconfigurator and Seatrial both answered."""
-    own = {row.question: row for row in rows if row.left_out == "model" and row.plain}
+    own = {row.question: row for row in rows if row.left_out == "model"}
     answers = {f"Seatrial, {kind} left out": _of_kind(rows, kind) for kind in KINDS}
     answers |= {title: _answers(ANSWERS / f"{file}.csv") for title, file in PEERS.items()}
     shared = _shared(own, answers["Seatrial, model left out"], answers["aiconfigurator, silicon"])
@@ -157,7 +157,7 @@ def _answers(path: Path) -> dict[Question, Figures]:
 
 
 def _table(names: tuple[str, ...], rows: Sequence[JudgedRow], key: Callable[[JudgedRow], tuple[str, ...]]) -> str:
-    groups = grouped([row for row in rows if row.plain], key)
+    groups = grouped(rows, key)
     lines = [[*map(str, name), str(len(own)), *_errors(own)] for name, own in sorted(groups.items(), key=_order)]
     return _markdown((*names, "rows", *_HEAD), len(names), lines)
 

@@ -175,7 +175,7 @@ def _answers(path: Path) -> Mapping[Question, Figures]:
 
 
 def _usable(row: JudgedRow) -> bool:
-    return row.plain and row.predicted.e2e_mean_ms is not None and row.measured.tpot_ms is not None
+    return row.predicted.e2e_mean_ms is not None and row.measured.tpot_ms is not None
 
 
 def _workload(row: JudgedRow) -> tuple[object, ...]:

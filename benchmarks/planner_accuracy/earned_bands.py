@@ -48,7 +48,7 @@ def share_of(found: Iterable[float]) -> float | None:
 
 def cells(rows: Sequence[JudgedRow]) -> tuple[BandCell, ...]:
     """Return the bands of every kind of left-out rows, the finest cells first."""
-    usable = [row for row in rows if row.plain and row.family in get_args(ModelFamily)]
+    usable = [row for row in rows if row.family in get_args(ModelFamily)]
     by_kind = {kind: [row for row in usable if row.left_out == kind] for kind in KINDS}
     kinds: tuple[Facet, ...] = get_args(Facet)
     return tuple(cell for kind in kinds for level in _levels(kind) for cell in _level(kind, level, by_kind[kind]))
@@ -62,7 +62,7 @@ def share_for(found: Sequence[BandCell], row: JudgedRow, figure: Figure) -> floa
 
 def nested(rows: Sequence[JudgedRow], figure: Figure) -> list[tuple[JudgedRow, bool]]:
     """Tell of each row with its model left out whether the band of the other models' errors holds it."""
-    judged = [row for row in rows if row.left_out == "model" and row.plain and ratios([row], *FIGURES_OF[figure])]
+    judged = [row for row in rows if row.left_out == "model" and ratios([row], *FIGURES_OF[figure])]
     told: list[tuple[JudgedRow, bool]] = []
     for model, own in grouped(judged, lambda row: (row.question.model,)).items():
         others = cells([row for row in judged if (row.question.model,) != model])
@@ -81,9 +81,9 @@ def coverage(told: Sequence[tuple[JudgedRow, bool]]) -> float | None:
 def document(rows: Sequence[JudgedRow]) -> str:
     """Return the data file, one row a line."""
     places = dict.fromkeys(
-        BandPlace(row.accelerator, row.bits, cast("ModelFamily", row.family), row.engine)
+        BandPlace(row.accelerator, row.bits, cast("ModelFamily", row.family), row.question.engine)
         for row in rows
-        if row.plain and ratios([row], "output_tok_s", *LATENCIES)
+        if ratios([row], "output_tok_s", *LATENCIES)
     )
     parts = {"measured": [asdict(one) for one in places], "rows": [asdict(cell) for cell in cells(rows)]}
     lines = [f'"{name}": [\n  {_lines(part)}\n]' for name, part in parts.items()]
@@ -136,7 +136,7 @@ def _cell(kind: Facet, key: tuple[object, ...], rows: Sequence[JudgedRow]) -> Ba
 
 
 def _parts(row: JudgedRow) -> tuple[str, int, str, str]:
-    return row.accelerator, row.bits, row.family, row.engine
+    return row.accelerator, row.bits, row.family, row.question.engine
 
 
 def _holds(cell: BandCell, row: JudgedRow) -> bool:

@@ -55,10 +55,11 @@ class PredictedRow:
     output_tok_s: float
 
 
-def fit(rows: Sequence[MeasuredRow]) -> Fitted:
-    """Fit the constants of each engine on its rows; an engine without rows keeps those of the catalog."""
+def fit(rows: Sequence[MeasuredRow], starts: Fitted | None = None) -> Fitted:
+    """Fit the constants of each engine on its rows, from where it starts: the catalog's, unless others are given."""
     return {
-        engine: _fit_engine([row for row in rows if row.engine == engine], start) for engine, start in shipped().items()
+        engine: _fit_engine([row for row in rows if row.engine == engine], start)
+        for engine, start in (starts or shipped()).items()
     }
 
 
@@ -155,7 +156,9 @@ def _fit_engine(rows: Sequence[MeasuredRow], start: Performance) -> Performance:
 
     def residuals(logs: Sequence[float]) -> list[float]:
         constants = _moved(start, names, logs)
-        off = [log / _FACTOR_PRIOR for log in logs[: len(FACTORS)]] + [log / _TIME_PRIOR for log in logs[len(FACTORS) :]]
+        off = [log / _FACTOR_PRIOR for log in logs[: len(FACTORS)]] + [
+            log / _TIME_PRIOR for log in logs[len(FACTORS) :]
+        ]
         off = [0.1 * each for each in off]
         for row in usable:
             found = predict(row, {row.engine: constants})

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from benchmarks.planner_accuracy.questions import (
     FIGURES,
     FOLDER,
-    PLAIN,
     Figures,
     Question,
     figure_columns,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 LEFT_OUT = FOLDER / "left_out.csv"
 KINDS = ("model", "accelerator", "engine", "precision", "degree")
 LATENCIES = ("e2e_mean_ms", "e2e_p50_ms", "e2e_p90_ms")
-ENGINES = {"vLLM": "vllm", "SGLang": "sglang", "TensorRT-LLM": "trtllm"}
 _PLACE = ("accelerator", "family", "left_out")
 
 
@@ -55,16 +53,6 @@ class JudgedRow:
         """Bits of a weight: 16, 8 or 4."""
         return bits_written(self.question.precision)
 
-    @property
-    def engine(self) -> str:
-        """The engine as Seatrial names it."""
-        return ENGINES[self.question.engine]
-
-    @property
-    def plain(self) -> bool:
-        """Neither speculative decoding nor prefix caching was on."""
-        return self.question.optimisation in PLAIN
-
     def ratio(self, figure: str) -> float | None:
         """Return predicted over measured of one of `FIGURES`; `None` unless both are there."""
         if figure not in FIGURES:
@@ -75,8 +63,8 @@ class JudgedRow:
 
 
 def bits_written(precision: str) -> int:
-    """Return the bits of a weight of a precision, as sources write it."""
-    return {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}.get(precision, 4)
+    """Return the bits of a weight of a question's precision: 16, 8 or 4."""
+    return {"16-bit": 16, "fp8": 8, "int8": 8}.get(precision, 4)
 
 
 def ratios(rows: Iterable[JudgedRow], *figures: str) -> list[float]:

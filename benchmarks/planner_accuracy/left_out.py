@@ -9,26 +9,37 @@ Rows that are left out for two reasons together (the one model of an accelerator
 from __future__ import annotations
 
 import argparse
+import math
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import asdict, dataclass, fields
+from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
-from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, bits_written, write_judged
-from benchmarks.planner_accuracy.questions import MS_PER_S, Figures, Question, derived
-from seatrial.catalog import models
-from seatrial.catalog.bands import family_of
+from benchmarks.planner_accuracy import fit_engines
+from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, write_judged
+from benchmarks.planner_accuracy.measured import read_rows
+from benchmarks.planner_accuracy.questions import Figures, Question, derived
+from seatrial.catalog.bands import bits_of, family_of
+from seatrial.catalog.engines import Performance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from benchmarks.planner_accuracy.measured import MeasuredRow
-    from seatrial.catalog.architecture import Architecture
 
     Judge = Callable[[Sequence[MeasuredRow], Sequence[MeasuredRow]], tuple[Figures, ...]]
     """Fits on the rows that it sees and predicts the others, in their order."""
 
-UNKNOWN = "unknown"  # the family of a model that the catalog lacks
+NEUTRAL = {
+    **dict.fromkeys(fit_engines.FACTORS, 1.0),
+    "step_s": 1e-3,
+    "layer_s": 8e-6,
+    "sequence_s": 25e-6,
+    "input_token_s": 2e-6,
+    "request_s": 0.02,
+    "bunching": 0.1,
+}
+"""Where a fit starts that has seen no row: kernels as measured alone, and orders of magnitude for the rest."""
 
 
 @dataclass(frozen=True)
@@ -78,30 +89,29 @@ def leave_out(rows: Sequence[MeasuredRow], judge: Judge, jobs: int = 1) -> list[
 
 
 def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple[Figures, ...]:
-    """Fit the planner's constants on some rows and predict others."""
-    from benchmarks.planner_accuracy import fit_engines  # noqa: PLC0415  (SciPy is not installed where tables are made)
+    """Fit the planner's constants on some rows and predict others.
 
-    fitted = fit_engines.fit(seen)
-    answers = (fit_engines.predict(row, fitted) for row in unseen)
-    return tuple(
-        Figures()
-        if answer is None
-        else Figures(
-            ttft_ms=answer.ttft_ms,
-            tpot_ms=answer.tpot_ms,
-            e2e_mean_ms=answer.e2e_mean_ms,
-            e2e_p50_ms=answer.e2e_p50_ms,
-            e2e_p90_ms=answer.e2e_p90_ms,
-            output_tok_s=answer.output_tok_s,
-        )
-        for answer in answers
-    )
+    The fit starts at `NEUTRAL`, never at the catalog's constants: those were fitted on the rows that are left out too.
+    """
+    fitted = fit_engines.fit(seen, {engine: _with(one, NEUTRAL) for engine, one in fit_engines.shipped().items()})
+    known = {row.engine for row in seen}
+    constants = {engine: one if engine in known else _borrowed(fitted, known) for engine, one in fitted.items()}
+    answers = (fit_engines.predict(row, constants) for row in unseen)
+    return tuple(Figures() if answer is None else Figures(**asdict(answer)) for answer in answers)
+
+
+def _borrowed(fitted: Mapping[str, Performance], known: Collection[str]) -> Performance:
+    """Return the constants of an engine without rows: the geometric means of the other engines'."""
+    others = [fitted[engine] for engine in sorted(known)]
+    return _with(others[0], {name: geometric_mean([getattr(one, name) for one in others]) for name in NEUTRAL})
+
+
+def _with(constants: Performance, values: Mapping[str, float]) -> Performance:
+    return Performance(**{**{field.name: getattr(constants, field.name) for field in fields(constants)}, **values})
 
 
 def main() -> None:
     """Fit once per fold and write the predictions."""
-    from benchmarks.planner_accuracy.measured import read_rows  # noqa: PLC0415  (the name is this module's neighbour)
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     judged = leave_out(read_rows(), planner, parser.parse_args().jobs)
@@ -116,42 +126,31 @@ def _answered(judge: Judge, rows: Sequence[MeasuredRow], fold: Fold) -> tuple[Fi
 
 
 def _left_out_value(row: MeasuredRow, kind: str) -> object:
+    shape = row.architecture
     values: dict[str, object] = {
-        "model": _shape(row.model),
+        # Releases of one shape (Llama 3 and 3.1 70B) are one model to a performance model.
+        "model": (shape.layers, shape.hidden_size, shape.params_total),
         "accelerator": row.accelerator,
         "engine": row.engine,
-        "precision": bits_written(row.precision),
-        "degree": row.tp_degree,
+        "precision": bits_of(row.quantization),
+        "degree": row.degree,
     }
     return values[kind]
 
 
-def _shape(name: str) -> object:
-    """Releases of one shape (Llama 3 and 3.1 70B) are one model to a performance model."""
-    found = architecture(name)
-    return name if found is None else (found.layers, found.hidden_size, found.params_total)
-
-
-@cache
-def architecture(name: str) -> Architecture | None:
-    """Return the architecture that a measured row names; `None` when the catalog lacks it."""
-    found = models.resolve(name)
-    return None if found is None else found[0]
-
-
 def _judged(row: MeasuredRow, kind: str, predicted: Figures) -> JudgedRow:
-    question, shape = _question(row), architecture(row.model)
+    question = _question(row)
     measured = Figures(
         ttft_ms=row.ttft_ms,
         tpot_ms=row.tpot_ms,
-        e2e_p50_ms=None if row.e2e_p50_s is None else row.e2e_p50_s * MS_PER_S,
-        e2e_p90_ms=None if row.e2e_p90_s is None else row.e2e_p90_s * MS_PER_S,
+        e2e_p50_ms=row.e2e_p50_ms,
+        e2e_p90_ms=row.e2e_p90_ms,
         output_tok_s=row.output_tok_s,
     )
     return JudgedRow(
         question=question,
         accelerator=row.accelerator,
-        family=UNKNOWN if shape is None else family_of(shape),
+        family=family_of(row.architecture),
         left_out=kind,
         measured=derived(question, measured),
         predicted=predicted,
@@ -164,13 +163,11 @@ def _question(row: MeasuredRow) -> Question:
         engine_version=row.engine_version,
         model=row.model,
         precision=row.precision,
-        instance_type=row.instance_type,
-        tp_degree=row.tp_degree,
+        instance_type=row.instance.instance_type,
+        tp_degree=row.degree,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
-        concurrency=row.concurrency,
-        load=row.load,
-        optimisation=row.optimisation,
+        concurrency=math.inf if row.concurrency is None else row.concurrency,
     )
 
 

@@ -17,25 +17,24 @@ SYSTEMS = {
     "ml.p6-b200.48xlarge": "b200_sxm",
     "ml.g7e.2xlarge": "rtx_pro_6000_server",
 }
-BACKENDS = {"vLLM": "vllm", "SGLang": "sglang", "TensorRT-LLM": "trtllm"}
 FP8 = {"gemm_quant_mode": "fp8", "kvcache_quant_mode": "fp8"}
 NVFP4 = {"gemm_quant_mode": "nvfp4", "kvcache_quant_mode": "fp8"}
 MODELS: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
-    ("Qwen/Qwen3-32B", "bf16"): ("Qwen/Qwen3-32B", {}),
+    ("Qwen/Qwen3-32B", "16-bit"): ("Qwen/Qwen3-32B", {}),
     ("Qwen/Qwen3-32B", "fp8"): ("Qwen/Qwen3-32B-FP8-Static-PerTensor", {}),
-    ("meta-llama/Llama-3.1-8B-Instruct", "bf16"): ("meta-llama/Meta-Llama-3.1-8B", {}),
+    ("meta-llama/Llama-3.1-8B-Instruct", "16-bit"): ("meta-llama/Meta-Llama-3.1-8B", {}),
     ("meta-llama/Llama-3.1-8B-Instruct", "fp8"): ("meta-llama/Meta-Llama-3.1-8B", FP8),
     ("meta-llama/Llama-3.1-70B", "fp8"): ("nvidia/Llama-3.1-70B-Instruct-FP8", {}),
-    ("meta-llama/Llama-3.1-70B", "fp4"): ("meta-llama/Meta-Llama-3.1-70B", NVFP4),
+    ("meta-llama/Llama-3.1-70B", "nvfp4"): ("meta-llama/Meta-Llama-3.1-70B", NVFP4),
     ("Qwen/Qwen3-235B-A22B-FP8", "fp8"): ("Qwen/Qwen3-235B-A22B-FP8", {}),
-    ("Qwen/Qwen3.5-397B-A17B", "bf16"): ("Qwen/Qwen3.5-397B-A17B", {}),
+    ("Qwen/Qwen3.5-397B-A17B", "16-bit"): ("Qwen/Qwen3.5-397B-A17B", {}),
     ("Qwen/Qwen3.5-397B-A17B", "fp8"): ("Qwen/Qwen3.5-397B-A17B", {**FP8, "moe_quant_mode": "fp8"}),
-    ("Qwen/Qwen3.5-397B-A17B", "fp4"): ("nvidia/Qwen3.5-397B-A17B-NVFP4", {}),
+    ("Qwen/Qwen3.5-397B-A17B", "nvfp4"): ("nvidia/Qwen3.5-397B-A17B-NVFP4", {}),
     ("MiniMaxAI/MiniMax-M2.5", "fp8"): ("MiniMaxAI/MiniMax-M2.5", {}),
-    ("MiniMaxAI/MiniMax-M2.5", "fp4"): ("nvidia/MiniMax-M2.5-NVFP4", {}),
+    ("MiniMaxAI/MiniMax-M2.5", "nvfp4"): ("nvidia/MiniMax-M2.5-NVFP4", {}),
     ("moonshotai/Kimi-K2.5", "int4"): ("moonshotai/Kimi-K2.5", {}),
-    ("moonshotai/Kimi-K2.5", "fp4"): ("nvidia/Kimi-K2.5-NVFP4", {}),
-    ("openai/gpt-oss-120b", "fp4"): ("openai/gpt-oss-120b", {}),
+    ("moonshotai/Kimi-K2.5", "nvfp4"): ("nvidia/Kimi-K2.5-NVFP4", {}),
+    ("openai/gpt-oss-120b", "mxfp4"): ("openai/gpt-oss-120b", {}),
     ("openai/gpt-oss-20b", "mxfp4"): ("openai/gpt-oss-20b", {}),
 }
 DENSE = ("Qwen/Qwen3-32B", "meta-llama/")
@@ -55,7 +54,7 @@ def _serve(question: Question, batch: int) -> Figures | None:
         estimate = cli_estimate(
             path,
             system,
-            backend_name=BACKENDS[question.engine],
+            backend_name=question.engine,
             database_mode="SILICON",
             isl=round(question.input_tokens),
             osl=round(question.output_tokens),

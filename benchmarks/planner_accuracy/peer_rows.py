@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from benchmarks.planner_accuracy.questions import (
     ANSWERS,
     MS_PER_S,
-    PLAIN,
     Figures,
     Question,
     derived,
@@ -34,8 +33,6 @@ def ask(serve: ServeBatch, question: Question) -> tuple[Figures, str]:
     The batch is the concurrency, or the largest that the peer says fits; the rest queues. By Little's law the mean
     latency is concurrency / throughput × output tokens, whether or not a request queued.
     """
-    if question.optimisation not in PLAIN:
-        return Figures(), "speculative decoding and prefix caching were not asked about"
     if not math.isfinite(question.concurrency):
         return Figures(), "every request is queued at once: no batch is given"
     try:

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 MEASURED = FOLDER / "measured"
 ANSWERS = FOLDER / "predictions" / "measured"
-PLAIN = ("", "vanilla")  # optimisations that are none
+ENGINES = {"vLLM": "vllm", "SGLang": "sglang", "TensorRT-LLM": "trtllm"}
+_PRECISIONS = {"bf16": "16-bit", "fp16": "16-bit", "fp4": "nvfp4"}
+_NATIVE_FOUR_BITS = ("gpt-oss", "mxfp4")  # the family whose four bits are its own, not NVIDIA's
+_ACCELERATORS = {"A100 SXM4 80GB": "ml.p4de.24xlarge", "L40S": "ml.g6e.48xlarge"}
+_PLAIN = ("", "vanilla")  # optimisations that are none
 _DIGITS = 6  # significant ones
 MS_PER_S = 1_000
 
@@ -27,17 +31,15 @@ class Question:
     """One deployment under one load.
 
     Attributes:
-        engine: As the source writes it: `vLLM`, `SGLang`, `TensorRT-LLM`.
+        engine: `vllm`, `sglang` or `trtllm`.
         engine_version: The engine's version; empty where the source does not say.
         model: As the source writes it, mostly a hub id.
-        precision: Of the weights: `bf16`, `fp16`, `fp8`, `fp4`, `mxfp4`, `int4`.
-        instance_type: SageMaker's type with that accelerator, or the accelerator's name.
+        precision: Of the weights: `16-bit`, `fp8`, `nvfp4`, `mxfp4`, `int4`.
+        instance_type: SageMaker's type with that accelerator.
         tp_degree: Accelerators that the one copy is sharded over.
         input_tokens: Mean prompt length of a request.
         output_tokens: Mean generated length of a request.
         concurrency: Requests in flight; infinite where all were queued at once.
-        load: `closed` or `offline`.
-        optimisation: `eagle3`, `prefix-cache`, or one of `PLAIN`.
     """
 
     engine: str
@@ -46,11 +48,9 @@ class Question:
     precision: str
     instance_type: str
     tp_degree: int
-    input_tokens: float
-    output_tokens: float
+    input_tokens: int
+    output_tokens: int
     concurrency: float
-    load: str
-    optimisation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,30 +74,27 @@ class Figures:
     output_tok_s: float | None = None
 
 
-KEYS = tuple(field.name for field in fields(Question))
 FIGURES = tuple(field.name for field in fields(Figures))
 
 
 def question_of(row: Mapping[str, str]) -> Question:
-    """Read the columns that name a question.
+    """Read the columns that name a question, as a source or as Seatrial writes them.
 
     Raises:
         KeyError: A column is missing.
         ValueError: A number is none.
     """
-    texts = {name: row[name] for name in KEYS}
+    engine, instance_type = row["engine"], row["instance_type"]
     return Question(
-        engine=texts["engine"],
-        engine_version=texts["engine_version"],
-        model=texts["model"],
-        precision=texts["precision"],
-        instance_type=texts["instance_type"],
-        tp_degree=int(texts["tp_degree"]),
-        input_tokens=float(texts["input_tokens"]),
-        output_tokens=float(texts["output_tokens"]),
-        concurrency=float(texts["concurrency"]),
-        load=texts["load"],
-        optimisation=texts["optimisation"],
+        engine=ENGINES.get(engine, engine),
+        engine_version=row["engine_version"],
+        model=row["model"],
+        precision=_precision(row["precision"], row["model"]),
+        instance_type=_ACCELERATORS.get(instance_type, instance_type),
+        tp_degree=int(row["tp_degree"]),
+        input_tokens=round(float(row["input_tokens"])),
+        output_tokens=round(float(row["output_tokens"])),
+        concurrency=float(row["concurrency"]),
     )
 
 
@@ -127,9 +124,9 @@ def derived(question: Question, figures: Figures) -> Figures:
 
 
 def read_questions(folder: Path = MEASURED) -> tuple[Question, ...]:
-    """Return each question of the measured tables once, in the tables' order."""
+    """Return each question of the measured tables once, but none with speculative decoding or prefix caching."""
     rows = (row for path in sorted(folder.glob("*.csv")) for row in read_csv(path))
-    return tuple(dict.fromkeys(question_of(row) for row in rows))
+    return tuple(dict.fromkeys(question_of(row) for row in rows if row["optimisation"] in _PLAIN))
 
 
 def read_answers(path: Path) -> dict[Question, Figures]:
@@ -168,6 +165,11 @@ def write_csv(path: Path, rows: Iterable[dict[str, str]]) -> None:
         writer = csv.DictWriter(file, table[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(table)
+
+
+def _precision(written: str, model: str) -> str:
+    family, native = _NATIVE_FOUR_BITS
+    return native if written == "fp4" and family in model else _PRECISIONS.get(written, written)
 
 
 def _read(text: str) -> float | None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.judged import bits_written
-from benchmarks.planner_accuracy.left_out import architecture
 from benchmarks.planner_accuracy.peer_rows import write_peer
 from benchmarks.planner_accuracy.questions import MS_PER_S, Figures, Question
-from seatrial.catalog import instances
+from seatrial.catalog import instances, models
 
 if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
@@ -27,10 +26,11 @@ def serve(question: Question, batch: int) -> Figures | None:
     Raises:
         LookupError: The catalog lacks the model, the instance type, or its rates.
     """
-    shape, instance = architecture(question.model), instances.find(question.instance_type)
-    if shape is None or instance is None or instance.memory_bandwidth_bytes_s is None:
+    resolved, instance = models.resolve(question.model), instances.find(question.instance_type)
+    if resolved is None or instance is None or instance.memory_bandwidth_bytes_s is None:
         raise LookupError(f"the catalog lacks {question.model} or {question.instance_type}")
     bits, flops = bits_written(question.precision), _flops(instance, bits_written(question.precision))
+    shape, _ = resolved
     operations_s = 2 * shape.params_active / (question.tp_degree * flops)
     read_s = shape.params_total * bits / BITS_PER_BYTE / (question.tp_degree * instance.memory_bandwidth_bytes_s)
     step_s = max(read_s, operations_s * batch)
