@@ -4,7 +4,8 @@
 
 DIR holds `instances.json` and `models.json`; models that were looked up one by one lie in `scripts/facts/models.json`.
 The output is sorted, one row a line, so that a refresh reads as a diff. `images.json` and `engine_options.json` have
-scripts of their own. `engines.json` is not built: its constants were fitted or read by people, and say so.
+scripts of their own; `add_models.py` adds the models whose `config.json` is known, so run it afterwards. `engines.json`
+is not built: its constants were fitted or read by people, and say so.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ RENAMED = {
     "meta-llama/Meta-Llama-3.1-405B": "meta-llama/Llama-3.1-405B",
 }
 QWEN_INSTRUCT_CONTEXT = 32768  # the note of the Qwen2.5 rows: the -Instruct configs ship this context
-MLA_PARAMS = (671 * GIGA, 37 * GIGA)  # published total and active parameters of DeepSeek-V3 and R1
 DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
 
 
@@ -125,25 +125,24 @@ def _link(fact: Row) -> str:
 def _models(facts: Row, own: Row) -> dict[str, Json]:
     date = str(_row(facts["_meta"])["generated"])
     by_id = {str(fact["id"]): fact for fact in (*_rows(facts["models"]), *_rows(own["models"]))}
-    every = [by_id[name] for name in sorted(by_id)]
+    every = [by_id[name] for name in sorted(by_id) if "MLA" not in str(by_id[name]["family"])]  # add_models.py has them
     return {"rows": [_model(fact, date) for fact in every], "aliases": [*_aliases(every)]}
 
 
 def _model(fact: Row, date: str) -> Row:
-    is_mla = "MLA" in str(fact["family"])
     return {
         "id": fact["id"],
         "family": str(fact["family"]).split(" ")[0],
         "layers": fact["num_layers"],
         "hidden_size": fact["hidden_size"],
         "attention_heads": fact["num_attention_heads"],
-        "kv_heads": 1 if is_mla else fact["num_key_value_heads"],
-        "head_dim": _latent_width(fact) if is_mla else fact["head_dim"],
+        "kv_heads": fact["num_key_value_heads"],
+        "head_dim": fact["head_dim"],
         "vocab": fact["vocab_size"],
         "max_context": fact["max_context"],
         "dtype": DTYPES[str(fact["torch_dtype"]).split(" ")[0]],
-        "params_total": MLA_PARAMS[0] if is_mla else fact["params_total_computed"],
-        "params_active": MLA_PARAMS[1] if is_mla else fact["params_active_per_token_computed"],
+        "params_total": fact["params_total_computed"],
+        "params_active": fact["params_active_per_token_computed"],
         "experts": fact.get("num_experts"),
         "experts_per_token": fact.get("experts_per_token"),
         "tied_embeddings": bool(fact.get("tie_word_embeddings")),
@@ -161,11 +160,6 @@ def _sliding_layers(fact: Row) -> Json:
     if fact["family"] == "gpt_oss":
         return int(str(fact["num_layers"])) // 2
     return fact.get("sliding_layers")
-
-
-def _latent_width(fact: Row) -> int:
-    """The cached latent and its rotary part, per token and layer: what stands in for a KV head of MLA."""
-    return sum(int(str(fact[key])) for key in ("kv_lora_rank", "qk_rope_head_dim"))
 
 
 def _aliases(models: list[Row]) -> list[Json]:

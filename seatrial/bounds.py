@@ -1,4 +1,4 @@
-"""What a number of a trial may be at most, and an objective's bound: the same in YAML and on a command line.
+"""What a number of a trial may be at most, and an objective's bound: the same in YAML, on a command line and in AWS.
 
 Bounds against slips of the hand and against numbers that no machine can work with: far beyond what anybody serves.
 """
@@ -18,6 +18,13 @@ MOST_SECONDS = 86_400
 LONGEST_LATENCY_MS = 86_400_000
 MOST_TOK_S = 1_000_000_000
 MOST_USD = 1_000_000_000
+
+LONGEST_ANSWER_S = 3_600
+"""How long CloudFormation waits for a custom resource, at most."""
+LONGEST_TRIAL_S = 3_300
+"""Of that for the start of a candidate and its trial: five minutes are for the end of the trial and the answer."""
+TRIAL_MARGIN_S = 600
+"""How long CloudFormation waits after a trial's budget: proof, what passes between steps, functions that died."""
 
 
 def wrong_objective(metric: str, bound: float) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.living_endpoint.endpoint import STACK, kill_functions
@@ -16,9 +17,11 @@ from seatrial.local.control import change_control, reset_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from benchmarks.living_endpoint.endpoint import LivingEndpoint
     from benchmarks.living_endpoint.users import Sent
+    from seatrial.demo.cdk_cli import ToolOutcome
 
 BEFORE_S: Final = 20.0
 """How long the users are watched before each update, to compare with."""
@@ -84,40 +87,83 @@ def p95_ms(sent: Sequence[Sent]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningUpdate:
+    """An update that is under way.
+
+    Attributes:
+        living: The endpoint that is updated.
+        ended: Is set once the deployment has ended.
+    """
+
+    living: LivingEndpoint
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def until(self, done: Callable[[], object], what: str) -> None:
+        """Wait until something is so.
+
+        Raises:
+            TimeoutError: The update ended without it, or it was not so for three minutes.
+        """
+        self.living.until(done, what, ended=self.ended.is_set)
+
+    def until_candidate(self) -> None:
+        """Wait for a candidate.
+
+        Raises:
+            TimeoutError: The update ended without one, or there was none for three minutes.
+        """
+        self.until(lambda: self.living.candidates, "a candidate")
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """An update, and what happens beside it.
 
     Attributes:
         name: What is done.
         changes: Top-level fields of the spec that change.
-        beside: Is called once the update has begun, in a thread of its own; it may wait for what it needs.
+        beside: Is called once the update has begun, in a thread of its own; it may wait for what it needs. What it
+            raises fails the case as soon as the update has ended, so that the next one finds none under way.
         deploys: CloudFormation is to take the update.
     """
 
     name: str
     changes: Mapping[str, object]
-    beside: Callable[[LivingEndpoint], object] | None = None
+    beside: Callable[[RunningUpdate], object] | None = None
     deploys: bool = True
 
 
 def run_case(
     living: LivingEndpoint, case: Case, *, before_s: float = BEFORE_S, tell: Callable[[str], None] = print
 ) -> Outcome:
-    """Do one case to an endpoint of three copies under the load of its users."""
+    """Do one case to an endpoint of three copies under the load of its users.
+
+    Raises:
+        Exception: What was raised beside the update.
+    """
     living.write(**case.changes)
     assembly = living.synth("assembly")
     living.set_copies(COPIES)
     with _observed(living) as observed:
         time.sleep(before_s)
         began_s = time.monotonic()
-        beside = threading.Thread(target=case.beside or _nothing, args=(living,), daemon=True)
-        beside.start()
-        ended = living.deploy(assembly)
-        beside.join()
+        ended = _deployed(living, case, assembly)
         took_s = time.monotonic() - began_s
     if (ended.exit_code == 0) != case.deploys:
         tell(ended.last_lines())
     return _outcome(living, case, observed, began_s, took_s, deployed=ended.exit_code == 0)
+
+
+def _deployed(living: LivingEndpoint, case: Case, assembly: Path) -> ToolOutcome:
+    update = RunningUpdate(living)
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        beside = threads.submit(case.beside or _nothing, update)
+        try:
+            ended = living.deploy(assembly)
+        finally:
+            update.ended.set()
+        beside.result()
+    return ended
 
 
 CONTROL_ROUNDS: Final = 8
@@ -190,8 +236,8 @@ def _outcome(
     )
 
 
-def _nothing(living: LivingEndpoint) -> None:
-    del living
+def _nothing(update: RunningUpdate) -> None:
+    del update
 
 
 def batch_of(sequences: int, *, instance_type: str = "ml.g5.2xlarge") -> Mapping[str, object]:
@@ -200,42 +246,40 @@ def batch_of(sequences: int, *, instance_type: str = "ml.g5.2xlarge") -> Mapping
     return {"serving": {"instance_types": [instance_type], "overrides": overrides}}
 
 
-def _await_candidate(living: LivingEndpoint) -> None:
-    living.until(lambda: living.candidates, "a candidate")
-
-
-def scale_out(living: LivingEndpoint) -> None:
+def scale_out(update: RunningUpdate) -> None:
     """Begin a scale-out to four copies while the candidate is tried; its instance starts longer than the trial runs."""
-    _await_candidate(living)
-    change_control(living.folder / "aws", {"instance_start_s": SCALE_OUT_S})
-    living.set_copies(COPIES + 1, wait=False)
-    time.sleep(1.0)
-    reset_control(living.folder / "aws")
+    update.until_candidate()
+    change_control(update.living.folder / "aws", {"instance_start_s": SCALE_OUT_S})
+    try:
+        update.living.set_copies(COPIES + 1, wait=False)
+        time.sleep(1.0)
+    finally:
+        reset_control(update.living.folder / "aws")
 
 
-def cancel(living: LivingEndpoint) -> None:
+def cancel(update: RunningUpdate) -> None:
     """Cancel the update while the candidate is tried."""
-    cloudformation = living.cloud.client("cloudformation")
-    _await_candidate(living)
+    cloudformation = update.living.cloud.client("cloudformation")
+    update.until_candidate()
     time.sleep(2.0)
     cloudformation.cancel_update_stack(StackName=STACK)
 
 
-def _kill(living: LivingEndpoint) -> None:
+def _kill(update: RunningUpdate) -> None:
     """Kill the functions of the trial service while they load, again and again until the candidate is gone."""
-    _await_candidate(living)
+    update.until_candidate()
     time.sleep(2.0)
     for _ in range(3):
-        kill_functions(living.folder)
+        kill_functions(update.living.folder)
         time.sleep(0.5)
 
 
-def _kill_all(living: LivingEndpoint) -> None:
+def _kill_all(update: RunningUpdate) -> None:
     """Let no function of the trial service live for 20 s: only the sweep is left then."""
-    _await_candidate(living)
+    update.until_candidate()
     until_s = time.monotonic() + DEAD_S
     while time.monotonic() < until_s:
-        kill_functions(living.folder)
+        kill_functions(update.living.folder)
         time.sleep(0.05)
 
 

@@ -28,7 +28,7 @@ from seatrial.local import lifecycle
 from seatrial.local.control import change_control, reset_control
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
     from mypy_boto3_sagemaker import SageMakerClient
@@ -224,18 +224,23 @@ class LivingEndpoint:
         targets = [policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] for policy in policies]
         return targets[0] if targets else None
 
-    def until(self, done: object, what: str) -> None:
+    def until(self, done: Callable[[], object], what: str, *, ended: Callable[[], bool] = lambda: False) -> None:
         """Wait until something is so.
 
+        Args:
+            done: Tells whether it is so.
+            what: What is waited for.
+            ended: Tells whether it can't become so any more.
+
         Raises:
-            TimeoutError: It was not for three minutes.
+            TimeoutError: It was not for three minutes, or can't become so any more.
         """
-        if not callable(done):
-            raise TypeError(what)
         deadline = time.monotonic() + PATIENCE_S
         while not done():
+            if ended() and not done():
+                raise TimeoutError(f"{what}: the update ended without it")
             if time.monotonic() > deadline:
-                raise TimeoutError(what)
+                raise TimeoutError(f"{what}: not within {PATIENCE_S:.0f} s")
             time.sleep(LOOK_S)
 
 

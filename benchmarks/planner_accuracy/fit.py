@@ -39,13 +39,13 @@ ROWS = HERE.parents[1] / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"
 LEFT_OUT = HERE / "leave_one_out.csv"
 ENGINE = engines.find("tgi", "1.1.0")
 FITTED = (
-    "memory_efficiency",
+    "product_factor",
     "kernel_launch_s",
     "sequence_s",
     "input_token_s",
     "attention_token_s",
     "hop_s",
-    "pcie_bytes_s",
+    "link_factor",
     "slowdown",
 )
 _COLUMNS = (
@@ -108,7 +108,7 @@ def with_factors(start: Performance, logs: Sequence[float]) -> Performance:
     slower = factors.pop("slowdown")
     values = {name: getattr(start, name) * factor for name, factor in factors.items()}
     slow = tuple(f"{family}={start.slowdown(f'{family}.x') * slower}" for family in ("ml.p4d", "ml.p4de"))
-    return replace(start, **values, nvlink_hop_s=values["hop_s"], host_slowdowns=slow)
+    return replace(start, **values, host_slowdowns=slow)
 
 
 def copy_of(row: Row, constants: Performance) -> Copy:

@@ -6,23 +6,26 @@ Needs SciPy, which the project itself does not. The time of each operator is giv
 (`seatrial.catalog.operators`); fitted are factors on them, which a prior keeps near 1, and what no kernel shows: the
 work between two steps, small kernels, the server's work per sequence and per prompt token, the front end. Residuals are
 the logarithms of predicted over measured TTFT, TPOT, end-to-end latency and throughput with a soft L1 loss; a cell
-(model, precision, accelerator, degree) weighs the same however many rows it has. Nothing is written into the catalog:
-the printed constants are copied there by hand, rounded to three digits.
+(model, precision, accelerator, degree) weighs the same however many rows it has. `--write` puts the constants into the
+catalog, rounded to three digits.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.measured import read_rows
 from seatrial.catalog import engines
 from seatrial.predict.closed_form import predict as closed_form
 from seatrial.predict.copy_model import hardware_of, place
+from seatrial.predict.iteration_cost import kernels_of
 from seatrial.predict.memory import fit_memory
 
 if TYPE_CHECKING:
@@ -32,9 +35,15 @@ if TYPE_CHECKING:
     from seatrial.catalog.engines import Performance
     from seatrial.predict.copy_model import Copy
 
+CATALOG = Path(__file__).parents[2] / "seatrial" / "catalog" / "data" / "engines.json"
 FACTORS = ("product_factor", "experts_factor", "attention_factor", "link_factor")
 TIMES = ("step_s", "layer_s", "sequence_s", "input_token_s", "request_s", "bunching")
 _FACTOR_PRIOR = 0.15  # as a logarithm: kernels in an engine are rarely 15 % slower or faster than alone
+_KERNEL_PRIOR = 0.3  # likewise, of one operator on one accelerator: the error of the fits on measured kernels
+_NOISE = 0.08  # of a row, as a logarithm: published repeats and versions differ by so much
+_MOST_STEPS = 20
+_REQUEST_PRIOR = 0.4  # likewise, of the front end, which TTFT alone shows
+_DIRECT = "NVIDIA L40S"
 _TIME_PRIOR = 1.5  # likewise: what no kernel shows is known within a factor of four or five
 _TTFT_WEIGHT = 0.25  # rows don't say whether it is a mean or a median, nor how prompts arrived
 _MOST_SEQUENCES = {"vllm": 1024, "sglang": 1024, "trtllm": 1024}
@@ -145,34 +154,74 @@ def _with(engine: engines.Engine, constants: Performance) -> engines.Engine:
     return _Fitting(engine, constants)
 
 
+@dataclass(frozen=True, slots=True)
+class _Unknowns:
+    """What is fitted for one engine, as logarithms in this order.
+
+    Attributes:
+        kernels: Operators on one accelerator at one precision that its rows ran.
+    """
+
+    kernels: tuple[str, ...]
+
+    def spread(self) -> list[float]:
+        """Return how far each may be from where it starts."""
+        times = [_REQUEST_PRIOR if name == "request_s" else _TIME_PRIOR for name in TIMES]
+        shared = [_FACTOR_PRIOR] * len(FACTORS) + times
+        return [*shared, *[_KERNEL_PRIOR] * len(self.kernels), _TIME_PRIOR * 2, _TIME_PRIOR]
+
+    def constants(self, start: Performance, logs: Sequence[float]) -> Performance:
+        """Return the constants of the engine."""
+        names = (*FACTORS, *TIMES)
+        values = {name: getattr(start, name) * math.exp(log) for name, log in zip(names, logs, strict=False)}
+        own = zip(self.kernels, logs[len(names) :], strict=False)
+        written = tuple(f"{name}={math.exp(log)}" for name, log in own)
+        return replace(start, **values, kernel_factors=written)
+
+    def of_row(self, constants: Performance, row: MeasuredRow, logs: Sequence[float]) -> Performance:
+        """Return the constants of one row's harness: what its load or its machine has that an endpoint has not.
+
+        Rows of fixed lengths keep their requests together; TensorRT-LLM's L40S talk to each other directly.
+        """
+        if row.file == "gpu_runs":
+            return replace(constants, bunching=constants.bunching * math.exp(logs[-2]))
+        if row.file == "trtllm_saturation" and row.accelerator == _DIRECT:
+            return replace(constants, link_factor=constants.link_factor * math.exp(logs[-1]))
+        return constants
+
+
+def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
+    names: dict[str, None] = {}
+    for row in rows:
+        copy = _placed(row)
+        if copy is not None:
+            names |= dict.fromkeys(kernels_of(copy))
+    return _Unknowns(tuple(sorted(names)))
+
+
 def _fit_engine(rows: Sequence[MeasuredRow], start: Performance) -> Performance:
     from scipy.optimize import least_squares
 
     usable = [row for row in rows if _placed(row) is not None]
     if not usable:
         return start
-    sizes = Counter(map(cell_of, usable))
-    names = (*FACTORS, *TIMES)
+    sizes, unknowns = Counter(map(cell_of, usable)), _unknowns(usable)
+    spread = unknowns.spread()
 
-    def residuals(logs: Sequence[float]) -> list[float]:
-        constants = _moved(start, names, logs)
-        off = [log / _FACTOR_PRIOR for log in logs[: len(FACTORS)]] + [
-            log / _TIME_PRIOR for log in logs[len(FACTORS) :]
-        ]
-        off = [0.1 * each for each in off]
+    def residuals(shifted: Sequence[float]) -> list[float]:
+        logs = [each - 1 for each in shifted]
+        constants = unknowns.constants(start, logs)
+        off = [_NOISE * log / width for log, width in zip(logs, spread, strict=True)]
         for row in usable:
-            found = predict(row, {row.engine: constants})
+            found = predict(row, {row.engine: unknowns.of_row(constants, row, logs)})
             weight = 1 / math.sqrt(sizes[cell_of(row)])
             off += [weight * each for each in errors(row, found)] if found else []
         return off
 
-    found = least_squares(residuals, [0.0] * len(names), loss="soft_l1", f_scale=0.1, diff_step=0.01, max_nfev=25)
-    return _moved(start, names, found.x)
-
-
-def _moved(start: Performance, names: Sequence[str], logs: Sequence[float]) -> Performance:
-    values = {name: getattr(start, name) * math.exp(log) for name, log in zip(names, logs, strict=True)}
-    return replace(start, **values)
+    found = least_squares(
+        residuals, [1.0] * len(spread), loss="soft_l1", f_scale=_NOISE, diff_step=0.01, max_nfev=_MOST_STEPS
+    )
+    return unknowns.constants(start, [each - 1 for each in found.x])
 
 
 def cell_of(row: MeasuredRow) -> tuple[str, str, str, str, int]:
@@ -193,10 +242,24 @@ def errors(row: MeasuredRow, found: PredictedRow) -> list[float]:
 
 
 def main() -> None:
-    """Print the constants."""
-    for engine, constants in fit(read_rows()).items():
-        names = (*FACTORS, *TIMES)
-        print(engine, json.dumps({name: float(f"{asdict(constants)[name]:.3g}") for name in names}))
+    """Print the constants, or with `--write` put them into the catalog, rounded to three digits."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the constants into the catalog")
+    found = {constants.id: _rounded(constants) for constants in fit(read_rows()).values()}
+    if not parser.parse_args().write:
+        print(json.dumps(found, indent=2))
+        return
+    document = json.loads(CATALOG.read_text(encoding="utf-8"))
+    rows = [{**row, **found.get(row["id"], {})} for row in document["performance"]]
+    parts = (("performance", rows), ("rows", document["rows"]))
+    lines = (f'"{name}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in part) + "\n]" for name, part in parts)
+    CATALOG.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _rounded(constants: Performance) -> dict[str, object]:
+    numbers = {name: float(f"{getattr(constants, name):.3g}") for name in (*FACTORS, *TIMES)}
+    pairs = (entry.rpartition("=") for entry in constants.kernel_factors)
+    return {**numbers, "kernel_factors": [f"{name}={float(value):.3g}" for name, _, value in pairs]}
 
 
 if __name__ == "__main__":

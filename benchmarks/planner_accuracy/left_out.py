@@ -93,7 +93,7 @@ def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple
 
     The fit starts at `NEUTRAL`, never at the catalog's constants: those were fitted on the rows that are left out too.
     """
-    fitted = fit_engines.fit(seen, {engine: _with(one, NEUTRAL) for engine, one in fit_engines.shipped().items()})
+    fitted = fit_engines.fit(seen, {engine: _with(one, NEUTRAL, ()) for engine, one in fit_engines.shipped().items()})
     known = {row.engine for row in seen}
     constants = {engine: one if engine in known else _borrowed(fitted, known) for engine, one in fitted.items()}
     answers = (fit_engines.predict(row, constants) for row in unseen)
@@ -103,11 +103,18 @@ def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple
 def _borrowed(fitted: Mapping[str, Performance], known: Collection[str]) -> Performance:
     """Return the constants of an engine without rows: the geometric means of the other engines'."""
     others = [fitted[engine] for engine in sorted(known)]
-    return _with(others[0], {name: geometric_mean([getattr(one, name) for one in others]) for name in NEUTRAL})
+    kernels: dict[str, list[float]] = {}
+    for one in others:
+        for entry in one.kernel_factors:
+            name, _, value = entry.rpartition("=")
+            kernels.setdefault(name, []).append(float(value))
+    means = {name: geometric_mean([getattr(one, name) for one in others]) for name in NEUTRAL}
+    return _with(others[0], means, tuple(f"{name}={geometric_mean(found)}" for name, found in kernels.items()))
 
 
-def _with(constants: Performance, values: Mapping[str, float]) -> Performance:
-    return Performance(**{**{field.name: getattr(constants, field.name) for field in fields(constants)}, **values})
+def _with(constants: Performance, values: Mapping[str, float], kernel_factors: tuple[str, ...]) -> Performance:
+    own = {field.name: getattr(constants, field.name) for field in fields(constants)}
+    return Performance(**{**own, **values, "kernel_factors": kernel_factors})
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 FOLDER = Path(__file__).parent
-MEASURED = FOLDER / "measured"
+MEASURED = FOLDER / "measured_rows"
 ANSWERS = FOLDER / "predictions" / "measured"
 ENGINES = {"vLLM": "vllm", "SGLang": "sglang", "TensorRT-LLM": "trtllm"}
 _PRECISIONS = {"bf16": "16-bit", "fp16": "16-bit", "fp4": "nvfp4"}

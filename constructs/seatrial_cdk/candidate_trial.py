@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import CustomResource, Duration, Stack, Token
+from aws_cdk import Token
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from seatrial_cdk.trial_service.trial_service import function_arn
+from seatrial.bounds import LONGEST_ANSWER_S
 
 if TYPE_CHECKING:
     from seatrial_cdk.llm_endpoint import LlmEndpoint
     from seatrial_cdk.trial_settings import TrialSettings
-
-LONGEST_ANSWER_S = 3600  # the longest that CloudFormation waits for a custom resource
 
 
 class CandidateTrial(Construct):
@@ -24,7 +22,7 @@ class CandidateTrial(Construct):
     takes its copy count from here: the live one on an update, the planned one where nothing serves yet. Scale-in is
     suspended from here until `SmokeBenchmark` has proven the update; scale-out never is.
 
-    Request properties: `TrialSettings.properties`.
+    Request properties: those of `TrialSettings.custom_resource`.
 
     Response attributes (strings):
         CopyCount: The copies that the update carries.
@@ -41,13 +39,8 @@ class CandidateTrial(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, endpoint: LlmEndpoint, settings: TrialSettings) -> None:
         super().__init__(scope, construct_id)
-        self.resource = CustomResource(
-            self,
-            "Resource",
-            resource_type="Custom::CandidateTrial",
-            service_token=function_arn(Stack.of(self), settings.environment),
-            service_timeout=Duration.seconds(LONGEST_ANSWER_S),
-            properties={**settings.properties(endpoint, "candidate")},
+        self.resource = settings.custom_resource(
+            self, endpoint, resource_type="Custom::CandidateTrial", phase="candidate", longest_s=LONGEST_ANSWER_S
         )
         copies = Token.as_number(self.resource.get_att("CopyCount"))
         endpoint.component.runtime_config = sagemaker.CfnInferenceComponent.InferenceComponentRuntimeConfigProperty(

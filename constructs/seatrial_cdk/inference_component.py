@@ -56,16 +56,16 @@ def define_component(
         runtime_config=sagemaker.CfnInferenceComponent.InferenceComponentRuntimeConfigProperty(
             copy_count=plan.copy_count.value
         ),
-        specification=_specification(plan, model.attr_model_name),
         deployment_config=rolling_update(plan),
     )
+    component.add_property_override("Specification", specification_document(plan, model.attr_model_name))
     component.add_resource_dependency(endpoint)
     component.add_resource_dependency(model)
     return component
 
 
 def specification_document(plan: Plan, model_name: str) -> dict[str, object]:
-    """Return what a copy of the component is, by the names of the SageMaker API."""
+    """Return what a copy of the component is, by the names of the SageMaker API, which are CloudFormation's too."""
     return {
         "ModelName": model_name,
         "ComputeResourceRequirements": {
@@ -78,20 +78,3 @@ def specification_document(plan: Plan, model_name: str) -> dict[str, object]:
             "ModelDataDownloadTimeoutInSeconds": plan.download_timeout_s.value,
         },
     }
-
-
-def _specification(
-    plan: Plan, model_name: str
-) -> sagemaker.CfnInferenceComponent.InferenceComponentSpecificationProperty:
-    return sagemaker.CfnInferenceComponent.InferenceComponentSpecificationProperty(
-        model_name=model_name,
-        compute_resource_requirements=sagemaker.CfnInferenceComponent.InferenceComponentComputeResourceRequirementsProperty(
-            number_of_accelerator_devices_required=plan.tensor_parallel_degree.value,
-            number_of_cpu_cores_required=plan.cpu_cores_per_copy,
-            min_memory_required_in_mb=plan.memory_min_mb.value,
-        ),
-        startup_parameters=sagemaker.CfnInferenceComponent.InferenceComponentStartupParametersProperty(
-            container_startup_health_check_timeout_in_seconds=plan.startup_timeout_s.value,
-            model_data_download_timeout_in_seconds=plan.download_timeout_s.value,
-        ),
-    )

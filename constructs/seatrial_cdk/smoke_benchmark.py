@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import CustomResource, Duration, Stack
 from constructs import Construct
 
-from seatrial_cdk.trial_service.trial_service import function_arn
+from seatrial.bounds import TRIAL_MARGIN_S
 
 if TYPE_CHECKING:
     from seatrial_cdk.llm_endpoint import LlmEndpoint
     from seatrial_cdk.trial_settings import TrialSettings
-
-ANSWER_MARGIN_S = 600  # proof, what passes between steps, functions that died
 
 
 class SmokeBenchmark(Construct):
@@ -25,7 +22,7 @@ class SmokeBenchmark(Construct):
     What an update deploys is tried by `CandidateTrial` before; here it is verified then: by names, and by a handful of
     requests. Where there was no room for a candidate it is loaded beside its users.
 
-    Request properties: `TrialSettings.properties`.
+    Request properties: those of `TrialSettings.custom_resource`.
 
     Response attributes (strings; `unknown` where there is no value):
         TargetConcurrencyPerCopy: Requests in flight per copy to scale at; always a number.
@@ -50,13 +47,12 @@ class SmokeBenchmark(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, endpoint: LlmEndpoint, settings: TrialSettings) -> None:
         super().__init__(scope, construct_id)
-        self.resource = CustomResource(
+        self.resource = settings.custom_resource(
             self,
-            "Resource",
+            endpoint,
             resource_type="Custom::SmokeBenchmark",
-            service_token=function_arn(Stack.of(self), settings.environment),
-            service_timeout=Duration.seconds(settings.budget_s + ANSWER_MARGIN_S),
-            properties={**settings.properties(endpoint, "deployed")},
+            phase="deployed",
+            longest_s=settings.budget_s + TRIAL_MARGIN_S,
         )
         self.resource.node.add_dependency(endpoint.component)
 

@@ -9,20 +9,22 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 import jsii
-from aws_cdk import IStableStringProducer, Lazy, Stack, TagManager
+from aws_cdk import CustomResource, Duration, IStableStringProducer, Lazy, Stack, TagManager
 
+from seatrial.bounds import LONGEST_TRIAL_S
 from seatrial.errors import SpecError
 from seatrial.spec.endpoint import LONGEST_BUDGET_MINUTES
 from seatrial.units import S_PER_MINUTE, exported
+from seatrial_cdk.trial_service.trial_service import function_arn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from constructs import Construct
+
     from seatrial_cdk.llm_endpoint import LlmEndpoint
 
 DIGEST_DIGITS = 16
-LONGEST_TRIAL_S = 3300
-"""CloudFormation waits an hour for a custom resource; five minutes are for the end of the trial and the answer."""
 
 
 @jsii.implements(IStableStringProducer)
@@ -96,12 +98,38 @@ class TrialSettings:
         """How long a candidate may take to start, in seconds: within CloudFormation's hour the trial comes after it."""
         return max(0.0, min(self.start_s, LONGEST_TRIAL_S - self.budget_s))
 
-    def properties(self, endpoint: LlmEndpoint, phase: Literal["candidate", "deployed"]) -> dict[str, str]:
-        """Return the properties of a custom resource; both are the same, so that what updates one updates the other.
+    def custom_resource(
+        self,
+        scope: Construct,
+        endpoint: LlmEndpoint,
+        *,
+        resource_type: str,
+        phase: Literal["candidate", "deployed"],
+        longest_s: int,
+    ) -> CustomResource:
+        """Define the custom resource of a phase, which the environment's trial service answers.
+
+        Args:
+            scope: What it belongs to.
+            endpoint: Whose configurations are tried.
+            resource_type: Its CloudFormation type.
+            phase: Before the update of what serves, or after it.
+            longest_s: How long CloudFormation waits for it, in seconds.
 
         Raises:
             SpecError: SEA505 when the budget exceeds 50 minutes.
         """
+        return CustomResource(
+            scope,
+            "Resource",
+            resource_type=resource_type,
+            service_token=function_arn(Stack.of(scope), self.environment),
+            service_timeout=Duration.seconds(longest_s),
+            properties={**self._properties(endpoint, phase)},
+        )
+
+    def _properties(self, endpoint: LlmEndpoint, phase: Literal["candidate", "deployed"]) -> dict[str, str]:
+        """Return the properties of a custom resource; both are the same, so that what updates one updates the other."""
         return {
             "Phase": phase,
             "EndpointName": endpoint.endpoint_name,

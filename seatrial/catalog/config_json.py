@@ -99,7 +99,7 @@ class ConfigJson:
 
     @property
     def blocks(self) -> tuple[tuple[int | None, float], ...]:
-        """For each block of a pruned model: its KV heads, `None` without attention, and its MLP's multiple of hidden."""
+        """KV heads of each block of a pruned model, `None` without attention, and its MLP's multiple of hidden."""
         heads = self.number("num_attention_heads")
         return tuple(_block(block, heads) for block in self.listed("block_configs"))
 

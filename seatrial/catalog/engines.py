@@ -23,6 +23,7 @@ class Performance:
         experts_factor: The same of experts.
         attention_factor: The same of attention.
         link_factor: The same of all-reduces.
+        kernel_factors: What differs from these on one accelerator, as `NVIDIA B200 SXM/experts/mxfp4=0.61`.
         sharpness: How reading and arithmetic add up; 0 where each operator's own holds.
         step_s: Work between two iterations: scheduling, sampling, preparing the next one.
         layer_s: Small kernels of a layer: norms, rotary embedding, activation, quantization.
@@ -52,6 +53,7 @@ class Performance:
     experts_factor: float
     attention_factor: float
     link_factor: float
+    kernel_factors: tuple[str, ...]
     sharpness: float
     step_s: float
     layer_s: float
@@ -71,6 +73,15 @@ class Performance:
     fitted_accelerators: tuple[str, ...]
     source: str
     date: str
+
+    def factor(self, accelerator: str, operator: str, precision: str) -> float:
+        """Return the time of an operator on an accelerator over that of the measured kernels."""
+        plain = {
+            "product": self.product_factor,
+            "experts": self.experts_factor,
+            "link": self.link_factor,
+        }.get(operator, self.attention_factor)
+        return plain * _factors(self.kernel_factors).get(f"{accelerator}/{operator}/{precision}", 1.0)
 
     def slowdown(self, instance_type: str) -> float:
         """Return how much slower the host of an instance type is than the one of the fit."""
@@ -128,6 +139,12 @@ def find(family: Family, version: str) -> Engine:
     """Return the constants of an engine's version: those of the longest prefix that matches."""
     matching = [row for row in _every() if row.family == family and version.startswith(row.version_prefix)]
     return max(matching, key=lambda row: len(row.version_prefix))
+
+
+@cache
+def _factors(written: tuple[str, ...]) -> dict[str, float]:
+    pairs = (entry.rpartition("=") for entry in written)
+    return {name: float(value) for name, _, value in pairs}
 
 
 @cache

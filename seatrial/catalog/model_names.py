@@ -16,7 +16,7 @@ _ACTIVE = re.compile(r"(?<=[-_ ])a(?=\d+(?:\.\d+)?b)")
 _VERSION = re.compile(r"v\d+(?:\.\d+)*")
 _CONTEXT = re.compile(r"\d+k")
 _DATE = re.compile(r"\d{4}")  # year and month, or month and day, of a release: 2507, 0528
-_TUNED = frozenset({"chat", "instruct", "it", "python", "thinking"})
+_TUNED = frozenset({"chat", "instruct", "it", "pt", "python", "thinking"})
 _NOISE = frozenset({"base", "hf", "meta"})
 _SEPARATOR = "[-_. (]+"
 _PRECISIONS: tuple[tuple[str, str | None], ...] = (

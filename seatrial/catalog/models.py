@@ -11,7 +11,7 @@ from seatrial.catalog.architecture import Architecture
 from seatrial.catalog.model_names import ModelName, read_name, split_precision, unsupported_format
 from seatrial.catalog.rows import read_rows
 
-_TUNED = re.compile(r"-(instruct|chat|it|python|thinking|base)(?=-|$)")
+_TUNED = re.compile(r"-(instruct|chat|it|pt|python|thinking|base)(?=-|$)")
 _REPUBLISHERS = frozenset(
     {"amd", "neuralmagic", "nousresearch", "nvidia", "redhatai", "unsloth"}
 )  # same shape and name
@@ -67,8 +67,8 @@ def resolve(name: str) -> tuple[Architecture, str | None] | None:
     """Return what a hub id, a quantized repository or a displayed name means: shape and quantization of the weights.
 
     `Qwen/Qwen3-235B-A22B-FP8` is `Qwen/Qwen3-235B-A22B` in fp8; another owner may have quantized it, so there the owner
-    doesn't count. A name without a precision has that of the published checkpoint, `mxfp4` for `openai/gpt-oss-20b`. The
-    architecture's `checkpoint_quantization` is the quantization that is returned beside it: a name of
+    doesn't count. A name without a precision has that of the published checkpoint, `mxfp4` for `openai/gpt-oss-20b`.
+    The architecture's `checkpoint_quantization` is the quantization that is returned beside it: a name of
     `seatrial.catalog.precision`, `None` for 16 bits. `None` where the catalog lacks the model, or where the name tells
     a format that can't be planned (`model_names.unsupported_format`).
     """

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
 
 models = typer.Typer(help="Models of the catalog, which can be planned by hub id.", no_args_is_help=True)
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
@@ -13,26 +16,58 @@ Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Outpu
 
 @models.command("list")
 def list_models(output_format: Format = "text") -> None:
-    """List every known model with its parameters, context and what forbids to plan it."""
+    """List every known model with its parameters, precision, experts, attention and context."""
     from seatrial.catalog.models import every
 
     if output_format == "json":
-        listed = [
-            {
-                "id": model.id,
-                "params_total": model.params_total,
-                "params_active": model.params_active,
-                "max_context": model.max_context,
-                "plannable": True,
-            }
-            for model in every()
-        ]
-        typer.echo(json.dumps(listed, indent=2))
+        typer.echo(json.dumps([_as_json(model) for model in every()], indent=2))
         return
-    width = max(len(model.id) for model in every())
-    for model in every():
-        forbidden = "  not planned: multi-head latent attention" if model.is_mla else ""
-        typer.echo(
-            f"{model.id:<{width}}  {model.params_total / 1e9:7.1f} B parameters  "
-            f"{model.max_context:>9,} tokens{forbidden}".rstrip()
-        )
+    rows = [_columns(model) for model in every()]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        typer.echo("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
+    return {
+        "id": model.id,
+        "params_total": model.params_total,
+        "params_active": model.params_active,
+        "max_context": model.max_context,
+        "plannable": True,
+        "precision": _precision(model),
+        "experts": model.experts,
+        "experts_per_token": model.experts_per_token,
+        "attention": _attention(model),
+        "is_multimodal": model.is_multimodal,
+    }
+
+
+def _columns(model: Architecture) -> tuple[str, ...]:
+    """Return the columns of one line; numbers have the width of the largest."""
+    mixture = model.experts is not None
+    return (
+        model.id,
+        f"{model.params_total / 1e9:7.1f} B parameters",
+        f"{model.params_active / 1e9:5.1f} B active" if mixture else "",
+        f"{model.experts_per_token:2} of {model.experts:3} experts" if mixture else "",
+        _precision(model),
+        _attention(model),
+        f"{model.max_context:>10,} tokens",
+        "text part only" if model.is_multimodal else "",
+    )
+
+
+def _precision(model: Architecture) -> str:
+    return model.checkpoint_quantization or model.dtype
+
+
+def _attention(model: Architecture) -> str:
+    """Return how the layers attend: multi-head, grouped-query, multi-query or latent, and how many do otherwise."""
+    grouped = {1: "MQA", model.attention_heads: "MHA"}.get(model.kv_heads, "GQA")
+    kinds = ["MLA" if model.is_mla else grouped]
+    if model.sliding_window is not None:
+        kinds.append(f"sliding {model.sliding_layers or model.layers}/{model.layers}")
+    if model.linear_layers:
+        kinds.append(f"linear {model.linear_layers}/{model.layers}")
+    return ", ".join(kinds)

@@ -164,8 +164,8 @@ def costs_of(copy: Copy) -> Costs:
     attention = _operator(copy, "decode attention")
     rest_bytes, expert_bytes = _read_bytes(copy)
     each = copy.degree * hardware.memory_bandwidth_bytes_s
-    product_flops = copy.degree * hardware.flops * product.compute_efficiency / constants.product_factor
-    expert_flops = copy.degree * hardware.flops * experts.compute_efficiency / constants.experts_factor
+    product_flops = copy.degree * hardware.flops * product.compute_efficiency / _factor(copy, product)
+    expert_flops = copy.degree * hardware.flops * experts.compute_efficiency / _factor(copy, experts)
     body, expert_params = _active_params(shape)
     head = shape.vocab * shape.hidden_size
     vectors_s = shape.layers * _VECTOR_PASSES * _BYTES_16BIT * shape.hidden_size / hardware.memory_bandwidth_bytes_s
@@ -173,9 +173,9 @@ def costs_of(copy: Copy) -> Costs:
         host=0.0 if constants.cuda_graphs else launch,
         prompt_host=launch,
         fixed=fixed * (_fixed_s(copy, product, experts, attention) + slowdown * constants.step_s),
-        weights=fixed * constants.product_factor * rest_bytes / (each * product.memory_efficiency),
+        weights=fixed * _factor(copy, product) * rest_bytes / (each * product.memory_efficiency),
         sharpness=constants.sharpness or product.sharpness,
-        expert_weights=fixed * constants.experts_factor * expert_bytes / (each * experts.memory_efficiency),
+        expert_weights=fixed * _factor(copy, experts) * expert_bytes / (each * experts.memory_efficiency),
         expert_sharpness=constants.sharpness or experts.sharpness,
         expert_share=_chosen(shape),
         dense_tokens=copy.engine.moe_dense_tokens if shape.experts else 0,
@@ -184,7 +184,7 @@ def costs_of(copy: Copy) -> Costs:
         expert_token=marginal * 2 * expert_params / expert_flops,
         prompt_token=marginal * _prompt_token_s(copy),
         attention_token=marginal
-        * constants.attention_factor
+        * _factor(copy, attention)
         * copy.kv_bytes_per_token
         / (hardware.memory_bandwidth_bytes_s * attention.memory_efficiency),
         attention_latency=fixed * shape.layers * _head_latency_s(copy),
@@ -205,20 +205,38 @@ def product_of(copy: Copy) -> Operator:
 def _operator(copy: Copy, kind: operators.Kind) -> Operator:
     """Return an operator at the precision of its weights: the experts alone may be narrow."""
     narrow = precision.find(copy.quantization)
-    mine = narrow if narrow and kind != "decode attention" and (kind == "experts" or narrow.scope == "linear") else None
+    mine = narrow if narrow and "attention" not in kind and (kind == "experts" or narrow.scope == "linear") else None
     return operators.find(copy.hardware.accelerator, kind, mine.name if mine else None)
+
+
+def kernels_of(copy: Copy) -> tuple[str, ...]:
+    """Return the operators that a copy runs, as `Performance.kernel_factors` names them."""
+    kinds: tuple[operators.Kind, ...] = ("product", "decode attention", "prefill attention")
+    found = [_operator(copy, kind) for kind in (*kinds, *(("experts",) if copy.architecture.experts else ()))]
+    links = ("link/16-bit",) if copy.degree > 1 else ()
+    named = (*(f"{each.operator}/{each.precision}" for each in found), *links)
+    return tuple(f"{copy.hardware.accelerator}/{name}" for name in named)
+
+
+def _factor(copy: Copy, operator: Operator) -> float:
+    """Return what the engine takes for an operator over the measured kernel."""
+    return copy.engine.performance.factor(copy.hardware.accelerator, operator.operator, operator.precision)
+
+
+def _link_factor(copy: Copy) -> float:
+    return copy.engine.performance.factor(copy.hardware.accelerator, "link", "16-bit")
 
 
 def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operator) -> float:
     """Return the least time of the operators of all layers, and of the small kernels between them."""
     shape, constants = copy.architecture, copy.engine.performance
     products = _LATENT_PRODUCTS if shape.latent_dim is not None else _PRODUCTS
-    layer = constants.layer_s + constants.attention_factor * attention.latency_s
+    layer = constants.layer_s + _factor(copy, attention) * attention.latency_s
     if shape.experts is None:
-        layer += constants.product_factor * products * product.latency_s
+        layer += _factor(copy, product) * products * product.latency_s
     else:
-        layer += constants.product_factor * (products - _MLP_PRODUCTS) * product.latency_s
-        layer += constants.experts_factor * experts.latency_s
+        layer += _factor(copy, product) * (products - _MLP_PRODUCTS) * product.latency_s
+        layer += _factor(copy, experts) * experts.latency_s
     return shape.layers * layer
 
 
@@ -258,7 +276,7 @@ def _prompt_token_s(copy: Copy) -> float:
     reached = kernel.compute_efficiency * copy.input_tokens / (copy.input_tokens + kernel.half_length)
     seen = shape.layers * shape.cached_tokens(copy.input_tokens)
     flops = 2 * seen * shape.attention_heads * shape.head_dim
-    return copy.engine.performance.attention_factor * flops / (copy.degree * hardware.flops_16bit * reached)
+    return _factor(copy, kernel) * flops / (copy.degree * hardware.flops_16bit * reached)
 
 
 def _head_latency_s(copy: Copy) -> float:
@@ -270,11 +288,11 @@ def _head_latency_s(copy: Copy) -> float:
 
 def _all_reduce_s(copy: Copy) -> float:
     link, constants = operators.link(copy.hardware.accelerator, copy.degree), copy.engine.performance
-    return constants.link_factor * link.latency_s + constants.hop_s * (copy.degree - 1)
+    return _link_factor(copy) * link.latency_s + constants.hop_s * (copy.degree - 1)
 
 
 def _all_reduce_token_s(copy: Copy) -> float:
     """Return what one token adds to an all-reduce: its vector passes the bus 2 (n - 1) / n times."""
-    link, constants = operators.link(copy.hardware.accelerator, copy.degree), copy.engine.performance
+    link = operators.link(copy.hardware.accelerator, copy.degree)
     moved = 2 * (copy.degree - 1) / copy.degree * _BYTES_16BIT * copy.architecture.hidden_size
-    return constants.link_factor * moved / link.bus_bytes_s
+    return _link_factor(copy) * moved / link.bus_bytes_s

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 BYTES_16BIT = 2
 KEYS_AND_VALUES = 2
-# An assumption: the widest moment of a layer holds about this many vectors of the hidden size for each prompt token
-# (residual, norm, queries, keys and values, attention's output, the two halves of the gated MLP).
-_ACTIVATION_VECTORS = 12
+# An assumption: the widest moment of a layer holds about this many vectors of the hidden size for each prompt token:
+# residual and norm whole on every accelerator; queries, keys and values, attention's output and both halves of the gated
+# MLP sharded.
+_WHOLE_VECTORS = 3
+_SHARDED_VECTORS = 9
 
 
 class MemoryFit(FrozenModel):
@@ -72,9 +74,10 @@ def kv_bytes_per_token(architecture: Architecture, degree: int, kv_bits: int = 1
     return whole // min(degree, architecture.kv_heads)
 
 
-def activation_bytes(architecture: Architecture, batched_tokens: int) -> int:
+def activation_bytes(architecture: Architecture, batched_tokens: int, degree: int) -> int:
     """Return the activations of one iteration of this many prompt tokens, on each accelerator."""
-    return _ACTIVATION_VECTORS * batched_tokens * architecture.hidden_size * BYTES_16BIT
+    vectors = _WHOLE_VECTORS + _SHARDED_VECTORS / degree
+    return round(vectors * batched_tokens * architecture.hidden_size * BYTES_16BIT)
 
 
 def fit_memory(
@@ -105,7 +108,7 @@ def fit_memory(
     memory = instance.accelerator_memory_bytes
     reserve = max(engine.performance.reserve_bytes, round(memory * (1 - engine.memory_utilization)))
     weights = weights_bytes(architecture, quantization) // degree
-    activations = activation_bytes(architecture, batched_tokens)
+    activations = activation_bytes(architecture, batched_tokens, degree)
     room = memory - reserve - activations - weights
     per_token = kv_bytes_per_token(architecture, degree, kv_bits)
     batch = int(room // (per_token * architecture.cached_tokens(tokens)))

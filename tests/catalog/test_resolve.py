@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.catalog import models, precision
 from seatrial.catalog.model_names import unsupported_format
+
+if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
 
 
 @pytest.mark.parametrize(
@@ -66,14 +71,14 @@ def test_a_format_that_no_plan_knows_is_no_16_bit_model(name: str, said: str) ->
 
 
 @pytest.mark.parametrize("model", models.every(), ids=lambda model: model.id)
-def test_every_model_resolves_to_itself_in_its_own_precision(model: models.Architecture) -> None:
+def test_every_model_resolves_to_itself_in_its_own_precision(model: Architecture) -> None:
     assert models.resolve(model.id) == (model, model.checkpoint_quantization)
 
 
 @given(
     st.sampled_from(models.every()), st.sampled_from(["FP8", "AWQ", "GPTQ-Int4", "NVFP4", "MXFP4", "quantized.w8a8"])
 )
-def test_a_suffix_changes_the_precision_and_nothing_else(model: models.Architecture, suffix: str) -> None:
+def test_a_suffix_changes_the_precision_and_nothing_else(model: Architecture, suffix: str) -> None:
     found = models.resolve(f"{model.id}-{suffix}")
 
     assert found is not None

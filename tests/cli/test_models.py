@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from seatrial.catalog import models
 
 if TYPE_CHECKING:
@@ -15,8 +17,21 @@ def test_every_known_model_is_listed(seatrial: Seatrial) -> None:
     done = seatrial("models", "list")
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split()[0] for line in done.stdout.splitlines()] == [model.id for model in models.every()]
-    (latent,) = [line for line in done.stdout.splitlines() if line.startswith("deepseek-ai/DeepSeek-V3 ")]
-    assert latent.endswith("not planned: multi-head latent attention")
+
+
+@pytest.mark.parametrize(
+    ("model_id", "said"),
+    [
+        ("deepseek-ai/DeepSeek-V3", ("671.0 B", "37.6 B active", " 8 of 256 experts", "fp8", "MLA", "163,840 tokens")),
+        ("openai/gpt-oss-20b", (" 4 of  32 experts", "mxfp4", "GQA, sliding 12/24")),
+        ("Qwen/Qwen3.5-27B", ("26.9 B", "bf16", "GQA, linear 48/64", "text part")),
+        ("tiiuae/falcon-7b", ("bf16", "MQA")),
+        ("meta-llama/Llama-2-7b-hf", ("fp16", "MHA")),
+    ],
+)
+def test_a_line_says_what_sizes_the_model(model_id: str, said: tuple[str, ...], seatrial: Seatrial) -> None:
+    (line,) = [line for line in seatrial("models", "list").stdout.splitlines() if line.startswith(f"{model_id} ")]
+    assert [part for part in said if part not in line] == []
 
 
 def test_the_list_is_written_for_machines(seatrial: Seatrial) -> None:
@@ -28,4 +43,9 @@ def test_the_list_is_written_for_machines(seatrial: Seatrial) -> None:
         "params_active": 6_738_415_616,
         "max_context": 4_096,
         "plannable": True,
+        "precision": "fp16",
+        "experts": None,
+        "experts_per_token": None,
+        "attention": "MHA",
+        "is_multimodal": False,
     }

@@ -111,14 +111,38 @@ def test_a_config_file_is_read_beside_the_spec(ask: Ask) -> None:
     assert read_architecture(ask(model={"hub_id": "me/mine", "config_file": "config.json"})).kv_heads == 32
 
 
-def test_latent_attention_is_refused(ask: Ask) -> None:
-    with pytest.raises(PlanError) as caught:
-        read_architecture(ask(model={"hub_id": "me/mine", "architecture": "deepseek-ai/DeepSeek-V3"}))
+def test_latent_attention_is_planned(ask: Ask) -> None:
+    read = read_architecture(ask(model={"hub_id": "deepseek-ai/DeepSeek-R1"}))
 
-    assert str(caught.value) == (
-        "chat.yaml:4: model.architecture: SEA209: deepseek-ai/DeepSeek-V3 has multi-head latent attention, which is "
-        "not supported\n  hint: choose another model"
-    )
+    assert (read.latent_dim, read.kv_heads, read.checkpoint_quantization) == (576, 128, "fp8")
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "quantization"),
+    [
+        ({"hub_id": "Qwen/Qwen3-32B-FP8"}, "Qwen/Qwen3-32B", "fp8"),
+        ({"hub_id": "openai/gpt-oss-20b"}, "openai/gpt-oss-20b", "mxfp4"),
+        ({"hub_id": "me/my-tune-AWQ", "architecture": "Qwen/Qwen3-32B"}, "Qwen/Qwen3-32B", "awq"),
+        ({"hub_id": "me/my-tune", "architecture": "Qwen/Qwen3-32B"}, "Qwen/Qwen3-32B", None),
+        ({"hub_id": "me/my-tune-w8a8", "shape": LLAMA_2_7B}, "me/my-tune-w8a8", "int8"),
+    ],
+)
+def test_a_repository_is_planned_in_its_own_precision(
+    model: dict[str, object], shape: str, quantization: str | None, ask: Ask
+) -> None:
+    read = read_architecture(ask(model=model))
+
+    assert (read.id, read.quantization(None)) == (shape, quantization)
+    assert read.quantization("fp8") == "fp8"
+
+
+def test_a_format_that_no_container_plans_is_refused_with_its_name(ask: Ask) -> None:
+    with pytest.raises(PlanError) as caught:
+        read_architecture(ask(model={"hub_id": "unsloth/Llama-3.3-70B-Instruct-bnb-4bit"}))
+
+    (problem,) = caught.value.problems
+    assert problem.rule == "SEA209"
+    assert "bitsandbytes" in problem.message
 
 
 def test_an_unknown_model_names_the_three_ways(ask: Ask) -> None:

@@ -15,6 +15,8 @@ from seatrial.plan.planner import make_plan
 from seatrial.plan.resolve import resolve
 from seatrial.plan.search import capacity as levels
 from seatrial.predict.simulation import SimulatedLevel, outcome
+from seatrial.serving.model_source import model_source
+from seatrial.serving.plan_config import plan_config
 from tests.plan.conftest import reads
 
 if TYPE_CHECKING:
@@ -489,12 +491,19 @@ def test_a_price_of_another_region_is_said(ask: Ask) -> None:
     )
 
 
-def test_a_checkpoint_smaller_than_16_bits_is_said(ask: Ask) -> None:
-    plan = make_plan(ask(model={"hub_id": "openai/gpt-oss-20b"}, serving={"instance_types": ["ml.g6e.12xlarge"]}))
+def test_a_quantized_checkpoint_is_planned_at_its_own_size_and_left_to_the_engine(ask: Ask) -> None:
+    loaded = ask(model={"hub_id": "openai/gpt-oss-20b"}, serving={"instance_types": ["ml.g6e.12xlarge"]})
+    plan = make_plan(loaded)
 
-    assert "openai/gpt-oss-20b is published in mxfp4; the plan counts 16-bit weights, an overestimate." in (
-        plan.warnings
-    )
+    assert plan.quantization == "mxfp4"
+    assert plan.memory.weights_bytes * plan.tensor_parallel_degree.value < 16 * 2**30
+    assert plan_config(loaded, plan, model_source(loaded)).quantization is None
+
+
+def test_the_encoder_of_a_multimodal_model_is_said_not_to_count(ask: Ask) -> None:
+    plan = make_plan(ask(model={"hub_id": "google/gemma-3-4b-it"}, serving={"instance_types": ["ml.g6e.12xlarge"]}))
+
+    assert any("google/gemma-3-4b-it has an encoder" in warning for warning in plan.warnings)
 
 
 def test_the_guard_rails_narrow_the_instance_types(ask: Ask) -> None:

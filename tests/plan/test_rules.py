@@ -252,9 +252,9 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
             ),
         ),
     ),
-    "SEA209 latent attention": (
-        {"model": {"hub_id": "deepseek-ai/DeepSeek-V3"}},
-        (Expected("chat.yaml:3: model.hub_id", "SEA209", ("deepseek-ai/DeepSeek-V3",)),),
+    "SEA209 weights of a format that can't be planned": (
+        {"model": {"hub_id": "unsloth/Llama-3.3-70B-Instruct-bnb-4bit"}},
+        (Expected("chat.yaml:3: model.hub_id", "SEA209", ("bitsandbytes",)),),
     ),
     "SEA210 only accelerators that can't be planned": (
         {"serving": only("ml.inf2.xlarge")},

@@ -96,8 +96,8 @@ def test_a_model_that_does_not_fit_says_what_is_missing() -> None:
 
 
 def test_activations_grow_with_the_prompt_tokens_of_an_iteration() -> None:
-    assert activation_bytes(model(LLAMA_2_7B), 4_096) == 12 * 4_096 * 4_096 * 2
-    assert activation_bytes(model(LLAMA_2_7B), 8_192) == 2 * activation_bytes(model(LLAMA_2_7B), 4_096)
+    assert activation_bytes(model(LLAMA_2_7B), 4_096, 1) == 12 * 4_096 * 4_096 * 2
+    assert activation_bytes(model(LLAMA_2_7B), 8_192, 4) == 2 * activation_bytes(model(LLAMA_2_7B), 4_096, 4)
 
 
 @given(memory=st.integers(1, 300 * GB), more=st.integers(0, 300 * GB), tokens=st.integers(1, 10_000))

@@ -1,7 +1,8 @@
 """Made-up prompts of about so many tokens, which share no beginning but the one they are told to share.
 
-A word of the list is one token in the common vocabularies (a frequent English word with its space before it), two in a
-small one. The first prompt has half as many words as tokens, so that no endpoint refuses it for its length;
+A word of the list is one token in the common vocabularies (a frequent English word with its space before it), one to
+five in a small one; prompts of one length are the same words in different orders, so that none is longer than another.
+The first prompt has half as many words as tokens, so that no endpoint refuses it for its length;
 `calibrated` mends that by what the endpoint itself counts, chat template and special tokens included. The first words
 differ from request to request and from trial to trial: a prefix cache has nothing to reuse, unless a shared prefix is
 asked for.
@@ -36,7 +37,11 @@ social side given order often seemed early white large along big show feel face 
 east west free table money story music book paper letter class road car body light voice power force heart child
 mother father friend family street river tree green black red blue gold stone
 """
-WORDS: tuple[str, ...] = tuple(_TEXT.split())
+_BY_LENGTH: Final = sorted(_TEXT.split(), key=len)
+WORDS: Final = tuple(_BY_LENGTH[place * 159 % len(_BY_LENGTH)] for place in range(len(_BY_LENGTH)))
+"""256 words in an order in which the first of any number are of all lengths: 159 / 256 is near the golden section."""
+_FEWEST_SAME: Final = 16
+"""Fewer words than these differ from seed to seed: they have few orders."""
 
 
 FIRST_WORDS_PER_TOKEN: Final = 0.5
@@ -93,8 +98,26 @@ class SyntheticPrompts:
 
 
 def words(seed: str, count: int) -> list[str]:
-    """Draw words by the digest of the seed: the same words for the same seed, the first of them for a lower count."""
-    return [WORDS[pick] for pick in hashlib.shake_256(seed.encode()).digest(count)]
+    """Draw words by the digest of the seed: the same words for the same seed, in another order for another one.
+
+    As many words are the same words for every seed, but for very few: the whole list again and again, and of it the
+    first that are missing. So as many words are as many tokens, however a tokenizer cuts them.
+    """
+    if count < len(WORDS):
+        among = count if count >= _FEWEST_SAME else len(WORDS)
+        return [WORDS[place] for place in _order(seed, among)[:count]]
+    whole, rest = divmod(count, len(WORDS))
+    places = order = _order(seed, len(WORDS))
+    drawn: list[str] = []
+    for _ in range(whole):
+        drawn += map(WORDS.__getitem__, places)
+        places = places.translate(order)  # shuffled once more
+    return drawn + [WORDS[place] for place in places if place < rest]
+
+
+def _order(seed: str, among: int) -> bytes:
+    """Return the places of the first words in an order that the seed gives, at most 256."""
+    return bytes(sorted(range(among), key=hashlib.shake_256(seed.encode()).digest(among).__getitem__))
 
 
 def word_count(tokens: int, words_per_token: float) -> int:

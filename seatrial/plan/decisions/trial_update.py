@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.bounds import LONGEST_TRIAL_S
 from seatrial.plan.cost import hourly_words, usd_per_hour
 from seatrial.plan.document import Decision
 from seatrial.plan.search.sizing import instances_for
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from seatrial.plan.search.demand import Demand
     from seatrial.spec.endpoint import TrialSpec, TrialUpdate
 
-
-_CLEAN_UP_S = 300
-"""Seconds of CloudFormation's hour for proof and clean-up (`LONGEST_TRIAL_S` of `seatrial_cdk.trial_settings`)."""
 _SHORTEST_START_S = 600
 
 
@@ -65,7 +63,7 @@ def candidate_warnings(trial: TrialSpec, start_s: int) -> tuple[str, ...]:
     """
     if trial.update != "candidate" or trial.mode == "off":
         return ()
-    left_s = S_PER_HOUR - _CLEAN_UP_S - trial.budget_minutes * S_PER_MINUTE
+    left_s = LONGEST_TRIAL_S - trial.budget_minutes * S_PER_MINUTE
     left = f"{left_s / S_PER_MINUTE:.0f} min to start, of the 60 min that CloudFormation waits"
     if left_s < _SHORTEST_START_S:
         needed = f"at least {_SHORTEST_START_S / S_PER_MINUTE:.0f} min are needed"

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.bench.prompts.synthetic import SyntheticPrompts, calibrated
+from seatrial.bench.prompts.synthetic import FIRST_WORDS_PER_TOKEN, WORDS, SyntheticPrompts, calibrated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,48 @@ def test_prompts_of_a_trial_and_of_the_next_share_no_beginning() -> None:
         " ".join(prompts(64, seed=seed).content(index).split()[:8]) for seed in ("one", "two") for index in range(500)
     }
     assert len(beginnings) == 1000
+
+
+@pytest.mark.parametrize("count", [16, 27, 255, 256, 560, 1024])
+def test_prompts_of_one_length_are_the_same_words_in_different_orders(count: int) -> None:
+    """So that they are as many tokens, however a tokenizer cuts them."""
+    drawn = [prompts(count, seed=seed).content(index).split() for seed in ("one", "two") for index in range(50)]
+    assert len({tuple(sorted(each)) for each in drawn}) == 1
+    assert len({tuple(each) for each in drawn}) == 100
+
+
+@pytest.mark.parametrize("count", [1, 8, 15])
+def test_the_shortest_prompts_have_words_of_their_own(count: int) -> None:
+    drawn = {prompts(count).content(index) for index in range(100)}
+    assert len(drawn) > 50
+
+
+def test_the_whole_list_comes_in_another_order_each_time() -> None:
+    drawn = prompts(5 * len(WORDS)).content(0).split()
+    rounds = [tuple(drawn[start : start + len(WORDS)]) for start in range(0, len(drawn), len(WORDS))]
+    assert len(set(rounds)) == 5
+    assert {tuple(sorted(each)) for each in rounds} == {tuple(sorted(WORDS))}
+
+
+@pytest.mark.parametrize("tokens", [100, 256, 1000])
+def test_no_prompt_of_2000_trials_is_more_than_a_few_percent_longer_than_is_wanted(
+    record: Callable[..., RequestRecord], tokens: int
+) -> None:
+    """One of 15 trials had a prompt that its endpoint refused: 1,059 tokens of 1,000, by a vocabulary of 2,048."""
+
+    def counted(source: SyntheticPrompts, index: int) -> int:
+        return 13 + sum(-(-len(word) // 3) for word in source.content(index).split())
+
+    longest = 0
+    for trial in range(2000):
+        source = prompts(tokens, seed=f"0123456789abcdef:{trial}", words_per_token=FIRST_WORDS_PER_TOKEN)
+        for first, last in ((0, 1), (1, 3)):
+            told = [record(index=index, input_tokens=counted(source, index)) for index in range(first, last)]
+            ratio = calibrated(source.words_per_token, told, source.input_tokens)
+            assert ratio is not None
+            source = replace(source, words_per_token=ratio)
+        longest = max(longest, counted(source, 3), counted(source, 4))
+    assert tokens * 0.98 < longest < tokens * 1.03
 
 
 def test_lengths_are_those_of_the_workload() -> None:

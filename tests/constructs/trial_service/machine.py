@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     State = dict[str, Any]
 
-MOST_STATES = 120
+MOST_STATES = 600
 
 
 class DiedError(Exception):

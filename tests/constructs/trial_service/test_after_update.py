@@ -99,6 +99,18 @@ def test_in_place_it_is_loaded_under_the_eyes_of_the_alarms(
     assert stops == [alarm]
 
 
+def test_copies_that_do_not_come_back_are_left_to_the_sweep_before_cloudformation_gives_up(
+    verifying: World, update: CustomResourceEvent
+) -> None:
+    """The resource waits for the budget of 600 s and ten minutes more."""
+    lost = component(specification=SPECIFICATION, status="Updating", current_copies=1, desired_copies=1)
+    verifying.course.beginning = lambda _: verifying.components.found.update({COMPONENT: lost})
+    answer = run(verifying, update)
+    assert answer["Status"] == "SUCCESS"
+    assert 900.0 < verifying.clock.now_s - ORDERED_S < 920.0
+    assert verifying.scaling.states == {COMPONENT: {"DynamicScalingInSuspended": True}}, "the sweep restores it"
+
+
 class TestAnEndpointThatWasReplaced:
     @pytest.fixture
     def cleanup(self, world: World, create: CustomResourceEvent) -> CustomResourceEvent:

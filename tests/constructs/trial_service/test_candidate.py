@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from seatrial_cdk.trial_service.runtime.components import candidate_name
-from seatrial_cdk.trial_service.runtime.custom_resource import read_copies
+from seatrial_cdk.trial_service.runtime.custom_resource import ToldCopies, read_copies, tell_copies
 from seatrial_cdk.trial_service.runtime.handler import dispatch
 from seatrial_cdk.trial_service.runtime.scaling import read_held
 from seatrial_cdk.trial_service.runtime.store import UnavailableError
@@ -131,6 +131,88 @@ class TestAnUpdate:
         scaled.clock.acts.append(act)
         assert data(run(scaled, before))["CopyCount"] == "4"
         assert scaled.clock.now_s >= due_s
+
+    def test_that_a_scaling_action_outlasts_is_answered_with_the_last_copies_that_were_read(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        scaled.components.found[COMPONENT] = component(status="Updating", current_copies=3, desired_copies=4)
+        more_s = scaled.clock.now_s + 1800.0
+
+        def act() -> None:
+            if scaled.clock.now_s >= more_s:
+                scaled.components.found[COMPONENT] = component(status="Updating", current_copies=4, desired_copies=5)
+
+        scaled.clock.acts.append(act)
+        began_s = scaled.clock.now_s
+        assert data(run(scaled, before))["CopyCount"] == "5"
+        assert 3300.0 < scaled.clock.now_s - began_s < 3330.0
+        told = read_copies(scaled.store, "dev-chat")
+        assert told is not None
+        assert (told.copies, told.previous, told.request_id) == (5, 1, "request-1")
+
+    def test_whose_candidate_is_never_gone_is_answered_with_the_live_copies(
+        self, scaled: World, before: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(name: str) -> None:
+            raise UnavailableError(f"deleting component {name}: throttled")
+
+        monkeypatch.setattr(scaled.components, "delete", refused)
+        assert data(run(scaled, before))["CopyCount"] == "3"
+        assert scaled.components.candidates() == [CANDIDATE], "the sweep removes it"
+
+    @pytest.mark.parametrize("mode", ["rollback", "report"])
+    def test_whose_live_copies_cannot_be_read_fails_instead_of_taking_copies_away(
+        self, scaled: World, before: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch, mode: str
+    ) -> None:
+        before["ResourceProperties"]["Mode"] = mode
+        describe = scaled.components.describe
+
+        def throttled(name: str) -> object:
+            if name == COMPONENT and scaled.course.concluded:
+                raise UnavailableError(f"describing component {name}: throttled")
+            return describe(name)
+
+        monkeypatch.setattr(scaled.components, "describe", throttled)
+        answer = run(scaled, before)
+        assert (answer["Status"], scaled.components.deleted) == ("FAILED", [CANDIDATE])
+        assert "dev-chat was stopped: the live copies could not be read" in str(answer["Reason"])
+
+    def test_whose_store_does_not_take_the_copies_tries_again(
+        self, scaled: World, before: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write, refusals = scaled.store.write, [1, 2, 3]
+
+        def refused(key: str, text: str) -> None:
+            if key.endswith("copies.json") and refusals:
+                refusals.pop()
+                raise UnavailableError(f"writing {key}: SlowDown")
+            write(key, text)
+
+        monkeypatch.setattr(scaled.store, "write", refused)
+        assert data(run(scaled, before))["CopyCount"] == "3"
+
+    def test_after_a_rollback_tells_the_live_copies_of_each_look_until_the_last(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        """CloudFormation may have either of two numbers in mind: neither is told again."""
+        told = ToldCopies(copies=2, is_new=False, previous=1, is_certain=False, request_id="back")
+        tell_copies(scaled.store, "dev-chat", told)
+        live = component(specification=SPECIFICATION, status="Updating", current_copies=3, desired_copies=3)
+        scaled.components.found[COMPONENT] = live
+        due_s = scaled.clock.now_s + 60.0
+
+        def act() -> None:
+            if scaled.clock.now_s >= due_s:
+                scaled.components.found[COMPONENT] = replace(
+                    live, status="InService", current_copies=4, desired_copies=4
+                )
+
+        scaled.clock.acts.append(act)
+        before["OldResourceProperties"] = {**before["ResourceProperties"], "PlanDigest": "a"}
+        assert data(run(scaled, before))["CopyCount"] == "4"
+        kept = read_copies(scaled.store, "dev-chat")
+        assert kept is not None
+        assert (kept.previous, kept.is_certain) == (2, True)
 
     @pytest.mark.parametrize("verdict", ["pass", "fail"])
     def test_whose_candidate_cannot_be_deleted_yet_waits_and_tries_again(

@@ -72,6 +72,23 @@ def answer_of(order: Order, store: TrialStore) -> Answer:
     return _judged(order, store, result, uri)
 
 
+def final_answer(order: Order, store: TrialStore) -> Answer:
+    """Return what CloudFormation is answered: a component's update never carries copies that were not read for it.
+
+    Where the answer would let it go on with the number of an earlier request, copies that came since would be taken
+    away: it fails, in mode `report` too.
+    """
+    given, properties = answer_of(order, store), order.properties
+    if given.failed_because is not None or properties.phase != "candidate":
+        return given
+    told = read_copies(store, properties.endpoint_name)
+    if told is not None and told.request_id == order.request_id:
+        return given
+    uri = store.uri(trial_key(properties, order.request_id))
+    why = "the live copies could not be read"
+    return Answer(failed_because=f"The update of {properties.endpoint_name} was stopped: {why} (result: {uri})")
+
+
 def lets_go_on(order: Order, store: TrialStore) -> bool:
     """Tell whether the answer lets the deployment go on."""
     return answer_of(order, store).failed_because is None

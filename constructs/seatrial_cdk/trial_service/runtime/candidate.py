@@ -69,7 +69,7 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, ar
             raise
         return _told(event, around, None)  # a rollback must go on
     if live is None:
-        return _told_new(properties, around, _before(event, properties, around))
+        return _told_new(properties, around, _before(event, properties, around), event["RequestId"])
     if event["RequestType"] == "Update":
         if _goes_back(event, around, live):
             return _gone_back(event, properties, around, live)
@@ -118,13 +118,16 @@ def _manner(properties: TrialProperties, around: Surroundings) -> Manner:
     return "candidate"
 
 
-def _told_new(properties: TrialProperties, around: Surroundings, before: ComponentState | None) -> Answer:
+def _told_new(
+    properties: TrialProperties, around: Surroundings, before: ComponentState | None, request_id: str
+) -> Answer:
     """Answer for a component that is about to be created: the planned copies, and no fewer than its users have now.
 
     There is room for `max_copies` at most.
     """
     copies = min(properties.most_copies, max(properties.copy_count, 0 if before is None else before.copies))
-    tell_copies(around.store, properties.endpoint_name, ToldCopies(copies=copies, is_new=True, previous=copies))
+    told = ToldCopies(copies=copies, is_new=True, previous=copies, request_id=request_id)
+    tell_copies(around.store, properties.endpoint_name, told)
     return Answer(data=copies_attributes(copies, NOT_TRIED))
 
 
@@ -150,16 +153,28 @@ def keep_told(
     """Return the copies to tell, and keep them: those of the last time, unless CloudFormation updates the component.
 
     A component that is updated keeps the copies that it has at this moment. After a rollback it is not known which of
-    two numbers CloudFormation has in mind; the next update then carries the live ones.
+    two numbers CloudFormation has in mind; the next update then carries the live ones. Called again for the same
+    request, it replaces what it kept, and not what was told before.
     """
     properties = TrialProperties.of(event["ResourceProperties"])
     told = read_copies(around.store, properties.endpoint_name)
-    if live is not None and (_moves(event, live) or (told is not None and not told.is_certain)):
-        copies = max(1, live.copies)
+    if told is None:
+        told = ToldCopies(copies=properties.copy_count, is_new=False, previous=properties.copy_count)
+    if told.request_id == event["RequestId"] and not going_back:
+        usual, is_certain = told.previous, told.previous_is_certain
     else:
-        copies = properties.copy_count if told is None else told.copies
-    before = properties.copy_count if told is None else told.previous if going_back else told.copies
-    kept = ToldCopies(copies=copies, is_new=False, previous=before, is_certain=not going_back or before == copies)
+        usual, is_certain = told.copies, told.is_certain
+    moves = live is not None and (_moves(event, live) or not is_certain)
+    copies = max(1, live.copies) if live is not None and moves else usual
+    previous = told.previous if going_back else usual
+    kept = ToldCopies(
+        copies=copies,
+        is_new=False,
+        previous=previous,
+        is_certain=not going_back or previous == copies,
+        request_id=event["RequestId"],
+        previous_is_certain=is_certain,
+    )
     tell_copies(around.store, properties.endpoint_name, kept)
     return copies
 

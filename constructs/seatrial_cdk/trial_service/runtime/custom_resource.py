@@ -99,12 +99,16 @@ class ToldCopies:
         is_new: They are those of a component that is only just created, and that nobody uses.
         previous: The number of the time before.
         is_certain: CloudFormation has this number in mind; after a rollback it may be the one before.
+        request_id: The request that it was told; of an older release empty.
+        previous_is_certain: CloudFormation had `previous` in mind when that request began.
     """
 
     copies: int
     is_new: bool
     previous: int
     is_certain: bool = True
+    request_id: str = ""
+    previous_is_certain: bool = True
 
 
 def read_copies(store: TrialStore, endpoint_name: str) -> ToldCopies | None:

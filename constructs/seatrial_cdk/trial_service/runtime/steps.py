@@ -15,8 +15,9 @@ from seatrial.bench.client.load_share import BARRIER_S, plan_shares
 from seatrial.bench.model.stop import Stop, StopReason
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.live_count import live_request
+from seatrial.bounds import LONGEST_TRIAL_S, TRIAL_MARGIN_S
 from seatrial.errors import BenchError
-from seatrial_cdk.trial_service.runtime.answer import answer_of, give_once, lets_go_on
+from seatrial_cdk.trial_service.runtime.answer import final_answer, give_once, lets_go_on
 from seatrial_cdk.trial_service.runtime.candidate import (
     CandidateStartingError,
     NoRoomError,
@@ -61,7 +62,7 @@ FORMER_LOOK_S = 5
 MOST_RELOADS = 2
 
 SOONEST_LOOK_S, LATEST_LOOK_S = 2, 15  # between two looks at what SageMaker is doing
-LONGEST_SETTLE_S = 3300.0  # since the order: CloudFormation waits an hour, and must be answered before
+LONGEST_RESTORE_S = TRIAL_MARGIN_S / 2  # after the budget: what is left is for the answer
 
 Following: TypeAlias = Literal["wait", "choose", "load", "conclude", "settle", "pause", "answer"]
 
@@ -150,6 +151,13 @@ class Trial:
     def look_s(self) -> int:
         """Seconds until the next look at what SageMaker is doing: a quarter of the time so far, 2 to 15 s."""
         return round(min(LATEST_LOOK_S, max(SOONEST_LOOK_S, self.late_s / 4)))
+
+    @property
+    def longest_settle_s(self) -> float:
+        """Seconds since the order until CloudFormation is answered, whatever is left to do."""
+        if self.properties.phase == "candidate":
+            return LONGEST_TRIAL_S
+        return min(LONGEST_TRIAL_S, self.properties.budget_s + LONGEST_RESTORE_S)
 
     @property
     def is_made(self) -> bool:
@@ -461,7 +469,7 @@ def settle(trial: Trial) -> Position:
     if not left:
         _end_logs(trial)
         return position("answer", 0, "nothing is left to do")
-    if trial.around.now_s() - trial.order.started_at_s > LONGEST_SETTLE_S:
+    if trial.around.now_s() - trial.order.started_at_s > trial.longest_settle_s:
         log(f"left to the sweep: {left}")
         return position("answer", 0, f"left to the sweep: {left}")
     return {**position("pause", 0, left), "Seconds": trial.look_s}
@@ -483,16 +491,28 @@ def _end_logs(trial: Trial) -> None:
 def _left_to_do(trial: Trial) -> str:
     """Do what can be done before the answer, and return what can't be done yet; empty when nothing is left."""
     around, properties, order = trial.around, trial.properties, trial.order
+    goes_on = trial.ownership.check() is None and properties.phase == "candidate" and lets_go_on(order, around.store)
+    waits = _carried(trial) if goes_on else ""
     if order.manner == "candidate" and not remove(around.components, order.candidate):
         return f"{order.candidate} is being deleted"
-    if trial.ownership.check() is None and properties.phase == "candidate" and lets_go_on(order, around.store):
-        live = around.components.describe(properties.inference_component_name)
-        if live is not None and live.in_transit:
-            return f"{live.name} is {live.status}: the update waits"
-        keep_told(order.event, around, live)
-        return ""
+    if goes_on:
+        return waits
     done = resume(around.scaling, around.store, around.components, trial.ownership)
     return "" if done else f"{properties.inference_component_name} gets its copies back"
+
+
+def _carried(trial: Trial) -> str:
+    """Keep the live copies, which the answer tells; return why the update of the component waits, empty when not.
+
+    They are kept before anything is waited for: when CloudFormation's time ends, the answer tells the last that were
+    read.
+    """
+    try:
+        live = trial.around.components.describe(trial.properties.inference_component_name)
+        keep_told(trial.order.event, trial.around, live)
+    except UnavailableError as unavailable:
+        return f"{unavailable}"
+    return f"{live.name} is {live.status}: the update waits" if live is not None and live.in_transit else ""
 
 
 def answer(trial: Trial) -> Position:
@@ -502,7 +522,7 @@ def answer(trial: Trial) -> Position:
         UnavailableError: CloudFormation did not take the answer.
     """
     around = trial.around
-    given = answer_of(trial.order, around.store)
+    given = final_answer(trial.order, around.store)
     if trial.ownership.check() is not None and trial.ownership.forgotten:
         return position("answer", 0, "the endpoint's documents were removed")
     try:

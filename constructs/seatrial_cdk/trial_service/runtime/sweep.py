@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from seatrial.bounds import LONGEST_ANSWER_S
 from seatrial_cdk.trial_service.runtime.components import candidate_name, remove
 from seatrial_cdk.trial_service.runtime.dead_execution import bury, is_answered
 from seatrial_cdk.trial_service.runtime.log import log
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.scaling import HeldScaling
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
 
-LONGEST_ORDER_S: Final = 3900.0
+LONGEST_ORDER_S: Final = LONGEST_ANSWER_S + 300.0
 """CloudFormation waits an hour for an answer; five minutes later nothing of an order is in use."""
 
 
