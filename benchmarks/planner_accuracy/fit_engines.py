@@ -75,10 +75,11 @@ class PredictedRow:
     output_tok_s: float
 
 
-def fit(rows: Sequence[MeasuredRow]) -> Fitted:
-    """Fit the constants of each engine on its rows; an engine without rows keeps those of the catalog."""
+def fit(rows: Sequence[MeasuredRow], starts: Fitted | None = None) -> Fitted:
+    """Fit the constants of each engine on its rows, from where it starts: the catalog's, unless others are given."""
     return {
-        engine: _fit_engine([row for row in rows if row.engine == engine], start) for engine, start in shipped().items()
+        engine: _fit_engine([row for row in rows if row.engine == engine], start)
+        for engine, start in (starts or shipped()).items()
     }
 
 
