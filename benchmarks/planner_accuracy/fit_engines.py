@@ -155,7 +155,9 @@ def _fit_engine(rows: Sequence[MeasuredRow], start: Performance) -> Performance:
 
     def residuals(logs: Sequence[float]) -> list[float]:
         constants = _moved(start, names, logs)
-        off = [log / _FACTOR_PRIOR for log in logs[: len(FACTORS)]] + [log / _TIME_PRIOR for log in logs[len(FACTORS) :]]
+        off = [log / _FACTOR_PRIOR for log in logs[: len(FACTORS)]] + [
+            log / _TIME_PRIOR for log in logs[len(FACTORS) :]
+        ]
         off = [0.1 * each for each in off]
         for row in usable:
             found = predict(row, {row.engine: constants})

@@ -52,7 +52,7 @@ class ConfigJson:
     @property
     def experts(self) -> int | None:
         """Routed experts of each layer that has experts; `None` for a dense model."""
-        return self.first(*_ROUTED)
+        return self.first(*_ROUTED) if self.first(*_CHOSEN) else None
 
     @property
     def experts_per_token(self) -> int | None:
