@@ -334,7 +334,8 @@ def test_an_alias_has_the_shape_of_its_model(alias: dict[str, object]) -> None:
 
     assert found is not None
     assert model is not None
-    assert found == replace(model, max_context=alias["max_context"] or model.max_context)
+    assert replace(found, max_context=model.max_context) == model
+    assert found.max_context == (alias["max_context"] or model.max_context)
 
 
 def test_a_gemma_3_wrapper_needs_only_what_it_publishes(write: Write) -> None:
@@ -415,6 +416,17 @@ def test_a_checkpoint_says_its_precision(described: dict[str, object], quantizat
 def test_a_precision_that_no_plan_knows_is_refused(described: dict[str, object], write: Write) -> None:
     with pytest.raises(PlanError, match="SEA209: weights quantized with"):
         from_config_json(write({**LLAMA_2_7B, "quantization_config": described}))
+
+
+@pytest.mark.parametrize(
+    ("model_type", "lacking"), [("nemotron_h", "Mamba layers"), ("deepseek_v4", "compressed attention")]
+)
+def test_a_family_that_was_looked_at_says_what_the_planner_lacks(model_type: str, lacking: str, write: Write) -> None:
+    with pytest.raises(PlanError) as caught:
+        from_config_json(write({**LLAMA_2_7B, "model_type": model_type}))
+
+    (problem,) = caught.value.problems
+    assert (problem.rule, lacking in problem.message) == ("SEA209", True)
 
 
 def test_latent_attention_is_sharded_by_its_heads() -> None:

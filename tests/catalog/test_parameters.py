@@ -72,7 +72,7 @@ _WITHIN = 0.02
 
 def _agrees(count: float, published: str) -> bool:
     """Tell whether a count is within 2 % of the published one, which is rounded to its last digit."""
-    half = 0.5 / 10 ** len(published.partition(".")[2])
+    half = 0.5 * 0.1 ** len(published.partition(".")[2])
     return (float(published) - half) * (1 - _WITHIN) <= count / 1e9 <= (float(published) + half) * (1 + _WITHIN)
 
 
