@@ -75,11 +75,11 @@ class PredictedRow:
     output_tok_s: float
 
 
-def fit(rows: Sequence[MeasuredRow], starts: Fitted | None = None) -> Fitted:
-    """Fit the constants of each engine on its rows, from where it starts: the catalog's, unless others are given."""
+def fit(rows: Sequence[MeasuredRow]) -> Fitted:
+    """Fit the constants of each engine on its rows, from `PRIOR`; an engine without rows keeps that."""
     return {
-        engine: _fit_engine([row for row in rows if row.engine == engine], start)
-        for engine, start in (starts or shipped()).items()
+        engine: _fit_engine([row for row in rows if row.engine == engine], replace(start, **PRIOR, kernel_factors=()))
+        for engine, start in shipped().items()
     }
 
 
@@ -200,7 +200,6 @@ def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
 
 
 def _fit_engine(rows: Sequence[MeasuredRow], start: Performance) -> Performance:
-    start = replace(start, **PRIOR, kernel_factors=())
     usable = [row for row in rows if _placed(row) is not None and not is_direct(row) and not has_queued(row)]
     if not usable:
         return start

@@ -30,18 +30,6 @@ if TYPE_CHECKING:
     Judge = Callable[[Sequence[MeasuredRow], Sequence[MeasuredRow]], tuple[Figures, ...]]
     """Fits on the rows that it sees and predicts the others, in their order."""
 
-NEUTRAL = {
-    **dict.fromkeys(fit_engines.FACTORS, 1.0),
-    "step_s": 1e-3,
-    "layer_s": 8e-6,
-    "sequence_s": 25e-6,
-    "input_token_s": 2e-6,
-    "request_s": 0.02,
-    "bunching": 0.1,
-}
-"""Where a fit starts that has seen no row: kernels as measured alone, and orders of magnitude for the rest."""
-
-
 @dataclass(frozen=True)
 class Fold:
     """Rows that are left out of one fit.
@@ -91,9 +79,9 @@ def leave_out(rows: Sequence[MeasuredRow], judge: Judge, jobs: int = 1) -> list[
 def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple[Figures, ...]:
     """Fit the planner's constants on some rows and predict others.
 
-    The fit starts at `NEUTRAL`, never at the catalog's constants: those were fitted on the rows that are left out too.
+    The fit starts at round numbers, never at the catalog's constants: those were fitted on the rows that are left out too.
     """
-    fitted = fit_engines.fit(seen, {engine: _with(one, NEUTRAL, ()) for engine, one in fit_engines.shipped().items()})
+    fitted = fit_engines.fit(seen)
     known = {row.engine for row in seen}
     constants = {engine: one if engine in known else _borrowed(fitted, known) for engine, one in fitted.items()}
     answers = (fit_engines.predict(row, constants) for row in unseen)
@@ -108,7 +96,7 @@ def _borrowed(fitted: Mapping[str, Performance], known: Collection[str]) -> Perf
         for entry in one.kernel_factors:
             name, _, value = entry.rpartition("=")
             kernels.setdefault(name, []).append(float(value))
-    means = {name: geometric_mean([getattr(one, name) for one in others]) for name in NEUTRAL}
+    means = {name: geometric_mean([getattr(one, name) for one in others]) for name in fit_engines.PRIOR}
     return _with(others[0], means, tuple(f"{name}={geometric_mean(found)}" for name, found in kernels.items()))
 
 

@@ -53,7 +53,7 @@ def weights_bytes(architecture: Architecture, quantization: str | None) -> int:
     if narrow is None:
         return architecture.params_total * BYTES_16BIT
     linear = architecture.params_total - embedding_params(architecture)
-    narrowed = architecture.expert_params if narrow.scope == "experts" else linear
+    narrowed = architecture.expert_params if narrow.scope == "experts" and architecture.experts else linear
     return round((architecture.params_total - narrowed) * BYTES_16BIT + narrowed * narrow.bits / 8)
 
 
