@@ -12,6 +12,7 @@ import argparse
 import math
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
@@ -76,9 +77,12 @@ def leave_out(rows: Sequence[MeasuredRow], judge: Judge, jobs: int = 1) -> list[
         jobs: Worker processes.
     """
     asked = folds(rows)
-    with ProcessPoolExecutor(jobs) as executor:
-        answers = [executor.submit(_answered, judge, tuple(rows), fold) for fold in asked]
-        found = [answer.result() for answer in answers]
+    answer = partial(_answered, judge, tuple(rows))
+    if jobs == 1:
+        found = [answer(fold) for fold in asked]
+    else:
+        with ProcessPoolExecutor(jobs) as executor:
+            found = list(executor.map(answer, asked))
     judged = [
         _judged(rows[index], kind, figures)
         for fold, predicted in zip(asked, found, strict=True)
