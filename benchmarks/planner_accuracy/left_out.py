@@ -97,8 +97,11 @@ def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple
 
     The fit starts at `NEUTRAL`, never at the catalog's constants: those were fitted on the rows that are left out too.
     """
-    fitted = fit_engines.fit(seen, {engine: _with(one, NEUTRAL, ()) for engine, one in fit_engines.shipped().items()})
-    known = {row.engine for row in seen}
+    known, asked = {row.engine for row in seen}, {row.engine for row in unseen}
+    used = (
+        [row for row in seen if row.engine in asked] if asked <= known else seen
+    )  # an engine's fit needs its own rows
+    fitted = fit_engines.fit(used, {engine: _with(one, NEUTRAL, ()) for engine, one in fit_engines.shipped().items()})
     constants = {engine: one if engine in known else _borrowed(fitted, known) for engine, one in fitted.items()}
     answers = (fit_engines.predict(row, constants) for row in unseen)
     return tuple(Figures() if answer is None else Figures(**asdict(answer)) for answer in answers)

@@ -90,8 +90,8 @@ def test_the_finest_cell_with_rows_gives_the_band() -> None:
     assert found is not None
     assert (found.throughput, found.latency, found.measured) == (0.1, 0.12, True)
     assert found.because == (
-        "80 % of 40 measured rows of 3 models (NVIDIA H100 SXM5 80GB, 8-bit weights, dense, vllm), whose model was left "
-        "out of the fit, were predicted within this band."
+        "80 % of 40 measured rows of 3 models (NVIDIA H100 SXM5 80GB, 8-bit weights, dense, vllm), whose model was "
+        "left out of the fit, were predicted within this band."
     )
 
 
