@@ -8,36 +8,54 @@ from typing import Annotated, Literal
 
 import typer
 
-from seatrial.cli.support.terminal import show_json_text, show_text
+from seatrial.cli.support.terminal import console, show_json_text, show_text
 from seatrial.errors import SpecError
 
 
 def predict(
     rows: Annotated[str, typer.Argument(metavar="ROWS.csv", help="CSV table; `-` reads standard input.")],
+    *,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="FAMILY-VERSION", help="Engine and version, as `lmi-15`.")
+        str,
+        typer.Option("--engine", metavar="FAMILY-VERSION", help="Engine of rows that name none, as `lmi-15`."),
     ] = "tgi-1.1",
+    load: Annotated[
+        Literal["published", "steady", "saturated"],
+        typer.Option(
+            "--load",
+            help="Three requests for each in flight, a closed loop in its steady state, or all requests queued.",
+        ),
+    ] = "published",
     output_format: Annotated[Literal["csv", "json"], typer.Option("--format", help="Output format.")] = "csv",
     form: Annotated[
         Literal["simulation", "closed"],
         typer.Option("--form", help="Simulate each row, or compute means in closed form (faster, less accurate)."),
     ] = "simulation",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Write nothing if a row can't be predicted, and list every problem.")
+    ] = False,
 ) -> None:
     """Predict every row of a table: output tokens per second, p90 latency per token, what bounds, how sure.
 
-    The load is that of the published articles: a closed loop, three requests for each in flight, no warm-up.
+    By default the load is that of the published articles: a closed loop, three requests for each in flight, no warm-up.
+    A row that can't be predicted says why in `predicted_error`; where no row can, nothing is written.
     """
-    from seatrial.predict.csv_predictions import answered, as_csv, as_json, read_engine
-    from seatrial.predict.csv_rows import read_rows
+    from seatrial.predict.csv_rows import read_engine, read_rows, refuse_problems
+    from seatrial.predict.csv_table import answered, as_csv, as_json
 
-    facts, version = read_engine(engine)
+    default = read_engine(engine)
     content, where = _read(rows)
-    columns, asked = read_rows(content, where)
-    table = answered(columns, asked, facts, version, form)
+    columns, asked = read_rows(content, where, engine=default, load=load)
+    if strict or not any(row.asked for row in asked):
+        refuse_problems(asked)
+    table = answered(columns, asked, form, load)
     if output_format == "csv":
         show_text(as_csv(table))
     else:
         show_json_text(as_json(table))
+    if table.unanswered:
+        told = f"{table.unanswered:,} of {len(table.rows):,} rows can't be predicted: predicted_error says why"
+        console(stderr=True).print(told)
 
 
 def _read(rows: str) -> tuple[bytes, str]:

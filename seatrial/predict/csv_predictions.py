@@ -1,46 +1,45 @@
 """Predicts the rows of `seatrial predict`: throughput, p90 latency, what bounds, and how far it may be off.
 
-The load is the published articles' protocol: a closed loop of three requests a client without warm-up. Rows that ask
-the same of one instance share its simulation.
+The published load is the articles' protocol: a closed loop of three requests a client without warm-up. The steady load
+is a closed loop of many. Rows that ask the same of one copy share its simulation.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from functools import cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
-from seatrial.catalog import engines
 from seatrial.catalog.architecture import shards_evenly
-from seatrial.errors import SpecError
 from seatrial.measure.distribution import percentile
 from seatrial.predict.band import ASSUMED, Band, band_of
 from seatrial.predict.closed_form import Limit, predict
 from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
-from seatrial.predict.csv_rows import COUNTS
 from seatrial.predict.memory import fit_memory
 from seatrial.predict.multi_instance import InstanceLevel, even_split, fleet
 from seatrial.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
-from seatrial.units import MS_PER_S
+from seatrial.predict.steady import steady, steady_mean
+from seatrial.predict.steady_fleet import steady_fleet, steady_split
+from seatrial.units import GIB, MS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable
 
-    from seatrial.catalog.engines import Engine
     from seatrial.predict.copy_model import Copy
-    from seatrial.predict.csv_rows import Asked, CsvRow
+    from seatrial.predict.csv_rows import Asked, Load
+    from seatrial.predict.steady import SteadyLevel
 
 
 Form = Literal["simulation", "closed"]
 
 TIMEOUT_S = 60.0  # SageMaker's bound of an invocation
-_NO_LIMIT = 1_000_000  # sequences: TGI batches what its token budget holds
-_LMI_LIMIT = 256  # an assumption: the batch limit that the planner takes
+# Sequences of a batch at most. TGI batches what its token budget holds, SGLang what its KV pool holds; 256 for LMI is
+# an assumption, the batch limit that the planner takes; 2,048 is TensorRT-LLM's default of max_batch_size.
+_BATCH_LIMITS = {"tgi": 1_000_000, "sglang": 1_000_000, "lmi": 256, "trtllm": 2_048}
+# vLLM V1, engine/arg_utils.py: max_num_seqs of the API server, more from 70 GiB on except on the A100.
+_VLLM_LIMIT, _VLLM_LARGE_LIMIT, _VLLM_LARGE_MEMORY = 256, 1_024, 70 * GIB
 _MOST_SIMULATED = 512  # requests in flight on one copy; above it the closed form answers
 _HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered, and no simulation is worth its time
 # The furthest that the routing of several instances was off from its simulation; docs/how-to/predict.md has the cases.
@@ -66,71 +65,107 @@ class RowPrediction:
         ms_per_token: 90th percentile of end-to-end latency over output tokens; `None` likewise.
         limit: What bounds it, or why there is nothing to bound.
         band: How far the numbers may be off.
+        steady: Means and percentiles; only under a steady load.
     """
 
     output_tok_s: float | None
     ms_per_token: float | None
     limit: Limit | RowLimit
     band: Band
+    steady: SteadyLevel | None = None
 
 
-def answer(asked: Asked, engine: Engine, version: str, form: Form) -> RowPrediction:
+def answer(asked: Asked, form: Form = "simulation", load: Load = "published") -> RowPrediction:
     """Predict one row.
 
     Args:
         asked: The row.
-        engine: The engine.
-        version: Its version, for the words of the band.
         form: The simulation, or the closed form, whose latency is the mean of the steady state.
+        load: How requests are sent.
     """
-    band = _band(asked, engine, version)
+    band = _band(asked)
     if not shards_evenly(asked.architecture, asked.degree):
         return RowPrediction(None, None, RowLimit.DEGREE, band)
-    copy = copy_of(asked, engine)
+    copy = copy_of(asked)
     if copy.kv_limited_batch < 1:
         return RowPrediction(None, None, RowLimit.DOES_NOT_FIT, band)
-    found = fleet(
-        _instance(copy, asked, form),
+    if load == "published":
+        found = fleet(
+            _instance(copy, asked, form),
+            concurrency=asked.concurrency,
+            instances=asked.instance_count,
+            requests_per_client=PUBLISHED.requests_per_concurrency,
+        )
+        limit = _limit(copy, asked, asked.concurrency, found.longest_s)
+        return RowPrediction(found.output_tok_s, found.ms_per_token, limit, band)
+    if load == "saturated":
+        return _saturated(copy, asked, form, band)
+    level = _steady(copy, asked, form)
+    limit = _limit(copy, asked, asked.concurrency, level.late_ms / MS_PER_S)
+    return RowPrediction(level.output_tok_s, level.late_ms / asked.output_tokens, limit, band, level)
+
+
+def _steady(copy: Copy, asked: Asked, form: Form) -> SteadyLevel:
+    """Return the steady state of all instances."""
+    batches, each = _batches(asked), steady if form == "simulation" else steady_mean
+    return steady_fleet(
+        lambda share: steady_split(lambda part: each(copy, part, batches), share, asked.copies_per_instance),
         concurrency=asked.concurrency,
         instances=asked.instance_count,
-        requests_per_client=PUBLISHED.requests_per_concurrency,
     )
-    return RowPrediction(found.output_tok_s, found.ms_per_token, _limit(copy, asked, found), band)
 
 
-def copy_of(asked: Asked, engine: Engine) -> Copy:
+def _saturated(copy: Copy, asked: Asked, form: Form, band: Band) -> RowPrediction:
+    """Return the throughput with as many requests in flight as run at once, on each copy alike."""
+    batches, each = _batches(asked), steady if form == "simulation" else steady_mean
+    running = batches.most(copy) if batches else copy.most_running
+    copies = asked.instance_count * asked.copies_per_instance
+    level = each(copy, running, batches)
+    limit = _limit(copy, asked, copies * (running + 1), longest_s=0.0)
+    return RowPrediction(copies * level.output_tok_s, None, limit, band)
+
+
+def copy_of(asked: Asked) -> Copy:
     """Place the copy that a row asks for; its KV room may be too small for one sequence."""
-    return _placed(replace(asked, concurrency=1, instance_count=1, copies_per_instance=1), engine)
+    return _placed(replace(asked, concurrency=1, instance_count=1, copies_per_instance=1))
 
 
 @cache
-def _placed(asked: Asked, engine: Engine) -> Copy:
+def _placed(asked: Asked) -> Copy:
     hardware = hardware_of(asked.instance, asked.quantization)
     if hardware is None:
         raise ValueError(f"{asked.instance.instance_type} has no known speed")
-    separate = engine.scheduler == "separate"
-    batched_tokens = least_batched_tokens(engine, asked.input_tokens)
+    batched_tokens = least_batched_tokens(asked.engine, asked.instance, asked.input_tokens)
     memory = fit_memory(
         asked.architecture,
         asked.instance,
-        engine,
+        asked.engine,
         degree=asked.degree,
         quantization=asked.quantization,
         tokens=asked.input_tokens + asked.output_tokens,
         batched_tokens=batched_tokens,
+        kv_bits=8 if asked.kv_precision == "fp8" else 16,
     )
     return place(
         asked.architecture,
         hardware,
-        engine,
+        asked.engine,
         memory,
         degree=asked.degree,
         quantization=asked.quantization,
         input_tokens=asked.input_tokens,
         output_tokens=asked.output_tokens,
         batched_tokens=batched_tokens,
-        max_num_seqs=asked.max_num_seqs or (_NO_LIMIT if separate else _LMI_LIMIT),
+        max_num_seqs=asked.max_num_seqs or _batch_limit(asked),
     )
+
+
+def _batch_limit(asked: Asked) -> int:
+    """Return the sequences that an engine batches at most by default."""
+    if asked.engine.family == "vllm":
+        has_much = asked.instance.accelerator_memory_bytes >= _VLLM_LARGE_MEMORY
+        return _VLLM_LARGE_LIMIT if has_much and "A100" not in asked.instance.accelerator else _VLLM_LIMIT
+    return _BATCH_LIMITS[asked.engine.family]
 
 
 def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], InstanceLevel]:
@@ -178,25 +213,25 @@ def _closed(copy: Copy, concurrency: int, batches: Batches | None) -> InstanceLe
     return InstanceLevel(tok_s, longest_s / copy.output_tokens * MS_PER_S, longest_s)
 
 
-def _limit(copy: Copy, asked: Asked, found: InstanceLevel) -> Limit | RowLimit:
+def _limit(copy: Copy, asked: Asked, concurrency: int, longest_s: float) -> Limit | RowLimit:
     if asked.input_tokens + asked.output_tokens > asked.architecture.max_context:
         return RowLimit.CONTEXT
-    if found.longest_s > TIMEOUT_S:
+    if longest_s > TIMEOUT_S:
         return RowLimit.TIMEOUT
-    share = math.ceil(asked.concurrency / (asked.instance_count * asked.copies_per_instance))
+    share = math.ceil(concurrency / (asked.instance_count * asked.copies_per_instance))
     if asked.batching == "dynamic":
         return Limit.BATCH_LIMIT if share > asked.batch_size else Limit.MEMORY
     return predict(copy, share).limit
 
 
-def _band(asked: Asked, engine: Engine, version: str) -> Band:
+def _band(asked: Asked) -> Band:
     """Return the band of a row: nothing was fitted on dynamic batching, nor on several instances."""
     if asked.batching == "dynamic":
         because = "Dynamic batching was not fitted."
         return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
     found = band_of(
-        engine,
-        version,
+        asked.engine,
+        asked.engine_version or "of the newest version",
         asked.architecture,
         asked.instance,
         quantization=asked.quantization,
@@ -210,89 +245,3 @@ def _band(asked: Asked, engine: Engine, version: str) -> Band:
         measured=False,
         because=f"{found.because} The spread of requests over copies or instances is modelled, not fitted.",
     )
-
-
-Cell = str | float | int | None
-
-PREDICTED = (
-    "predicted_throughput_tok_s",
-    "predicted_latency_ms_per_token",
-    "predicted_limit",
-    "predicted_throughput_low_tok_s",
-    "predicted_throughput_high_tok_s",
-    "predicted_latency_low_ms_per_token",
-    "predicted_latency_high_ms_per_token",
-    "uncertainty",
-)
-_DIGITS = 6  # significant ones; the band says how many mean something
-
-
-@dataclass(frozen=True, slots=True)
-class CsvTable:
-    """Columns in their order, and the cells of each row; a number that is not there is `None`."""
-
-    columns: tuple[str, ...]
-    rows: tuple[dict[str, Cell], ...]
-
-
-def read_engine(text: str) -> tuple[Engine, str]:
-    """Read an engine as `tgi-1.1`; return its facts and its version.
-
-    Raises:
-        SpecError: SEA223 when there is no such engine.
-    """
-    family, _, version = text.partition("-")
-    for known in get_args(engines.Family):
-        if family == known and version[:1].isdigit():
-            return engines.find(known, version), version
-    hint = f"write family and version, as `tgi-1.1` or `lmi-15`; families: {', '.join(get_args(engines.Family))}"
-    raise SpecError.of("SEA223", f"the engine {text!r} is unknown", hint=hint, where="--engine")
-
-
-def answered(columns: Sequence[str], rows: Iterable[CsvRow], engine: Engine, version: str, form: Form) -> CsvTable:
-    """Predict every row; columns of an earlier prediction are written anew."""
-    kept = (*columns, *(name for name in PREDICTED if name not in columns))
-    predicted = ((row, _cells(answer(row.asked, engine, version, form))) for row in rows)
-    return CsvTable(kept, tuple({**row.cells, **cells} for row, cells in predicted))
-
-
-def as_csv(table: CsvTable) -> str:
-    """Write a table as CSV with a head; a number that is not there is an empty cell."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.rows)
-    return text.getvalue()
-
-
-def as_json(table: CsvTable) -> str:
-    """Write a table as a JSON array of objects; counts and predictions are numbers, all else text as it came."""
-    rows = [{name: _typed(name, row[name]) for name in table.columns} for row in table.rows]
-    return f"{json.dumps(rows, indent=2, ensure_ascii=False)}\n"
-
-
-def _typed(name: str, cell: Cell) -> Cell:
-    if name not in COUNTS or not isinstance(cell, str):
-        return cell
-    return int(float(cell)) if cell.strip() else None
-
-
-def _cells(found: RowPrediction) -> dict[str, Cell]:
-    throughput, latency = found.output_tok_s, found.ms_per_token
-    low, high = 1 / (1 + found.band.throughput), 1 + found.band.throughput
-    quick, slow = 1 / (1 + found.band.latency), 1 + found.band.latency
-    values = (
-        _rounded(throughput),
-        _rounded(latency),
-        found.limit,
-        _rounded(throughput, low),
-        _rounded(throughput, high),
-        _rounded(latency, quick),
-        _rounded(latency, slow),
-        "measured" if found.band.measured else "assumed",
-    )
-    return dict(zip(PREDICTED, values, strict=True))
-
-
-def _rounded(value: float | None, factor: float = 1.0) -> float | None:
-    return None if value is None else float(f"{value * factor:.{_DIGITS}g}")

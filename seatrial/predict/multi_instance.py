@@ -91,13 +91,18 @@ def fleet(
         return even_split(one, concurrency, instances)
     rates = rising(one, concurrency, concurrency / instances)
     spread = product_form(rates, concurrency, instances)
-    met = 1 + (concurrency - 1) / instances
-    met += _SPREAD_SEEN * _chosen_deviation(concurrency - 1, instances)
+    _, met = met_by_a_request(concurrency, instances)
     return InstanceLevel(
         output_tok_s=_until_the_last(rates, spread, concurrency, instances, requests_per_client),
         ms_per_token=_between(one, met),
         longest_s=one(math.ceil(met)).longest_s,
     )
+
+
+def met_by_a_request(concurrency: int, instances: int) -> tuple[float, float]:
+    """Return how many requests a request shares its instance with, itself included: on average, and at its p90."""
+    usual = 1 + (concurrency - 1) / instances
+    return usual, usual + _SPREAD_SEEN * _chosen_deviation(concurrency - 1, instances)
 
 
 def even_split(one: Callable[[int], InstanceLevel], concurrency: int, parts: int) -> InstanceLevel:

@@ -83,6 +83,54 @@ def test_a_mistake_writes_nothing_and_tells_everything(folder: Path) -> None:
     ]
 
 
+MIXED = (
+    "model,engine,engine_version,precision,instance_type,tp_degree,input_tokens,output_tokens,concurrency,output_tok_s\n"
+    "openai/gpt-oss-20b,vLLM,v0.15.1,mxfp4,ml.g7e.2xlarge,,1581.3,600,8,17\n"
+    "Qwen/Qwen3-32B,vLLM,0.11.0,bf16,H100 PCIe,2,1581.3,600,16,18\n"
+)
+
+
+def test_a_row_that_can_not_be_predicted_says_why_beside_those_that_can(folder: Path) -> None:
+    done = predict("-", folder=folder, given=MIXED.encode())
+    answered, other = csv.DictReader(done.stdout.decode().splitlines())
+
+    assert done.returncode == 0
+    assert done.stderr.decode() == "1 of 2 rows can't be predicted: predicted_error says why\n"
+    assert (float(answered["predicted_throughput_tok_s"]) > 0, answered["predicted_error"]) == (True, "")
+    assert other["predicted_error"].startswith("SEA223: instance_type: 'H100 PCIe' is not in the catalog")
+    assert [other[name] for name in other if name.startswith("predicted_") and name != "predicted_error"] == [""] * 7
+    assert [row["output_tok_s"] for row in (answered, other)] == ["17", "18"]
+
+
+def test_a_strict_run_writes_nothing_when_one_row_is_wrong(folder: Path) -> None:
+    done = predict("-", "--strict", folder=folder, given=MIXED.encode())
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().startswith("standard input:3: instance_type: SEA223: 'H100 PCIe' is not in the catalog")
+
+
+def test_a_steady_load_adds_means_and_percentiles(folder: Path) -> None:
+    (row, _) = json.loads(
+        predict("-", "--load", "steady", "--format", "json", folder=folder, given=MIXED.encode()).stdout
+    )
+
+    per_client = 600 / (row["predicted_e2e_mean_ms"] / 1e3)
+    assert row["predicted_throughput_tok_s"] == pytest.approx(8 * per_client, rel=1e-4)
+    assert row["predicted_e2e_p90_ms"] >= row["predicted_e2e_p50_ms"] > row["predicted_ttft_mean_ms"] > 0
+
+
+def test_a_saturated_load_needs_no_concurrency(folder: Path) -> None:
+    given = MIXED.replace(",8,17", ",inf,17").encode()
+    refused = predict("-", folder=folder, given=given)
+    (row, _) = csv.DictReader(
+        predict("-", "--load", "saturated", folder=folder, given=given).stdout.decode().splitlines()
+    )
+
+    assert (refused.returncode, b"--load saturated" in refused.stderr) == (2, True)
+    assert float(row["predicted_throughput_tok_s"]) > 0
+    assert row["predicted_latency_ms_per_token"] == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -91,7 +139,7 @@ def test_a_mistake_writes_nothing_and_tells_everything(folder: Path) -> None:
         (
             ("rows.csv", "--engine", "vllm"),
             "--engine: SEA223: the engine 'vllm' is unknown\n"
-            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi, vllm, sglang\n",
+            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi, vllm, sglang, trtllm\n",
         ),
     ],
 )

@@ -9,12 +9,11 @@ from itertools import product
 
 import pytest
 
-from seatrial.catalog import engines
 from seatrial.predict.closed_form import predict
-from seatrial.predict.csv_predictions import PREDICTED, answer, answered, as_csv, copy_of
-from seatrial.predict.csv_rows import read_rows
+from seatrial.predict.csv_predictions import answer, copy_of
+from seatrial.predict.csv_rows import read_engine, read_rows
+from seatrial.predict.csv_table import PREDICTED, answered, as_csv
 
-TGI = engines.find("tgi", "1.1")
 HEAD = "model,instance_type,tp_degree,instance_count,input_tokens,output_tokens,concurrency"
 ROW = "Llama 2 7B,ml.g5.2xlarge,1,1,256,256,8"
 
@@ -25,7 +24,7 @@ def table(*rows: str, head: str = HEAD) -> bytes:
 
 def written(*rows: str, head: str = HEAD) -> list[dict[str, str]]:
     columns, read = read_rows(table(*rows, head=head), "rows.csv")
-    return list(csv.DictReader(io.StringIO(as_csv(answered(columns, read, TGI, "1.1", "simulation")))))
+    return list(csv.DictReader(io.StringIO(as_csv(answered(columns, read, "simulation")))))
 
 
 class TestLimits:
@@ -100,16 +99,17 @@ PAYLOADS = ((256, 256), (3_840, 256), (32, 1_024), (1_000, 1))
 @pytest.mark.parametrize(("engine", "version"), [("tgi", "1.1"), ("lmi", "15")])
 @pytest.mark.parametrize("model", MODELS)
 def test_no_prediction_is_absurd(model: str, engine: str, version: str) -> None:
-    facts = engines.find("lmi" if engine == "lmi" else "tgi", version)
+    default = read_engine(f"{engine}-{version}")
     for (instance_type, degree), (prompt, output) in product(PLACES, PAYLOADS):
         levels = (1, 2, 8, 32, 128)
         rows = [f"{model},{instance_type},{degree},1,{prompt},{output},{level}" for level in levels]
-        asked = [row.asked for row in read_rows(table(*rows), "rows.csv")[1]]
-        found = [answer(one, facts, version, "simulation") for one in asked]
+        read = read_rows(table(*rows), "rows.csv", engine=default)[1]
+        asked = [row.asked for row in read if row.asked is not None]
+        found = [answer(one) for one in asked]
         if found[0].output_tok_s is None:
             assert {one.limit for one in found} == {"does not fit"}
             continue
-        alone = predict(copy_of(asked[0], facts), 1).ms_per_token
+        alone = predict(copy_of(asked[0]), 1).ms_per_token
         highest = 0.0
         for one in found:
             assert one.output_tok_s is not None

@@ -129,6 +129,8 @@ def asked(instance_count: int, concurrency: int) -> Asked:
     assert instance is not None
     return Asked(
         architecture=architecture,
+        engine=engines.find("tgi", "1.1"),
+        engine_version="1.1",
         instance=instance,
         degree=1,
         instance_count=instance_count,
@@ -145,7 +147,7 @@ def asked(instance_count: int, concurrency: int) -> Asked:
 
 
 def throughput(instance_count: int, concurrency: int, form: Form) -> float:
-    found = answer(asked(instance_count, concurrency), engines.find("tgi", "1.1"), "1.1", form).output_tok_s
+    found = answer(asked(instance_count, concurrency), form).output_tok_s
     assert found is not None
     return found
 
@@ -226,20 +228,18 @@ def routed(copy: Copy, concurrency: int, count: int, seed: int) -> tuple[float, 
 
 @pytest.mark.parametrize(("count", "concurrency"), [(2, 16), (2, 128), (4, 64), (4, 128), (8, 64)])
 def test_it_is_near_a_simulation_of_every_request(count: int, concurrency: int) -> None:
-    engine = engines.find("tgi", "1.1")
     row = asked(count, concurrency)
-    found = answer(row, engine, "1.1", "simulation")
-    runs = [routed(copy_of(row, engine), concurrency, count, seed) for seed in range(4)]
+    found = answer(row)
+    runs = [routed(copy_of(row), concurrency, count, seed) for seed in range(4)]
 
     assert found.output_tok_s == pytest.approx(mean(tok_s for tok_s, _ in runs), rel=0.1)
     assert found.ms_per_token == pytest.approx(mean(latency for _, latency in runs), rel=0.12)
 
 
 def test_a_fleet_of_one_is_the_simulation_of_an_instance() -> None:
-    engine = engines.find("tgi", "1.1")
-    found = answer(asked(1, 32), engine, "1.1", "simulation")
+    found = answer(asked(1, 32))
 
-    tok_s, late = routed(copy_of(asked(1, 32), engine), 32, 1, seed=0)
+    tok_s, late = routed(copy_of(asked(1, 32)), 32, 1, seed=0)
 
     assert found.output_tok_s == pytest.approx(tok_s, rel=0.02)
     assert found.ms_per_token == pytest.approx(late, rel=0.02)
