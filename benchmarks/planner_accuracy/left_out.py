@@ -12,6 +12,7 @@ import argparse
 import math
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
@@ -64,9 +65,12 @@ def leave_out(rows: Sequence[MeasuredRow], judge: Judge, jobs: int = 1) -> list[
         jobs: Worker processes.
     """
     asked = folds(rows)
-    with ProcessPoolExecutor(jobs) as executor:
-        answers = [executor.submit(_answered, judge, tuple(rows), fold) for fold in asked]
-        found = [answer.result() for answer in answers]
+    answer = partial(_answered, judge, tuple(rows))
+    if jobs == 1:
+        found = [answer(fold) for fold in asked]
+    else:
+        with ProcessPoolExecutor(jobs) as executor:
+            found = list(executor.map(answer, asked))
     judged = [
         _judged(rows[index], kind, figures)
         for fold, predicted in zip(asked, found, strict=True)
@@ -79,10 +83,13 @@ def leave_out(rows: Sequence[MeasuredRow], judge: Judge, jobs: int = 1) -> list[
 def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple[Figures, ...]:
     """Fit the planner's constants on some rows and predict others.
 
-    The fit starts at round numbers, never at the catalog's constants: those were fitted on the rows that are left out too.
+    The fit starts at round numbers, never at the catalog's constants: those were fitted on what is left out, too.
     """
-    fitted = fit_engines.fit(seen)
-    known = {row.engine for row in seen}
+    known, asked = {row.engine for row in seen}, {row.engine for row in unseen}
+    used = (
+        [row for row in seen if row.engine in asked] if asked <= known else seen
+    )  # an engine's fit needs its own rows
+    fitted = fit_engines.fit(used)
     constants = {engine: one if engine in known else _borrowed(fitted, known) for engine, one in fitted.items()}
     answers = (fit_engines.predict(row, constants) for row in unseen)
     return tuple(Figures() if answer is None else Figures(**asdict(answer)) for answer in answers)

@@ -6,7 +6,12 @@ model in a precision is one of the checkpoints that it ships, or the 16-bit chec
 
 from __future__ import annotations
 
+from functools import cache
+
 from aiconfigurator.cli.api import cli_estimate  # type: ignore[import-not-found]  # in its own environment only
+from aiconfigurator_core.sdk.perf_database import (  # type: ignore[import-not-found]
+    get_latest_database_version,
+)
 
 from benchmarks.planner_accuracy.peer_rows import write_peer
 from benchmarks.planner_accuracy.questions import Figures, Question
@@ -18,6 +23,7 @@ SYSTEMS = {
     "ml.g7e.2xlarge": "rtx_pro_6000_server",
 }
 FP8 = {"gemm_quant_mode": "fp8", "kvcache_quant_mode": "fp8"}
+FP8_BLOCK = {"gemm_quant_mode": "fp8_block", "kvcache_quant_mode": "fp8", "moe_quant_mode": "fp8_block"}
 NVFP4 = {"gemm_quant_mode": "nvfp4", "kvcache_quant_mode": "fp8"}
 MODELS: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
     ("Qwen/Qwen3-32B", "16-bit"): ("Qwen/Qwen3-32B", {}),
@@ -28,7 +34,7 @@ MODELS: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
     ("meta-llama/Llama-3.1-70B", "nvfp4"): ("meta-llama/Meta-Llama-3.1-70B", NVFP4),
     ("Qwen/Qwen3-235B-A22B-FP8", "fp8"): ("Qwen/Qwen3-235B-A22B-FP8", {}),
     ("Qwen/Qwen3.5-397B-A17B", "16-bit"): ("Qwen/Qwen3.5-397B-A17B", {}),
-    ("Qwen/Qwen3.5-397B-A17B", "fp8"): ("Qwen/Qwen3.5-397B-A17B", {**FP8, "moe_quant_mode": "fp8"}),
+    ("Qwen/Qwen3.5-397B-A17B", "fp8"): ("Qwen/Qwen3.5-397B-A17B", FP8_BLOCK),
     ("Qwen/Qwen3.5-397B-A17B", "nvfp4"): ("nvidia/Qwen3.5-397B-A17B-NVFP4", {}),
     ("MiniMaxAI/MiniMax-M2.5", "fp8"): ("MiniMaxAI/MiniMax-M2.5", {}),
     ("MiniMaxAI/MiniMax-M2.5", "nvfp4"): ("nvidia/MiniMax-M2.5-NVFP4", {}),
@@ -55,6 +61,7 @@ def _serve(question: Question, batch: int) -> Figures | None:
             path,
             system,
             backend_name=question.engine,
+            backend_version=_version(system, question.engine),
             database_mode="SILICON",
             isl=round(question.input_tokens),
             osl=round(question.output_tokens),
@@ -70,6 +77,13 @@ def _serve(question: Question, batch: int) -> Figures | None:
     if estimate.kv_cache_warning:
         return None
     return Figures(ttft_ms=float(estimate.ttft), tpot_ms=float(estimate.tpot))
+
+
+@cache
+def _version(system: str, engine: str) -> str | None:
+    """The version that `cli_estimate` takes by itself; it looks for it anew at each call, and that is slow."""
+    found = get_latest_database_version(system, engine)
+    return None if found is None else str(found)
 
 
 if __name__ == "__main__":

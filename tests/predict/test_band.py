@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from seatrial.catalog import engines, instances, models
-from seatrial.predict.band import ASSUMED, Band, band_of
+from seatrial.catalog.bands import BandCell, BandPlace, Facet, ModelFamily, bits_of, family_of
+from seatrial.predict.band import ASSUMED, LONGEST_MEASURED_PROMPT, Band, band_of, earned_band
 from seatrial.predict.copy_model import Speculation
 
 TGI, LMI = engines.find("tgi", "1.1.0"), engines.find("lmi", "0.36.0")
@@ -64,3 +65,90 @@ def test_points_measured_on_the_deployment_itself_win() -> None:
 def test_a_share_is_not_negative() -> None:
     with pytest.raises(ValidationError):
         Band(throughput=-0.1, latency=0.1, measured=True, because="")
+
+
+H100 = BandPlace("NVIDIA H100 SXM5 80GB", 8, "dense", "vllm")
+L4 = BandPlace("NVIDIA L4", 8, "dense", "vllm")
+
+
+def cell(
+    share: float | None,
+    *,
+    left_out: Facet = "model",
+    accelerator: str | None = None,
+    bits: int | None = None,
+    family: ModelFamily | None = None,
+    throughput: float | None = 0.1,
+) -> BandCell:
+    return BandCell(left_out, accelerator, bits, family, "vllm", 40, 3, throughput, share)
+
+
+def test_the_finest_cell_with_rows_gives_the_band() -> None:
+    fine = cell(0.12, accelerator=H100.accelerator, bits=8, family="dense")
+    found = earned_band(H100, [fine, cell(0.3)], [H100])
+
+    assert found is not None
+    assert (found.throughput, found.latency, found.measured) == (0.1, 0.12, True)
+    assert found.because == (
+        "80 % of 40 measured rows of 3 models (NVIDIA H100 SXM5 80GB, 8-bit weights, dense, vllm), whose model was "
+        "left out of the fit, were predicted within this band."
+    )
+
+
+def test_a_cell_without_latencies_leaves_them_to_a_coarser_one() -> None:
+    fine = cell(None, accelerator=H100.accelerator, bits=8, family="dense", throughput=0.05)
+    found = earned_band(H100, [fine, cell(0.3)], [H100])
+
+    assert found is not None
+    assert (found.throughput, found.latency) == (0.05, 0.3)
+    assert "within the band of throughput, and 80 % of 40 measured rows of 3 models (vllm)" in found.because
+
+
+def test_an_accelerator_that_nobody_measured_takes_the_error_of_leaving_one_out() -> None:
+    cells = [cell(0.2), cell(0.4, left_out="accelerator", throughput=0.35)]
+    found = earned_band(L4, cells, [H100])
+
+    assert found is not None
+    assert (found.throughput, found.latency) == (0.35, 0.4)
+    assert "whose accelerator was left out of the fit" in found.because
+    assert earned_band(H100, cells, [H100]) != found
+
+
+def test_the_widest_of_the_errors_counts() -> None:
+    found = earned_band(L4, [cell(0.5), cell(0.4, left_out="accelerator")], [H100])
+
+    assert found is not None
+    assert found.latency == 0.5
+
+
+def test_without_rows_no_band_is_earned() -> None:
+    assert earned_band(H100, [], []) is None
+    assert earned_band(L4, [cell(0.2)], [H100]) is None
+
+
+def test_longer_prompts_than_measured_and_speculation_are_assumptions() -> None:
+    architecture, instance = models.find("Qwen/Qwen3-32B"), instances.find("ml.g5.12xlarge")
+    assert architecture is not None
+    assert instance is not None
+
+    longer = band_of(LMI, "9.9", architecture, instance, input_tokens=LONGEST_MEASURED_PROMPT + 1)
+    drafted = band_of(LMI, "9.9", architecture, instance, speculation=Speculation(3, 0.7, 0.05))
+
+    assert (longer.measured, drafted.measured) == (False, False)
+    assert (longer.latency, drafted.latency) == (ASSUMED, ASSUMED)
+
+
+@pytest.mark.parametrize(("quantization", "bits"), [(None, 16), ("fp8", 8), ("awq", 4), ("mxfp4", 4), ("nvfp4", 4)])
+def test_the_scales_of_a_group_are_not_counted_as_bits(quantization: str | None, bits: int) -> None:
+    assert bits_of(quantization) == bits
+
+
+@pytest.mark.parametrize(
+    ("hub_id", "family"),
+    [("Qwen/Qwen3-32B", "dense"), ("openai/gpt-oss-20b", "MoE"), ("deepseek-ai/DeepSeek-V3", "MLA")],
+)
+def test_each_model_has_one_family(hub_id: str, family: str) -> None:
+    architecture = models.find(hub_id)
+
+    assert architecture is not None
+    assert family_of(architecture) == family

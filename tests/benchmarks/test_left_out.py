@@ -1,0 +1,287 @@
+"""Left-out validation of the planner: folds, errors, bands, decisions, and what the pages say of them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.planner_accuracy import accuracy, decisions, earned_bands, fit_engines, left_out
+from benchmarks.planner_accuracy.decisions import Objective
+from benchmarks.planner_accuracy.judged import KINDS, JudgedRow, read_judged, write_judged
+from benchmarks.planner_accuracy.measured import MeasuredRow, read_rows
+from benchmarks.planner_accuracy.peer_rows import ask
+from benchmarks.planner_accuracy.questions import (
+    ANSWERS,
+    FOLDER,
+    Figures,
+    Question,
+    derived,
+    question_of,
+    read_answers,
+    read_questions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+ASKED = Question("vllm", "0.11.0", "Qwen/Qwen3-32B", "16-bit", "ml.p5.48xlarge", 2, 1_000, 101, 8)
+TPOT_20 = Objective("tpot_ms", 20)
+
+
+def judged(ratio: float, *, model: str = "a", family: str = "dense", kind: str = "model") -> JudgedRow:
+    """A row whose latency was predicted at a multiple of the measured one."""
+    return JudgedRow(
+        question=replace(ASKED, model=model),
+        accelerator="NVIDIA H100 SXM5 80GB",
+        family=family,
+        left_out=kind,
+        measured=Figures(e2e_mean_ms=100, output_tok_s=100),
+        predicted=Figures(e2e_mean_ms=100 * ratio, output_tok_s=100 / ratio),
+    )
+
+
+def option(degree: int, *, predicted_ms: float, measured_ms: float, in_flight: int = 8) -> JudgedRow:
+    return JudgedRow(
+        question=replace(ASKED, tp_degree=degree, concurrency=in_flight),
+        accelerator="NVIDIA H100 SXM5 80GB",
+        family="dense",
+        left_out="model",
+        measured=Figures(tpot_ms=measured_ms),
+        predicted=Figures(tpot_ms=predicted_ms, e2e_mean_ms=predicted_ms * 100),
+    )
+
+
+def rows_seen(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple[Figures, ...]:
+    """A stand-in for fit and prediction: it answers with what the fit saw of the row's degree and model."""
+    return tuple(
+        Figures(
+            ttft_ms=1 + sum(one.degree == row.degree for one in seen),
+            tpot_ms=1 + sum(one.model == row.model for one in seen),
+        )
+        for row in unseen
+    )
+
+
+def test_the_fit_never_sees_what_is_left_out() -> None:
+    found = left_out.leave_out(read_rows()[::5], rows_seen)
+
+    assert {row.predicted.ttft_ms for row in found if row.left_out == "degree"} == {1}
+    assert {row.predicted.tpot_ms for row in found if row.left_out == "model"} == {1}
+    assert max(row.predicted.tpot_ms or 0 for row in found if row.left_out == "degree") > 1
+
+
+def test_every_row_is_left_out_once_for_every_reason() -> None:
+    rows = read_rows()
+    places = [(kind, index) for fold in left_out.folds(rows) for kind in fold.kinds for index in fold.indices]
+
+    assert sorted(places) == sorted((kind, index) for kind in KINDS for index in range(len(rows)))
+
+
+def test_rows_of_two_reasons_are_fitted_once() -> None:
+    kinds = [fold.kinds for fold in left_out.folds(read_rows())]
+
+    assert ("model", "accelerator") in kinds  # gpt-oss-20b is the one model of its accelerator
+
+
+def test_a_fit_starts_where_no_row_was_seen() -> None:
+    assert set(left_out.NEUTRAL) == {*fit_engines.FACTORS, *fit_engines.TIMES}
+    assert {left_out.NEUTRAL[name] for name in fit_engines.FACTORS} == {1.0}
+
+
+def test_judged_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+    rows = (judged(1.25), judged(0.5, model="b"), replace(judged(1), predicted=Figures()))
+    path = tmp_path / "left_out.csv"
+    write_judged(rows, path)
+
+    assert read_judged(path) == rows
+
+
+def test_an_empty_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^left_out.csv: no rows to write$"):
+        write_judged((), tmp_path / "left_out.csv")
+
+
+@pytest.mark.parametrize(
+    ("precision", "model", "expected"),
+    [
+        ("bf16", "Qwen/Qwen3-32B", "16-bit"),
+        ("fp16", "Mistral 7B", "16-bit"),
+        ("fp8", "Qwen/Qwen3-32B", "fp8"),
+        ("fp4", "meta-llama/Llama-3.1-70B", "nvfp4"),
+        ("fp4", "openai/gpt-oss-120b", "mxfp4"),
+        ("mxfp4", "openai/gpt-oss-20b", "mxfp4"),
+        ("16-bit", "Qwen/Qwen3-32B", "16-bit"),
+    ],
+)
+def test_a_question_names_precisions_as_seatrial_does(precision: str, model: str, expected: str) -> None:
+    cells = {
+        "engine": "vLLM",
+        "engine_version": "",
+        "model": model,
+        "precision": precision,
+        "instance_type": "L40S",
+        "tp_degree": "4",
+        "input_tokens": "1581.3",
+        "output_tokens": "600",
+        "concurrency": "inf",
+    }
+    found = question_of(cells)
+
+    assert (found.engine, found.precision, found.instance_type) == ("vllm", expected, "ml.g6e.48xlarge")
+    assert (found.input_tokens, found.concurrency) == (1_581, math.inf)
+
+
+def test_every_judged_row_has_its_question_among_those_that_peers_are_asked() -> None:
+    asked = set(read_questions())
+    rows = left_out.leave_out(read_rows()[::50], rows_seen)
+
+    assert {row.question for row in rows} <= asked
+
+
+@pytest.mark.parametrize("path", sorted(ANSWERS.glob("*.csv")), ids=lambda path: path.stem)
+def test_a_peer_answers_questions_that_were_asked(path: Path) -> None:
+    found = read_answers(path)
+
+    assert set(found) <= set(read_questions())
+    assert any(figures.e2e_mean_ms for figures in found.values())
+
+
+def test_throughput_follows_from_latency_by_littles_law() -> None:
+    found = derived(ASKED, Figures(ttft_ms=500, tpot_ms=15))
+
+    assert found.e2e_mean_ms == 2_000  # 500 + 15 x 100
+    assert found.output_tok_s == 404  # 8 x 101 / 2 s
+
+
+def test_what_was_published_is_kept() -> None:
+    assert derived(ASKED, Figures(ttft_ms=500, tpot_ms=15, output_tok_s=400)).output_tok_s == 400
+    assert derived(replace(ASKED, concurrency=math.inf), Figures(ttft_ms=500, tpot_ms=15)).output_tok_s is None
+
+
+def test_what_does_not_fit_a_peers_memory_queues() -> None:
+    found, note = ask(lambda _, batch: Figures(ttft_ms=500, tpot_ms=15) if batch <= 4 else None, ASKED)
+
+    assert (found.e2e_mean_ms, found.output_tok_s) == (4_000, 202)
+    assert note == "a batch of 4 fits, by this tool's account of memory; the rest queues"
+
+
+def test_a_peer_that_cannot_say_tells_why() -> None:
+    def refuse(question: Question, _: int) -> Figures | None:
+        raise LookupError(f"no {question.model}")
+
+    assert ask(refuse, ASKED) == (Figures(), "no Qwen/Qwen3-32B")
+    assert ask(refuse, replace(ASKED, concurrency=math.inf))[0] == Figures()
+
+
+def test_a_band_holds_four_of_five_rows() -> None:
+    ratios = [1 + step / 100 for step in range(1, 21)]
+
+    assert earned_bands.share_of(ratios) == pytest.approx(0.16)  # the 16th of 20
+
+
+def test_too_few_rows_earn_no_band() -> None:
+    assert earned_bands.share_of([1.1] * 14) is None
+    assert earned_bands.share_of([1.1] * 15) == pytest.approx(0.1)
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=15, max_size=60))
+def test_a_band_is_the_same_for_half_and_for_twice(ratios: list[float]) -> None:
+    assert earned_bands.share_of(ratios) == pytest.approx(earned_bands.share_of([1 / ratio for ratio in ratios]))
+
+
+def test_a_cell_of_too_few_rows_leaves_them_to_a_coarser_one() -> None:
+    rows = [judged(1.1)] * 20 + [judged(1.5, family="MoE")] * 5
+    found = earned_bands.cells(rows)
+
+    assert earned_bands.share_for(found, judged(1), "latency") == pytest.approx(0.1)
+    assert [cell.family for cell in found if cell.accelerator] == ["dense"]
+    assert earned_bands.share_for(found, judged(1, family="MoE"), "latency") == pytest.approx(0.1)  # 20 of the 25
+
+
+def test_an_accelerator_that_is_left_out_has_no_cell_of_its_own() -> None:
+    found = earned_bands.cells([judged(1.1, kind="accelerator")] * 20)
+
+    assert {cell.accelerator for cell in found} == {None}
+    assert {cell.engine for cell in found} == {"vllm", None}
+
+
+def test_coverage_is_judged_by_the_errors_of_other_models() -> None:
+    rows = [judged(1.1)] * 20 + [judged(1.3, model="b")] * 20
+    told = earned_bands.nested(rows, "latency")
+
+    assert [inside for row, inside in told if row.question.model == "a"] == [True] * 20  # within the 30 % of b
+    assert [inside for row, inside in told if row.question.model == "b"] == [False] * 20
+    assert earned_bands.coverage(told) == 0.5
+
+
+def test_the_cheapest_that_does_has_no_regret() -> None:
+    options = [option(1, predicted_ms=15, measured_ms=18), option(2, predicted_ms=9, measured_ms=11)]
+
+    assert decisions.decide(options, 8, TPOT_20) == decisions.Decision(regret=0, picked=True, missed=False)
+
+
+def test_a_pessimist_pays_for_what_he_does_not_need() -> None:
+    options = [option(1, predicted_ms=25, measured_ms=18), option(2, predicted_ms=12, measured_ms=11)]
+
+    assert decisions.decide(options, 8, TPOT_20) == decisions.Decision(regret=1, picked=True, missed=False)
+
+
+def test_an_optimist_misses() -> None:
+    options = [option(1, predicted_ms=15, measured_ms=25), option(2, predicted_ms=12, measured_ms=11)]
+
+    assert decisions.decide(options, 8, TPOT_20) == decisions.Decision(regret=None, picked=True, missed=True)
+
+
+def test_no_pick_where_something_would_do_is_told() -> None:
+    options = [option(1, predicted_ms=25, measured_ms=18)]
+
+    assert decisions.decide(options, 8, TPOT_20) == decisions.Decision(regret=None, picked=False, missed=False)
+    assert decisions.decide([option(1, predicted_ms=25, measured_ms=28)], 8, TPOT_20) is None
+
+
+def test_more_requests_in_flight_need_more_copies() -> None:
+    one = decisions.accelerator_usd_per_hour("ml.p5.48xlarge")
+
+    assert decisions.cost(ASKED, 8) == 2 * one
+    assert decisions.cost(ASKED, 9) == 4 * one
+    assert one == pytest.approx(63.296 / 8)
+
+
+def test_a_type_that_nobody_prices_is_refused() -> None:
+    with pytest.raises(LookupError):
+        decisions.accelerator_usd_per_hour("ml.p6-b300.48xlarge")
+
+
+@pytest.mark.parametrize("page", accuracy.PAGES, ids=lambda page: page.name)
+def test_the_pages_tell_what_was_left_out(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+
+    assert accuracy.current(text, read_judged()) == text, accuracy.COMMAND
+
+
+def test_a_page_without_an_end_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^the page lacks the mark <!-- end peers -->$"):
+        accuracy.current(f"<!-- begin peers: {accuracy.COMMAND} -->", [])
+
+
+def test_the_bands_of_the_catalog_are_those_of_the_left_out_rows() -> None:
+    assert earned_bands.BANDS.read_text(encoding="utf-8") == earned_bands.document(read_judged()), (
+        "earned_bands --write"
+    )
+
+
+def test_the_picture_is_of_the_left_out_rows() -> None:
+    told = re.search(
+        r"left_out.csv (\w+)", (FOLDER.parents[1] / "docs/images/accuracy.svg").read_text(encoding="utf-8")
+    )
+
+    assert told is not None
+    assert told[1] == hashlib.sha256((FOLDER / "left_out.csv").read_bytes()).hexdigest()[:12]
