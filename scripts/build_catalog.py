@@ -2,7 +2,8 @@
 
     python scripts/build_catalog.py --facts DIR
 
-DIR holds `instances.json` and `models.json`; models that were looked up one by one lie in `scripts/facts/models.json`.
+DIR holds `instances.json` and `models.json`; what was looked up one by one lies in `scripts/facts/`:
+`models.json`, and in `prices.json` the prices that `instances.json` of DIR lacks.
 The output is sorted, one row a line, so that a refresh reads as a diff. `images.json` and `engine_options.json` have
 scripts of their own; `add_models.py` adds the models whose `config.json` is known, so run it afterwards. `engines.json`
 is not built: its constants were fitted or read by people, and say so.
@@ -38,7 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--facts", type=Path, required=True, help="folder of the collected facts")
     facts: Path = parser.parse_args().facts
-    _write("instances.json", _instances(_read(facts / "instances.json")))
+    _write("instances.json", _instances(_read(facts / "instances.json"), _read(OWN_FACTS / "prices.json")))
     _write("models.json", _models(_read(facts / "models.json"), _read(OWN_FACTS / "models.json")))
 
 
@@ -77,13 +78,14 @@ def _scaled(value: Json, factor: int) -> int | None:
 # ------------------------------------------------------------------ instances
 
 
-def _instances(facts: Row) -> dict[str, Json]:
+def _instances(facts: Row, own: Row) -> dict[str, Json]:
+    prices = {str(price["instance_type"]): price for price in _rows(own["prices"])}
     every = _row(facts["instances"])
     date = str(_row(facts["_meta"])["generated"])
-    return {"rows": [_instance(name, _row(every[name]), date) for name in sorted(every)]}
+    return {"rows": [_instance(name, _row(every[name]), prices.get(name), date) for name in sorted(every)]}
 
 
-def _instance(name: str, fact: Row, date: str) -> Row:
+def _instance(name: str, fact: Row, price: Row | None, date: str) -> Row:
     capability = fact["compute_capability"]
     return {
         "instance_type": name,
@@ -98,11 +100,23 @@ def _instance(name: str, fact: Row, date: str) -> Row:
         "vcpus": fact["vcpus"],
         "memory_mib": fact["memory_mib"],
         "nvme_gb": fact["local_nvme_gb"],
-        "usd_per_hour": fact["price_usd_per_hour_hosting_us_east_1"],
-        "price_source": fact["price_source"],
-        "price_date": fact["price_date"],
+        **_price(fact, price),
         "source": f"{_public(fact['spec_source'])}; {_public(fact['shape_source'])}",
         "date": date,
+    }
+
+
+def _price(fact: Row, own: Row | None) -> Row:
+    """Return the price of Hosting in us-east-1, else the one that was looked up, else nothing."""
+    usd = fact["price_usd_per_hour_hosting_us_east_1"]
+    if usd is None and own is not None:
+        return {name: value for name, value in own.items() if name != "instance_type"}
+    return {
+        "usd_per_hour": usd,
+        "price_region": None if usd is None else "us-east-1",
+        "price_component": None if usd is None else "Hosting",
+        "price_source": fact["price_source"],
+        "price_date": fact["price_date"],
     }
 
 
@@ -169,3 +183,7 @@ def _aliases(models: list[Row]) -> list[Json]:
             alias = f"{fact['id']}-Instruct"
             rows.append({"alias": alias, "id": fact["id"], "max_context": QWEN_INSTRUCT_CONTEXT})
     return [*sorted(rows, key=lambda row: str(row["alias"]))]
+
+
+if __name__ == "__main__":
+    main()

@@ -16,15 +16,17 @@ import argparse
 import json
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.planner_accuracy.measured import read_rows
+from scipy.optimize import least_squares
+
+from benchmarks.planner_accuracy.measured import ENGINES, read_rows
 from seatrial.catalog import engines
 from seatrial.predict.closed_form import predict as closed_form
-from seatrial.predict.copy_model import hardware_of, place
+from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
 from seatrial.predict.iteration_cost import kernels_of
 from seatrial.predict.memory import fit_memory
 
@@ -38,12 +40,21 @@ if TYPE_CHECKING:
 CATALOG = Path(__file__).parents[2] / "seatrial" / "catalog" / "data" / "engines.json"
 FACTORS = ("product_factor", "experts_factor", "attention_factor", "link_factor")
 TIMES = ("step_s", "layer_s", "sequence_s", "input_token_s", "request_s", "bunching")
+PRIOR = {
+    **dict.fromkeys(FACTORS, 1.0),
+    "step_s": 1e-3,
+    "layer_s": 8e-6,
+    "sequence_s": 25e-6,
+    "input_token_s": 2e-6,
+    "request_s": 0.03,
+    "bunching": 0.12,
+}
+"""Where the fit starts and what it stays near: round numbers."""
 _FACTOR_PRIOR = 0.15  # as a logarithm: kernels in an engine are rarely 15 % slower or faster than alone
 _KERNEL_PRIOR = 0.3  # likewise, of one operator on one accelerator: the error of the fits on measured kernels
 _NOISE = 0.08  # of a row, as a logarithm: published repeats and versions differ by so much
 _MOST_STEPS = 20
 _REQUEST_PRIOR = 0.4  # likewise, of the front end, which TTFT alone shows
-_DIRECT = "NVIDIA L40S"
 _TIME_PRIOR = 1.5  # likewise: what no kernel shows is known within a factor of four or five
 _TTFT_WEIGHT = 0.25  # rows don't say whether it is a mean or a median, nor how prompts arrived
 _MOST_SEQUENCES = {"vllm": 1024, "sglang": 1024, "trtllm": 1024}
@@ -64,16 +75,17 @@ class PredictedRow:
     output_tok_s: float
 
 
-def fit(rows: Sequence[MeasuredRow]) -> Fitted:
-    """Fit the constants of each engine on its rows; an engine without rows keeps those of the catalog."""
+def fit(rows: Sequence[MeasuredRow], starts: Fitted | None = None) -> Fitted:
+    """Fit the constants of each engine on its rows, from where it starts: the catalog's, unless others are given."""
     return {
-        engine: _fit_engine([row for row in rows if row.engine == engine], start) for engine, start in shipped().items()
+        engine: _fit_engine([row for row in rows if row.engine == engine], start)
+        for engine, start in (starts or shipped()).items()
     }
 
 
 def shipped() -> Fitted:
     """Return the constants of the catalog."""
-    return {family: engines.find(family, "").performance for family in ("vllm", "sglang", "trtllm")}
+    return {family: engines.find(family, "").performance for family in ENGINES.values()}
 
 
 def predict(row: MeasuredRow, fitted: Mapping[str, Performance]) -> PredictedRow | None:
@@ -101,7 +113,7 @@ def _placed(row: MeasuredRow) -> Copy | None:
     engine, hardware = engines.find(row.engine, row.engine_version), hardware_of(row.instance, row.quantization)
     if hardware is None:
         return None
-    tokens = row.input_tokens + row.output_tokens
+    tokens, batched = row.input_tokens + row.output_tokens, least_batched_tokens(engine, row.instance, row.input_tokens)
     memory = fit_memory(
         row.architecture,
         row.instance,
@@ -109,7 +121,7 @@ def _placed(row: MeasuredRow) -> Copy | None:
         degree=row.degree,
         quantization=row.quantization,
         tokens=tokens,
-        batched_tokens=engine.default_batched_tokens,
+        batched_tokens=batched,
         kv_bits=_kv_bits(row),
     )
     if memory.kv_limited_batch < 1:
@@ -123,7 +135,7 @@ def _placed(row: MeasuredRow) -> Copy | None:
         quantization=row.quantization,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
-        batched_tokens=engine.default_batched_tokens,
+        batched_tokens=batched,
         max_num_seqs=_MOST_SEQUENCES[row.engine],
         prefix_hit_rate=row.prefix_hit_rate,
     )
@@ -167,7 +179,7 @@ class _Unknowns:
         """Return how far each may be from where it starts."""
         times = [_REQUEST_PRIOR if name == "request_s" else _TIME_PRIOR for name in TIMES]
         shared = [_FACTOR_PRIOR] * len(FACTORS) + times
-        return [*shared, *[_KERNEL_PRIOR] * len(self.kernels), _TIME_PRIOR * 2, _TIME_PRIOR]
+        return [*shared, *[_KERNEL_PRIOR] * len(self.kernels)]
 
     def constants(self, start: Performance, logs: Sequence[float]) -> Performance:
         """Return the constants of the engine."""
@@ -176,17 +188,6 @@ class _Unknowns:
         own = zip(self.kernels, logs[len(names) :], strict=False)
         written = tuple(f"{name}={math.exp(log)}" for name, log in own)
         return replace(start, **values, kernel_factors=written)
-
-    def of_row(self, constants: Performance, row: MeasuredRow, logs: Sequence[float]) -> Performance:
-        """Return the constants of one row's harness: what its load or its machine has that an endpoint has not.
-
-        Rows of fixed lengths keep their requests together; TensorRT-LLM's L40S talk to each other directly.
-        """
-        if row.file == "gpu_runs":
-            return replace(constants, bunching=constants.bunching * math.exp(logs[-2]))
-        if row.file == "trtllm_saturation" and row.accelerator == _DIRECT:
-            return replace(constants, link_factor=constants.link_factor * math.exp(logs[-1]))
-        return constants
 
 
 def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
@@ -199,9 +200,8 @@ def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
 
 
 def _fit_engine(rows: Sequence[MeasuredRow], start: Performance) -> Performance:
-    from scipy.optimize import least_squares
-
-    usable = [row for row in rows if _placed(row) is not None]
+    start = replace(start, **PRIOR, kernel_factors=())
+    usable = [row for row in rows if _placed(row) is not None and not is_direct(row) and not has_queued(row)]
     if not usable:
         return start
     sizes, unknowns = Counter(map(cell_of, usable)), _unknowns(usable)
@@ -212,7 +212,7 @@ def _fit_engine(rows: Sequence[MeasuredRow], start: Performance) -> Performance:
         constants = unknowns.constants(start, logs)
         off = [_NOISE * log / width for log, width in zip(logs, spread, strict=True)]
         for row in usable:
-            found = predict(row, {row.engine: unknowns.of_row(constants, row, logs)})
+            found = predict(row, {row.engine: constants})
             weight = 1 / math.sqrt(sizes[cell_of(row)])
             off += [weight * each for each in errors(row, found)] if found else []
         return off
@@ -228,11 +228,29 @@ def cell_of(row: MeasuredRow) -> tuple[str, str, str, str, int]:
     return row.engine, row.architecture.id, row.precision, row.accelerator, row.degree
 
 
+def is_direct(row: MeasuredRow) -> bool:
+    """Tell whether accelerators on PCIe talked to each other directly, as those of no instance type on AWS do.
+
+    TensorRT-LLM's pages are of such a machine; so fast an all-reduce would be wrong for ml.g6e.
+    """
+    return row.file == "trtllm_saturation" and row.accelerator == "NVIDIA L40S" and row.degree > 1
+
+
+def has_queued(row: MeasuredRow) -> bool:
+    """Tell whether requests waited longer than they ran: a limit that the source does not give kept them out."""
+    return row.e2e_mean_ms is not None and row.ttft_ms is not None and row.ttft_ms > row.e2e_mean_ms / 2
+
+
 def errors(row: MeasuredRow, found: PredictedRow) -> list[float]:
-    """Return the weighted logarithms of predicted over measured values."""
+    """Return the weighted logarithms of predicted over measured values.
+
+    Where all requests have the same length they stay together, and their prompts wait for each other: what they wait
+    belongs to the harness, not to the engine, so of `gpu_runs` only the sum counts.
+    """
+    split = row.file != "gpu_runs"
     pairs = (
-        (found.ttft_ms, row.ttft_ms, _TTFT_WEIGHT),
-        (found.tpot_ms, row.tpot_ms, 0.7),
+        (found.ttft_ms, row.ttft_ms if split else None, _TTFT_WEIGHT),
+        (found.tpot_ms, row.tpot_ms if split else None, 0.7),
         (found.e2e_mean_ms, row.e2e_mean_ms, 0.7),
         (found.e2e_p50_ms, row.e2e_p50_ms, 1.0),
         (found.output_tok_s, row.output_tok_s, 1.0),

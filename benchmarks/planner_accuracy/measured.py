@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.engines import Family
     from seatrial.catalog.instances import Instance
 
-FOLDER = Path(__file__).parent / "measured"
+FOLDER = Path(__file__).parent / "measured_rows"
 FILES = ("gpu_sweeps", "gpu_runs", "sagemaker_endpoints", "trtllm_saturation")
 ENGINES: dict[str, Family] = {"vLLM": "vllm", "SGLang": "sglang", "TensorRT-LLM": "trtllm"}
 _ACCELERATORS = {"A100 SXM4 80GB": "ml.p4de.24xlarge", "L40S": "ml.g6e.48xlarge"}

@@ -108,6 +108,7 @@ class Engine:
             reserves it with the prompt, half where it grows token by token.
         moe_dense_tokens: Tokens up to which every expert is computed for every token.
         default_batched_tokens: Prompt tokens of one iteration by default.
+        large_batched_tokens: The same on accelerators newer than the A100 with at least 70 GiB.
         memory_utilization: Share of the accelerator's memory that the engine takes by default.
         source: Where the defaults were read.
         date: When.
@@ -125,6 +126,7 @@ class Engine:
     kv_reserved_output: float
     moe_dense_tokens: int
     default_batched_tokens: int
+    large_batched_tokens: int
     memory_utilization: float
     source: str
     date: str

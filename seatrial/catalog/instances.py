@@ -1,4 +1,4 @@
-"""SageMaker hosting instance types: accelerators, links, prices of us-east-1."""
+"""SageMaker hosting instance types: accelerators, links, list prices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 from seatrial.catalog.rows import read_rows
 
-PRICE_REGION = "us-east-1"
+Component = Literal["Hosting", "Training", "Studio", "unnamed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,15 @@ class Instance:
         vcpus: Virtual CPUs.
         memory_mib: Host memory.
         nvme_gb: Local disk in GB (10^9 bytes); `None` without one.
-        usd_per_hour: On-demand hosting price in us-east-1.
+        usd_per_hour: On-demand price per hour.
+        price_region: The region that it is the price of.
+        price_component: What of SageMaker it is the price of: `Hosting`, or else what public data has; `unnamed` where
+            the source names no component.
         price_source: Where the price was read.
         price_date: When it was valid.
         source: Where the other facts were read.
         date: When they were collected.
+        savings_plan_usd_per_hour: Price per hour under a Savings Plan; `None` where no prices file gives one.
     """
 
     instance_type: str
@@ -48,10 +52,13 @@ class Instance:
     memory_mib: int
     nvme_gb: int | None
     usd_per_hour: float | None
+    price_region: str | None
+    price_component: Component | None
     price_source: str | None
     price_date: str | None
     source: str
     date: str
+    savings_plan_usd_per_hour: float | None = None
 
 
 @cache

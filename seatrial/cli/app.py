@@ -20,6 +20,7 @@ from seatrial.cli.models import models
 from seatrial.cli.plan import plan
 from seatrial.cli.predict import predict
 from seatrial.cli.preflight import preflight
+from seatrial.cli.prices import prices
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -57,6 +58,7 @@ for command in (
     app.command()(command)
 app.add_typer(images, name="images")
 app.add_typer(models, name="models")
+app.add_typer(prices, name="prices")
 app.add_typer(local, name="local")
 app.add_typer(trial, name="trial")
 

@@ -53,6 +53,9 @@ def plan(
     accept_slo_miss: Annotated[
         bool, typer.Option("--accept-slo-miss", help="Plan even if no deployment is predicted to meet the SLO.")
     ] = False,
+    allow_unknown_price: Annotated[
+        bool, typer.Option("--allow-unknown-price", help="Choose also among instance types without a known price.")
+    ] = False,
 ) -> None:
     """Choose instance type, tensor parallel degree, copies and limits, and say why.
 
@@ -69,6 +72,7 @@ def plan(
             "--check": check,
             "--write": write,
             "--accept-slo-miss": accept_slo_miss,
+            "--allow-unknown-price": allow_unknown_price,
             "--explain": explain,
             "--section": section is not None,
         },
@@ -77,17 +81,26 @@ def plan(
     if write:
         of_every(files, lambda file: check_lock(file, environments_folder(environments, file), environment))
     loaded = load_specs(files, environment, environments)
+    allowed = _Allowed(accept_slo_miss, allow_unknown_price)
     if check:
         _check(loaded, output_format)
     elif why is not None:
-        _explain(loaded[0], why, output_format, accept_slo_miss=accept_slo_miss)
+        _explain(loaded[0], why, output_format, allowed)
     elif adopt:
         _adopt(loaded[0], output_format, sections)
     else:
-        made = _made(loaded, accept_slo_miss=accept_slo_miss)
+        made = _made(loaded, allowed)
         _show(made, output_format, sections, many=many)
         if write:
             _lock(made, many=many)
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    """What the user lets the plan do: miss the SLO where nothing meets it, choose a type without a price."""
+
+    accept_slo_miss: bool
+    allow_unknown_price: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +112,17 @@ class _Made:
 
 
 _ALONE = {
-    "--check": ("--why", "--adopt", "--write", "--accept-slo-miss", "--explain", "--section"),
+    "--check": (
+        "--why",
+        "--adopt",
+        "--write",
+        "--accept-slo-miss",
+        "--allow-unknown-price",
+        "--explain",
+        "--section",
+    ),
     "--why": ("--adopt", "--write", "--explain", "--section"),
-    "--adopt": ("--write", "--accept-slo-miss"),
+    "--adopt": ("--write", "--accept-slo-miss", "--allow-unknown-price"),
     "--explain": ("--section",),
 }
 """Options that can't be given together."""
@@ -134,10 +155,14 @@ def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
     return tuple(name for name in SECTIONS if name in asked)
 
 
-def _made(loaded: Sequence[LoadedSpec], *, accept_slo_miss: bool) -> tuple[_Made, ...]:
+def _made(loaded: Sequence[LoadedSpec], allowed: _Allowed) -> tuple[_Made, ...]:
     from seatrial.plan.planner import make_plan
 
-    return of_every(loaded, lambda one: _Made(make_plan(one, accept_slo_miss=accept_slo_miss), one))
+    def made(one: LoadedSpec) -> _Made:
+        accepted, unpriced = allowed.accept_slo_miss, allowed.allow_unknown_price
+        return _Made(make_plan(one, accept_slo_miss=accepted, allow_unknown_price=unpriced), one)
+
+    return of_every(loaded, made)
 
 
 def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Section], *, many: bool) -> None:
@@ -186,10 +211,11 @@ def _state_row(found: Freshness) -> dict[str, object]:
     }
 
 
-def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, *, accept_slo_miss: bool) -> None:
+def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: _Allowed) -> None:
     from seatrial.plan.why import explain
 
-    verdicts = explain(loaded, instance_type, accept_slo_miss=accept_slo_miss)
+    accepted, unpriced = allowed.accept_slo_miss, allowed.allow_unknown_price
+    verdicts = explain(loaded, instance_type, accept_slo_miss=accepted, allow_unknown_price=unpriced)
     if output_format == "json":
         rows = [verdict.model_dump(mode="json") for verdict in verdicts]
         show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})

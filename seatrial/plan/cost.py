@@ -74,4 +74,11 @@ def cost_of(
         discount=discount,
         price_source=instance.price_source,
         price_date=instance.price_date,
+        savings_plan_usd_per_hour=_savings_plan(instance, instance_count),
     )
+
+
+def _savings_plan(instance: Instance, instance_count: int) -> float | None:
+    """Return the price of some instances under a Savings Plan, which takes no other discount."""
+    each = instance.savings_plan_usd_per_hour
+    return None if each is None else round(each * instance_count, 4)

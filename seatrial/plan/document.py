@@ -32,6 +32,8 @@ __all__ = [
     "Image",
     "MemoryFit",
     "Plan",
+    "Probe",
+    "Proposal",
     "Regime",
     "Rejected",
     "values_digest",
@@ -92,6 +94,7 @@ class Cost(FrozenModel):
         discount: Share off the list price that every price of the plan has; 0 for the list price.
         price_source: Where the price was read.
         price_date: When it was valid.
+        savings_plan_usd_per_hour: All planned instances under a Savings Plan; `None`, and not written, when unknown.
     """
 
     usd_per_hour: float | None
@@ -101,6 +104,13 @@ class Cost(FrozenModel):
     discount: float = 0.0
     price_source: str | None
     price_date: str | None
+    savings_plan_usd_per_hour: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_unknown(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write the price under a Savings Plan only where it is known: other plans keep the digest they always had."""
+        fields: dict[str, object] = write(self)
+        return {name: value for name, value in fields.items() if name != "savings_plan_usd_per_hour" or value}
 
 
 class Alternative(FrozenModel):
@@ -127,6 +137,62 @@ class Alternative(FrozenModel):
     highest_tok_s: float
     ms_per_token_alone: float
     chosen: bool
+
+
+class Probe(FrozenModel):
+    """One level of a cheaper deployment; measured, it decides between that deployment and the plan.
+
+    Attributes:
+        copy_count: Copies of that deployment.
+        usd_per_hour: All its instances.
+        saving_usd_per_hour: How much less than the plan that is.
+        concurrency_per_copy: Requests in flight on one copy: the level to measure.
+        field: The objective that it is predicted to miss by less than the band, as in the spec.
+        predicted: What is predicted of it, in milliseconds or output tokens per second.
+        bound: Its bound, in the same unit.
+        chance: That the measured value meets the bound, with the band as 80 % of the errors.
+        because: Full sentences.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float
+    saving_usd_per_hour: float
+    concurrency_per_copy: int
+    field: str
+    predicted: float
+    bound: float
+    chance: float
+    because: str
+
+
+class Proposal(FrozenModel):
+    """A deployment with narrower weights that beats the plan; it is never taken by itself.
+
+    Attributes:
+        quantization: What `serving.overrides.quantization` would say.
+        copy_count: Copies of the planned size.
+        usd_per_hour: All its instances.
+        output_tok_s: Of all copies at the planned load.
+        highest_tok_s: Of all copies, each loaded as far as the objectives hold.
+        ms_per_token_alone: End-to-end latency of a single request over its output tokens.
+        because: Its gain, a full sentence.
+        gives_up: What it costs in another way, full sentences.
+    """
+
+    quantization: str
+    instance_type: str
+    tensor_parallel_degree: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float | None
+    output_tok_s: float
+    highest_tok_s: float
+    ms_per_token_alone: float
+    because: str
+    gives_up: str
 
 
 class Rejected(FrozenModel):
@@ -171,7 +237,15 @@ class Adopted(FrozenModel):
 
 
 _CAME_LATER: Mapping[str, object] = MappingProxyType(
-    {"adopted": {}, "generation": 1, "volume_size_gb": None, "volume_kms_key_arn": None}
+    {
+        "adopted": {},
+        "unpriced": (),
+        "probe": None,
+        "proposals": (),
+        "generation": 1,
+        "volume_size_gb": None,
+        "volume_kms_key_arn": None,
+    }
 )
 """The value with which each is left out."""
 
@@ -202,6 +276,11 @@ class Plan(FrozenModel):
         regime: What bounds one copy, and what keeps its throughput from growing with the load.
         pareto: The deployments that no other beats in everything, by price; the chosen one is marked.
         rejected: The nearest losers, each with one sentence why.
+        unpriced: The best deployment of each instance type that has no price and is not ranked; written only where
+            there is one.
+        probe: What to measure before the plan is believed, as a cheaper deployment is predicted to miss the SLO by less
+            than the band; written only where there is one.
+        proposals: Deployments with narrower weights that beat the plan; written only where there are some.
         adopted: The decisions that were set by hand, by field; written only where there are some.
         generation: Which endpoint this is, counted from 1: one more when something changes that an endpoint in service
             can't change (`seatrial.plan.lock.generation`); written from 2 on.
@@ -253,6 +332,9 @@ class Plan(FrozenModel):
     pareto: tuple[Alternative, ...]
     rejected: tuple[Rejected, ...]
     warnings: tuple[str, ...] = ()
+    unpriced: tuple[Alternative, ...] = ()
+    probe: Probe | None = None
+    proposals: tuple[Proposal, ...] = ()
     adopted: dict[str, Adopted] = Field({})
     generation: int = Field(1, ge=1)
     volume_size_gb: Decision[int] | None = None
@@ -270,11 +352,14 @@ class Plan(FrozenModel):
         return values_digest(self.model_dump(mode="json"))
 
 
-_EXPLANATIONS = frozenset({"because", "sentence", "warnings"})
+_EXPLANATIONS = frozenset({"because", "sentence", "warnings", "unpriced", "probe", "proposals"})
 
 
 def values_digest(document: Mapping[str, object]) -> str:
-    """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan."""
+    """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan.
+
+    What it says of deployments that are not chosen for want of a price, a probe or a precision counts as text.
+    """
     return digest(json.dumps(_values(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 

@@ -11,6 +11,7 @@ from seatrial.catalog.model_names import split_precision, unsupported_format
 from seatrial.catalog.rows import nearest
 from seatrial.errors import PlanError
 from seatrial.plan.decisions.batching import asked_max_model_len
+from seatrial.plan.prices import priced
 from seatrial.plan.search.fitting import possible_degrees
 
 if TYPE_CHECKING:
@@ -109,11 +110,11 @@ def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[s
     """
     asked, rails = loaded.endpoint.serving.instance_types, loaded.environment.guard_rails.instance_types
     if asked is None and rails is None:
-        return tuple(instance for instance in instances.every() if instance.link != "neuron"), ()
+        return tuple(priced(instance, loaded) for instance in instances.every() if instance.link != "neuron"), ()
     names = [name for name in (asked or rails or ()) if rails is None or name in rails]
     found = {name: instances.find(name) for name in names}
     unknown = [name for name, instance in found.items() if instance is None]
-    known = tuple(instance for instance in found.values() if instance is not None)
+    known = tuple(priced(instance, loaded) for instance in found.values() if instance is not None)
     if not known:
         near = {name: None for missing in unknown for name in nearest(missing, _every_name())}
         message = f"not in the catalog: {', '.join(unknown)}"

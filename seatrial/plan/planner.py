@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 from seatrial.plan.calibration import model_name
 from seatrial.plan.decisions.derived_limits import Chosen, derive_limits, predict_copy
 from seatrial.plan.decisions.placement import lay_out
+from seatrial.plan.decisions.probe import propose_probe
+from seatrial.plan.decisions.proposals import propose_precisions
 from seatrial.plan.decisions.volume import decide_volume
 from seatrial.plan.document import Decision, Plan
 from seatrial.plan.search.no_deployment import no_deployment
 from seatrial.plan.search.pipeline import search_for
-from seatrial.plan.search.ranking import alternatives, rejections, why_best
+from seatrial.plan.search.ranking import alternative, alternatives, rejections, why_best
+from seatrial.plan.search.unpriced import unpriced
 from seatrial.predict.memory import weights_bytes
 
 if TYPE_CHECKING:
@@ -23,18 +26,19 @@ if TYPE_CHECKING:
     from seatrial.spec.load import LoadedSpec
 
 
-def make_plan(loaded: LoadedSpec, *, accept_slo_miss: bool = False) -> Plan:
+def make_plan(loaded: LoadedSpec, *, accept_slo_miss: bool = False, allow_unknown_price: bool = False) -> Plan:
     """Plan one endpoint in one environment; equal input gives an equal plan.
 
     Args:
         loaded: What is asked for.
         accept_slo_miss: When no deployment is predicted to meet the SLO's latencies, plan without them all the same
             and leave the judgement to the trial; the plan's warnings say so.
+        allow_unknown_price: Choose also among instance types whose price is unknown and that the spec does not name.
 
     Raises:
         PlanError: When the model is unknown or nothing satisfies the spec; the nearest deployment is named.
     """
-    resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss)
+    resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
     if not found.ranked:
         raise no_deployment(loaded, resolved.demand, found.rejections)
     return plan_of(loaded, resolved, found)
@@ -92,6 +96,9 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         regime=prediction.regime,
         cost=layout.cost,
         pareto=alternatives(found.ranked),
+        unpriced=tuple(alternative(each) for each in unpriced(resolved.demand, found)),
+        probe=propose_probe(resolved.demand, found, engine.version.value),
+        proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best, engine.version.value),
         rejected=rejections(found.ranked, found.rejections, endpoint.objective),
         warnings=limits.warnings,
         volume_size_gb=volume,

@@ -9,6 +9,7 @@ from seatrial.catalog.rows import nearest
 from seatrial.errors import PlanError
 from seatrial.model import FrozenModel
 from seatrial.plan.cost import hourly_words
+from seatrial.plan.prices import priced
 from seatrial.plan.search.candidate import RejectedCandidate
 from seatrial.plan.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.plan.search.fitting import candidates
@@ -46,23 +47,27 @@ class DegreeVerdict(FrozenModel):
     output_tok_s: float | None
 
 
-def explain(loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = False) -> tuple[DegreeVerdict, ...]:
+def explain(
+    loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = False, allow_unknown_price: bool = False
+) -> tuple[DegreeVerdict, ...]:
     """Say of an instance type, degree by degree, why it was chosen or rejected.
 
     Args:
         loaded: What is asked for.
         instance_type: SageMaker's name.
         accept_slo_miss: As for the plan.
+        allow_unknown_price: As for the plan.
 
     Raises:
         PlanError: SEA110 when the catalog lacks the instance type, and whatever keeps the spec from being read.
     """
-    instance = instances.find(instance_type)
-    if instance is None:
+    known_type = instances.find(instance_type)
+    if known_type is None:
         near = ", ".join(nearest(instance_type, tuple(each.instance_type for each in instances.every())))
         message = f"{instance_type} is not in the catalog"
         raise PlanError.of("SEA110", message, hint=f"similar in the catalog: {near or 'none'}")
-    resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss)
+    instance = priced(known_type, loaded)
+    resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
     verdicts = tuple(_verdict(resolved.demand, found, each) for each in candidates(resolved.demand, instance))
     return verdicts if instance in resolved.allowed else tuple(map(_not_allowed, verdicts))
 

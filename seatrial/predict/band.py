@@ -1,21 +1,31 @@
-"""How far a prediction may be off: what left-out measurements say, or an assumption with its reasons."""
+"""How far a prediction may be off: what left-out measurements say, or an assumption with its reasons.
+
+TGI's constants were fitted on one published table and keep the bands of that fit. The bands of the other engines come
+from `seatrial/catalog/data/bands.json`: the errors of measured rows that the fit did not see.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from seatrial.catalog import bands
+from seatrial.catalog.bands import BandPlace
 from seatrial.model import FrozenModel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from seatrial.catalog.architecture import Architecture
-    from seatrial.catalog.engines import Engine
+    from seatrial.catalog.bands import BandCell, Facet
+    from seatrial.catalog.engines import Engine, Performance
     from seatrial.catalog.instances import Instance
     from seatrial.predict.copy_model import Speculation
 
 FITTED_MODEL = "meta-llama/Llama-2-7b-hf"
 FITTED_PROMPTS = (256, 3_840)  # tokens
+LONGEST_MEASURED_PROMPT = 20_000  # tokens, of the rows in benchmarks/planner_accuracy/measured
 NEAR = 0.2  # an assumption: a dense model that was not fitted, where engine and accelerator were
 ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
 
@@ -65,6 +75,16 @@ def band_of(
     """
     if calibrated is not None:
         return calibrated
+    if engine.family != "tgi" and speculation is None and input_tokens <= LONGEST_MEASURED_PROMPT:
+        place = BandPlace(
+            accelerator=instance.accelerator,
+            bits=bands.bits_of(quantization or architecture.checkpoint_quantization),
+            family=bands.family_of(architecture),
+            engine=_engine_of(engine),
+        )
+        earned = earned_band(place, bands.every(), bands.measured())
+        if earned is not None:
+            return earned
     constants = engine.performance
     doubts = {
         f"{engine.family} {version}": not engine.fitted,
@@ -74,7 +94,65 @@ def band_of(
         "speculative decoding": speculation is not None,
         f"prompts outside {FITTED_PROMPTS[0]} to {FITTED_PROMPTS[1]:,} tokens": not _within(input_tokens),
     }
-    reasons = [reason for reason, holds in doubts.items() if holds]
+    return _fitted_or_assumed(constants, architecture, [reason for reason, holds in doubts.items() if holds])
+
+
+def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[BandPlace]) -> Band | None:
+    """Return the band that left-out rows give a deployment, or `None` when too few were measured.
+
+    The model counts as one that was left out, whichever it is. Where its accelerator, engine or precision was never
+    measured, rows that were left out for theirs decide too: the widest share counts.
+
+    Args:
+        place: The deployment's accelerator, precision, kind of model and engine.
+        cells: The shares, the finest cells first.
+        measured: The places that have measured rows.
+    """
+    kept = tuple(cells)
+    left_out: tuple[Facet, ...] = ("model", *bands.unseen(measured, place))
+    found = [bands.holding(kept, place, facet) for facet in left_out]
+    throughputs = [cell for per in found if (cell := _first(per, "throughput")) is not None]
+    latencies = [cell for per in found if (cell := _first(per, "latency")) is not None]
+    if len(throughputs) < len(left_out) or len(latencies) < len(left_out):
+        return None
+    throughput = max(throughputs, key=lambda cell: cell.throughput or 0.0)
+    latency = max(latencies, key=lambda cell: cell.latency or 0.0)
+    return Band(
+        throughput=throughput.throughput or 0.0,
+        latency=latency.latency or 0.0,
+        measured=True,
+        because=_earned_because(throughput, latency),
+    )
+
+
+def _first(cells: Iterable[BandCell], figure: Literal["throughput", "latency"]) -> BandCell | None:
+    return next((cell for cell in cells if getattr(cell, figure) is not None), None)
+
+
+def _earned_because(throughput: BandCell, latency: BandCell) -> str:
+    if throughput == latency:
+        return f"80 % of {_rows_of(latency)} were predicted within this band."
+    return (
+        f"80 % of {_rows_of(throughput)} were predicted within the band of throughput, "
+        f"and 80 % of {_rows_of(latency)} within the band of latency."
+    )
+
+
+def _rows_of(cell: BandCell) -> str:
+    parts = (cell.accelerator, None if cell.bits is None else f"{cell.bits}-bit weights", cell.family, cell.engine)
+    told = ", ".join(part for part in parts if part is not None) or "all engines and models"
+    noun = "model" if cell.models == 1 else "models"
+    return (
+        f"{cell.rows:,} measured rows of {cell.models} {noun} ({told}), whose {cell.left_out} was left out of the fit,"
+    )
+
+
+def _engine_of(engine: Engine) -> str:
+    """LMI runs another engine: the one whose constants it has (`vllm-v1`)."""
+    return engine.constants.partition("-")[0] if engine.family == "lmi" else engine.family
+
+
+def _fitted_or_assumed(constants: Performance, architecture: Architecture, reasons: Sequence[str]) -> Band:
     if not reasons and architecture.id != FITTED_MODEL:
         because = (
             f"The constants of {constants.id} were fitted on {FITTED_MODEL} only; ±{NEAR:.0%} is an assumption until "

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from seatrial.catalog import precision
 from seatrial.catalog.accelerators import flops_4bit, multiprocessors
 from seatrial.predict.memory import weights_bytes
+from seatrial.units import GIB
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.engines import Engine
     from seatrial.catalog.instances import Instance
     from seatrial.predict.memory import MemoryFit
+
+_LARGE_BYTES = 70 * GIB  # from here on vLLM takes larger iterations by default; A100 excepted (engine/arg_utils.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class Copy:
 
     @property
     def tokens_reserved(self) -> int:
-        """KV cache that one request holds on average, in tokens: whole blocks for its prompt and what counts of its output."""
+        """KV cache that one request holds on average, in tokens: whole blocks for its prompt and its output."""
         held = math.ceil(self.output_tokens * self.engine.kv_reserved_output)
         prompt, output = self._blocks(self.input_tokens), self._blocks(held)
         cached = self.architecture.cached_tokens(prompt + output)
@@ -225,7 +228,8 @@ def place(
     )
 
 
-def least_batched_tokens(engine: Engine, input_tokens: int) -> int:
+def least_batched_tokens(engine: Engine, instance: Instance, input_tokens: int) -> int:
     """Return the prompt tokens of one iteration: the engine's default, or a whole prompt where it takes no chunks."""
-    whole = input_tokens if engine.scheduler == "separate" else 0
-    return max(engine.default_batched_tokens, whole)
+    large = instance.accelerator_memory_bytes >= _LARGE_BYTES and "A100" not in instance.accelerator
+    default = engine.large_batched_tokens if large else engine.default_batched_tokens
+    return max(default, input_tokens if engine.scheduler == "separate" else 0)

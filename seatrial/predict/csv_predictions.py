@@ -135,7 +135,7 @@ def _placed(asked: Asked) -> Copy:
     hardware = hardware_of(asked.instance, asked.quantization)
     if hardware is None:
         raise ValueError(f"{asked.instance.instance_type} has no known speed")
-    batched_tokens = least_batched_tokens(asked.engine, asked.input_tokens)
+    batched_tokens = least_batched_tokens(asked.engine, asked.instance, asked.input_tokens)
     memory = fit_memory(
         asked.architecture,
         asked.instance,

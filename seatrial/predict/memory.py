@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 BYTES_16BIT = 2
 KEYS_AND_VALUES = 2
 # An assumption: the widest moment of a layer holds about this many vectors of the hidden size for each prompt token:
-# residual and norm whole on every accelerator; queries, keys and values, attention's output and both halves of the gated
-# MLP sharded.
+# residual and norm whole on every accelerator; queries, keys and values, attention's output and both halves of the
+# gated MLP sharded.
 _WHOLE_VECTORS = 3
 _SHARDED_VECTORS = 9
 

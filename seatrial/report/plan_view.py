@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.terminal.alternatives import pareto_view, rejected_view
+from seatrial.report.terminal.alternatives import pareto_view, rejected_view, unpriced_view
 from seatrial.report.terminal.curve import curve_view
 from seatrial.report.terminal.first_screen import first_screen, summary_table, warnings_of
 from seatrial.report.terminal.plan_sections import cost_view, decisions_view, memory_view, regime_view
@@ -75,6 +75,12 @@ def _alternatives(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     del loaded
     if plan.pareto:
         yield pareto_view(plan)
+    if plan.probe is not None:
+        yield Text(f"\nWorth a probe ({plan.probe.chance:.0%} likely to decide for it): {plan.probe.because}")
+    for proposal in plan.proposals:
+        yield Text(f"\nProposed: quantization {proposal.quantization}. {proposal.because} {proposal.gives_up}")
+    if plan.unpriced:
+        yield unpriced_view(plan)
     if plan.rejected:
         yield rejected_view(plan)
 

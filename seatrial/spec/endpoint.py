@@ -248,7 +248,9 @@ class ServingOverrides(FrozenModel):
         None, description="Most requests in the queue; further ones are refused."
     )
     dtype: Literal["auto", "fp16", "bf16"] = Field("auto", description="Type of weights and activations.")
-    quantization: Literal["fp8", "awq", "gptq"] | None = Field(None, description="Quantization of the weights.")
+    quantization: Literal["fp8", "int8", "awq", "gptq", "int4", "mxfp4", "nvfp4"] | None = Field(
+        None, description="Quantization of the weights. All but fp8 need a checkpoint that is quantized so."
+    )
     speculative_decoding: SpeculativeDecodingSpec | None = Field(
         None,
         description="Speculative decoding, as the plan assumes it. Default: none.",

@@ -34,6 +34,9 @@ KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
 TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
 
 
+PricesFile = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00].*\.ya?ml$", max_length=512)]
+
+
 class GuardRails(FrozenModel):
     """What no endpoint of this environment may exceed."""
 
@@ -74,6 +77,10 @@ class EnvironmentSpec(FrozenModel):
     removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)] = Field(
         {}, description="Tags of every resource."
+    )
+
+    prices: PricesFile | None = Field(
+        None, description="Prices file, relative to this file. Default: `prices.yaml` beside it, if there is one."
     )
 
     @property

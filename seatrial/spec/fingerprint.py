@@ -22,7 +22,7 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "model": {"accept_eula", "hub_token_secret"},
     "scaling": {"scale_out_cooldown_s", "scale_in_cooldown_s"},
 }
-_ENVIRONMENT_ONLY_DEPLOYED = {"account", "network", "alarms", "kms_key_arn", "removal", "tags"}
+_ENVIRONMENT_ONLY_DEPLOYED = {"account", "network", "alarms", "kms_key_arn", "removal", "tags", "prices"}
 # Fields that came after the first locks were written: one that is left out (None, 0 or auto) makes no lock stale.
 _ADDED_LATER = (
     ("model", "shape"),
@@ -71,6 +71,7 @@ def fingerprint(
     *,
     config_file: str | None = None,
     calibration: Mapping[str, object] | None = None,
+    prices: Mapping[str, object] | None = None,
 ) -> str:
     """Return the digest of everything that can change the plan or the trial.
 
@@ -81,6 +82,7 @@ def fingerprint(
         environment: The environment.
         config_file: The content of `model.config_file`; `None` without one.
         calibration: What trials measured of this endpoint in this environment; `None` without any.
+        prices: What the team's prices file says of the environment's region; `None` without any.
     """
     asked = {
         "endpoint": _endpoint(endpoint),
@@ -91,6 +93,8 @@ def fingerprint(
         asked["config_file"] = config_file
     if calibration is not None:
         asked["calibration"] = calibration
+    if prices is not None:
+        asked["prices"] = prices
     return digest(_canonical(asked))
 
 

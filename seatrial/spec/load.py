@@ -22,6 +22,7 @@ from seatrial.spec.environment import (
     topic_problems,
 )
 from seatrial.spec.fingerprint import config_file_content, fingerprint
+from seatrial.spec.prices import PRICES_FILE, TeamPrices, prices_path, region_document
 from seatrial.spec.text_rules import character_problems, secret_problems, secret_values, without_secrets
 from seatrial.spec.yaml_source import (
     OVERRIDES,
@@ -51,6 +52,7 @@ class LoadedSpec:
         place: The environment's document, which knows them too.
         config_file: The content of `model.config_file` in canonical form; `None` without one.
         calibration_json: What trials measured of this endpoint in this environment, as JSON; `None` without any.
+        prices: The team's prices file; `None` without one.
     """
 
     path: Path
@@ -60,6 +62,7 @@ class LoadedSpec:
     place: Document
     config_file: str | None = None
     calibration_json: str | None = None
+    prices: TeamPrices | None = None
 
     @property
     def calibration(self) -> Mapping[str, object] | None:
@@ -69,7 +72,14 @@ class LoadedSpec:
     @property
     def digest(self) -> str:
         """Digest of everything that can change the plan or its trial; a lock made from another digest is stale."""
-        return fingerprint(self.endpoint, self.environment, config_file=self.config_file, calibration=self.calibration)
+        prices = None if self.prices is None else region_document(self.prices, self.environment.region)
+        return fingerprint(
+            self.endpoint,
+            self.environment,
+            config_file=self.config_file,
+            calibration=self.calibration,
+            prices=prices,
+        )
 
     def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Problem:
         """Return a problem placed where the user wrote the field."""
@@ -100,11 +110,29 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
         problems += guard_rail_problems(endpoint, place, document)
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable
+    prices, wrong_prices = read_prices(environments, place.prices if place is not None else None)
+    problems += wrong_prices
     if problems or endpoint is None or place is None or place_document is None:
         raise SpecError(_ordered(problems, secret_values(source)))
     name = endpoint.model.config_file
     config_file = None if name is None else config_file_content(path.parent / name)
-    return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration)
+    return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration, prices)
+
+
+def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Problem]]:
+    """Return the prices file of an environment, or `None` when there is none, with its problems.
+
+    Args:
+        environments: The folder of environments.
+        named: The file that the environment names, relative to that folder; `None` where it names none.
+    """
+    file = prices_path(environments, named)
+    if named is None and not file.exists():
+        return None, []
+    source = read_source(file)
+    document = merge_environment(source, None)
+    found, problems = _validate(TeamPrices, document) if not source.problems else (None, [])
+    return found, [*source.problems, *problems]
 
 
 def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[Problem, ...]]:
@@ -133,8 +161,8 @@ def load_environment(environments: Path, name: str) -> EnvironmentSpec:
 
 
 def environment_names(environments: Path) -> tuple[str, ...]:
-    """Return the names of a folder's environments, sorted."""
-    return tuple(sorted(file.stem for file in environments.glob("*.yaml")))
+    """Return the names of a folder's environments, sorted; the prices file beside them is none."""
+    return tuple(sorted(file.stem for file in environments.glob("*.yaml") if file.name != PRICES_FILE))
 
 
 def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | None, Document | None, list[Problem]]:

@@ -148,6 +148,7 @@ RULES = MappingProxyType(
         "SEA517": "an internal error",
         "SEA521": "no trial is running",
         "SEA522": "the endpoint has the name of its environment's trial service",
+        "SEA523": "the prices can't be read from AWS",
         "SEA601": "the embedded AWS did not start",
         "SEA602": "the embedded AWS is not running",
         "SEA603": "the dependencies of the local mode are not installed",

@@ -33,7 +33,7 @@ from seatrial.predict.regime import Regime, regime_of
 
 if TYPE_CHECKING:
     from seatrial.plan.resolve import Resolved
-    from seatrial.plan.search.candidate import FeasibleCandidate
+    from seatrial.plan.search.candidate import Candidate, FeasibleCandidate
     from seatrial.plan.search.capacity import Levels
     from seatrial.plan.search.demand import Demand
     from seatrial.spec.endpoint import TrialUpdate
@@ -99,7 +99,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     """Derive the limits from the chosen deployment."""
     best, endpoint, demand = chosen.best, chosen.loaded.endpoint, chosen.demand
     overrides, memory = demand.overrides, best.candidate.memory
-    band = band_for(demand, chosen.resolved.choice.version.value, best)
+    band = band_for(demand, chosen.resolved.choice.version.value, best.candidate)
     batch = choose_max_num_seqs(overrides, memory, best.capacity, band.latency)
     running = min(batch.value, memory.kv_limited_batch)  # a fixed limit may be above what memory holds
     levels = replace(best.candidate.levels, copy=replace(best.candidate.copy, max_num_seqs=batch.value), seen={})
@@ -166,15 +166,15 @@ def predict_copy(chosen: Chosen, limits: DerivedLimits) -> Prediction:
     return Prediction(curve, limits.band, regime_of(limits.levels.copy, gate, levels))
 
 
-def band_for(demand: Demand, engine_version: str, best: FeasibleCandidate) -> Band:
+def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
     """Return how far the predictions for a deployment may be off."""
-    own, candidate = demand.calibrated, best.candidate
+    own = demand.calibrated
     measured = own is not None and own.holds_for(candidate.instance.instance_type, candidate.degree)
     return band_of(
         demand.engine,
         engine_version,
         demand.architecture,
-        best.candidate.instance,
+        candidate.instance,
         quantization=demand.quantization,
         speculation=demand.speculation,
         input_tokens=demand.endpoint.workload.input_tokens,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import known_options
-from seatrial.catalog.instances import PRICE_REGION
 from seatrial.plan.cost import usd_per_hour
 from seatrial.units import counted, usd
 
@@ -17,14 +16,21 @@ if TYPE_CHECKING:
 
 
 def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
-    """Warn when the price is unknown, or is that of another region."""
-    name = instance.instance_type
+    """Warn when the price is unknown, is that of another region, or is not known to be that of Hosting."""
+    name, where, date = instance.instance_type, instance.price_region, instance.price_date
     if instance.usd_per_hour is None:
-        return (f"SEA207: the price of {name} in {PRICE_REGION} is not in the catalog, so the cost is unknown.",)
-    if region != PRICE_REGION:
-        date = instance.price_date
-        return (f"The price of {name} is from {PRICE_REGION}, {date}; the catalog has none for {region}.",)
-    return ()
+        return (f"SEA207: the price of {name} is unknown, so the cost is too. {_REFRESH}",)
+    found = []
+    if instance.price_component != "Hosting":
+        what = _COMPONENTS.get(instance.price_component or "", f"of SageMaker {instance.price_component}")
+        found.append(f"The price of {name} is {what} ({where}, {date}); its Hosting price is not public. {_REFRESH}")
+    if region != where:
+        found.append(f"The price of {name} is from {where}, {date}; none is known for {region}. {_REFRESH}")
+    return tuple(found)
+
+
+_REFRESH = "`seatrial prices refresh` reads the current prices."
+_COMPONENTS = {"unnamed": "from a list that names no SageMaker component"}
 
 
 def surge_warnings(

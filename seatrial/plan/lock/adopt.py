@@ -21,6 +21,7 @@ from seatrial.plan.lock.guard_rails import limit_problems
 from seatrial.plan.lock.lock_file import read_edited_plan
 from seatrial.plan.lock.path import lock_path
 from seatrial.plan.planner import make_plan, plan_of
+from seatrial.plan.prices import priced
 from seatrial.plan.resolve import resolve
 from seatrial.plan.search.best_first import SearchResult
 from seatrial.plan.search.candidate import Candidate, FeasibleCandidate
@@ -109,7 +110,8 @@ def adopt(loaded: LoadedSpec) -> Adoption | None:
     if not changed.fields:
         return None
     _refuse([*_fixed_elsewhere(changed.fields, loaded), *_out_of_bounds(edited, changed.fields, loaded)])
-    planned = make_plan(loaded, accept_slo_miss=True)
+    unpriced = edited.cost.usd_per_hour is None
+    planned = make_plan(loaded, accept_slo_miss=True, allow_unknown_price=unpriced)
     return _adopted(edited, planned, changed.fields, loaded)
 
 
@@ -261,7 +263,7 @@ def _as_if_fixed(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> LoadedS
 
 def _candidate(edited: Plan, by_hand: set[str], demand: Demand, loaded: LoadedSpec) -> Candidate:
     instance = instances.find(edited.instance_type.value)
-    found = next(iter(candidates(demand, instance))) if instance is not None else None
+    found = next(iter(candidates(demand, priced(instance, loaded)))) if instance is not None else None
     if not isinstance(found, Candidate):
         because = found.because if found is not None else "not in the catalog"
         raise SpecError([_problem(loaded, "instance_type", "SEA416", f"{edited.instance_type.value}: {because}")])

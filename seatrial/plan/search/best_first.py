@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.plan.search.candidate import Candidate, FeasibleCandidate, RejectedCandidate
 from seatrial.plan.search.evaluate import estimate, evaluate, misses_alone
-from seatrial.plan.search.fitting import candidates
+from seatrial.plan.search.fitting import candidates, sharing
 from seatrial.plan.search.ranking import beats, front, order
 
 if TYPE_CHECKING:
@@ -37,11 +37,15 @@ class SearchResult:
         ranked: Simulated deployments that satisfy everything, best first.
         rejections: What fails, and why.
         considered: Deployments that come into question by the closed form.
+        fitted: Every deployment that holds the model.
+        estimates: Those of them that keep the objectives with a single request, estimated.
     """
 
     ranked: tuple[FeasibleCandidate, ...]
     rejections: tuple[RejectedCandidate, ...]
     considered: int
+    fitted: tuple[Candidate, ...] = ()
+    estimates: tuple[Estimate, ...] = ()
 
 
 @dataclass(slots=True)
@@ -68,8 +72,9 @@ def search(demand: Demand, instances: Iterable[Instance]) -> SearchResult:
     """Return the best deployments over some instance types with all their degrees; what fails says why."""
     fitted = [found for instance in instances for found in candidates(demand, instance)]
     rejections = [found for found in fitted if isinstance(found, RejectedCandidate)]
+    holding = sharing(found for found in fitted if isinstance(found, Candidate))
     estimates = []
-    for candidate in (found for found in fitted if isinstance(found, Candidate)):
+    for candidate in holding:
         missed = misses_alone(demand, candidate)
         if missed is None:
             estimates.append(estimate(demand, candidate))
@@ -80,7 +85,7 @@ def search(demand: Demand, instances: Iterable[Instance]) -> SearchResult:
     ranked += [feasible for feasible in _rest_of_the_front(queue) if feasible not in ranked]
     rejections += [result for result in queue.evaluated.values() if isinstance(result, RejectedCandidate)]
     considered = sum(estimated.comes_into_question for estimated in estimates)
-    return SearchResult(tuple(ranked), tuple(rejections), max(considered, len(ranked)))
+    return SearchResult(tuple(ranked), tuple(rejections), max(considered, len(ranked)), holding, tuple(estimates))
 
 
 def _queued(demand: Demand, estimates: list[Estimate]) -> _Queue:

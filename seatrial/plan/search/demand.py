@@ -10,6 +10,7 @@ from seatrial.units import MS_PER_S
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.engines import Engine
+    from seatrial.catalog.instances import Instance
     from seatrial.plan.calibration import Calibrated
     from seatrial.predict.closed_form import EstimatedLevel
     from seatrial.predict.copy_model import Calibration, Speculation
@@ -72,6 +73,7 @@ class Demand:
         slo_miss_accepted: The SLO's latencies are not among the objectives, because nothing meets them.
         speculation: Speculative decoding, as the spec assumes it.
         calibrated: What was measured of one deployment of this endpoint; `None` when nothing was.
+        unknown_price_accepted: Instance types without a price may be chosen, also where the spec does not name them.
     """
 
     endpoint: EndpointSpec
@@ -85,6 +87,12 @@ class Demand:
     slo_miss_accepted: bool = False
     speculation: Speculation | None = None
     calibrated: Calibrated | None = None
+    unknown_price_accepted: bool = False
+
+    def may_choose(self, instance: Instance) -> bool:
+        """Tell whether an instance type may be chosen: without a price, only where it is named or that is accepted."""
+        named = self.endpoint.serving.instance_types or ()
+        return instance.usd_per_hour is not None or self.unknown_price_accepted or instance.instance_type in named
 
     @property
     def overrides(self) -> ServingOverrides:

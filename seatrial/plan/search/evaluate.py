@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.catalog.instances import PRICE_REGION
 from seatrial.plan.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate
 from seatrial.plan.search.capacity import MOST_IN_FLIGHT, capacity, estimated_capacity
 from seatrial.plan.search.fitting import rejection_of
@@ -46,7 +46,8 @@ def _shortfall(demand: Demand, candidate: Candidate, sized: Sizing, score: Score
     if sized.load.output_tok_s < asked:
         return _TOO_SLOW, asked / sized.load.output_tok_s
     if score.usd_per_hour == UNKNOWN:
-        return (_NO_PRICE, 0.0) if bounds_money(demand) else (0, 0.0)
+        choosable = demand.may_choose(candidate.instance) and not bounds_money(demand)
+        return (0, 0.0) if choosable else (_NO_PRICE, 0.0)
     beyond = excesses(demand, candidate, score)
     return (_TOO_DEAR, max(excess.price / excess.bound for excess in beyond)) if beyond else (0, 0.0)
 
@@ -92,6 +93,23 @@ def evaluate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Rejecte
         instance_count=instances_for(candidate, sized.load.copy_count),
         score=score,
     )
+
+
+def planned_load(demand: Demand, estimated: Estimate) -> FeasibleCandidate | None:
+    """Return a candidate at the size of the closed form, simulated at its planned load alone; `None` if it fails.
+
+    Its capacity is the closed form's, which costs a fraction of `evaluate`: enough to show what is not chosen.
+    """
+    candidate, highest = estimated.candidate, max(1, estimated.capacity)
+    sized = size(demand, candidate, highest, lambda level: predict(candidate.copy, level).output_tok_s)
+    load = sized.load
+    if sized.needed > demand.endpoint.scaling.max_copies or not _holds(demand, candidate, load):
+        return None
+    if load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
+        return None
+    score = score_of(demand, candidate, load, predict(candidate.copy, highest).output_tok_s)
+    count = instances_for(candidate, load.copy_count)
+    return FeasibleCandidate(candidate, highest, sized.needed, load, count, score)
 
 
 def _sized(demand: Demand, candidate: Candidate, highest: int) -> Sizing:
@@ -164,8 +182,11 @@ def _too_slow(demand: Demand, candidate: Candidate, load: LoadSpread) -> Rejecte
 def _affordable(demand: Demand, candidate: Candidate, score: Score, sized: Sizing) -> RejectedCandidate | None:
     """Return the rejection of a candidate that costs too much, or whose price can't be held against a bound."""
     if score.usd_per_hour == UNKNOWN:
-        because = f"The price in {PRICE_REGION} is unknown, so the budget can't be checked."
-        return rejection_of(candidate.instance, candidate.degree, "price", because) if bounds_money(demand) else None
+        because = _why_not_unpriced(demand, candidate)
+        if not because:
+            return None
+        rejection = rejection_of(candidate.instance, candidate.degree, "price", because)
+        return replace(rejection, output_tok_s=sized.load.output_tok_s)
     beyond = excesses(demand, candidate, score)
     if not beyond:
         return None
@@ -181,6 +202,15 @@ def _affordable(demand: Demand, candidate: Candidate, score: Score, sized: Sizin
         output_tok_s=sized.load.output_tok_s,
         excesses=tuple(beyond),
     )
+
+
+def _why_not_unpriced(demand: Demand, candidate: Candidate) -> str:
+    """Return why a deployment without a price is not chosen; empty when it may be."""
+    if bounds_money(demand):
+        return "The price is unknown, so the budget can't be checked."
+    if not demand.may_choose(candidate.instance):
+        return "The price is unknown: name the type in instance_types or plan with --allow-unknown-price to choose it."
+    return ""
 
 
 # The closed form's means lie near the simulated percentiles: a quarter more keeps it from refusing what would hold.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.catalog.architecture import shards_evenly
+from seatrial.catalog.kernels import has_kernels
 from seatrial.plan.decisions.batching import ENGINE_BATCH_LIMIT
 from seatrial.plan.search.candidate import Candidate, RejectedCandidate
 from seatrial.plan.search.capacity import Levels
@@ -13,14 +15,15 @@ from seatrial.predict.memory import fit_memory, missing_bytes
 from seatrial.units import MS_PER_S, counted, gib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.instances import Instance
     from seatrial.plan.search.candidate import Stage
     from seatrial.plan.search.demand import Demand
-    from seatrial.predict.copy_model import Hardware
+    from seatrial.predict.copy_model import Copy, Hardware
     from seatrial.predict.memory import MemoryFit
+    from seatrial.predict.simulation import SimulatedLevel
 
 
 _POWERS_OF_TWO = (1, 2, 4, 8, 16)
@@ -47,6 +50,22 @@ def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | Rejec
         yield _fitted(demand, instance, hardware, degree) if fits else _too_few(instance, degree)
 
 
+def sharing(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Return candidates of which equal copies share their simulated levels.
+
+    Instance types of one family with the same accelerators differ in price and host memory alone, which no copy sees.
+    """
+    seen: dict[tuple[Copy, str], dict[int, SimulatedLevel]] = {}
+    return tuple(replace(each, levels=replace(each.levels, seen=_seen(each, seen))) for each in found)
+
+
+def _seen(candidate: Candidate, every: dict[tuple[Copy, str], dict[int, SimulatedLevel]]) -> dict[int, SimulatedLevel]:
+    hardware = candidate.copy.hardware
+    family = hardware.instance_type.rpartition(".")[0]
+    copy = replace(candidate.copy, hardware=replace(hardware, instance_type=family))
+    return every.setdefault((copy, candidate.dtype), {})
+
+
 def rejection_of(instance: Instance, degree: int, stage: Stage, because: str, *, gap: float = 0.0) -> RejectedCandidate:
     """Return a rejection against the allowed instance types."""
     return RejectedCandidate(instance.instance_type, degree, stage, because, gap)
@@ -57,6 +76,9 @@ def _unplannable(demand: Demand, instance: Instance) -> str:
         return "AWS Neuron is not supported: LMI images for it ended at 0.29."
     if demand.overrides.dtype == "bf16" and not instance.has_bf16:
         return f"The {instance.accelerator} has no bf16, which the spec sets."
+    quantization = demand.quantization
+    if quantization is not None and not has_kernels(instance, quantization):
+        return f"There are no {quantization} kernels for the {instance.accelerator}."
     return ""
 
 

@@ -26,13 +26,17 @@ _BEST_TRIED = 2
 _WORTHWHILE = 0.03  # an improvement below it is within what simulations differ by
 
 
-def search_for(loaded: LoadedSpec, *, accept_slo_miss: bool = False) -> tuple[Resolved, SearchResult]:
+def search_for(
+    loaded: LoadedSpec, *, accept_slo_miss: bool = False, allow_unknown_price: bool = False
+) -> tuple[Resolved, SearchResult]:
     """Read a spec and search; a miss that is accepted is among the warnings.
 
     Raises:
         PlanError: When the spec can't be read into a demand.
     """
-    resolved, found = _searched(resolve(loaded))
+    resolved = resolve(loaded)
+    demand = replace(resolved.demand, unknown_price_accepted=allow_unknown_price)
+    resolved, found = _searched(replace(resolved, demand=demand))
     if found.ranked or not accept_slo_miss:
         return resolved, found
     missed = no_deployment(loaded, resolved.demand, found.rejections).problems

@@ -40,10 +40,11 @@ def alternatives(ranked: Sequence[FeasibleCandidate]) -> tuple[Alternative, ...]
     """Return the front of the feasible candidates, by price; the first of them is the chosen one."""
     places = front([feasible.score for feasible in ranked])
     best = sorted(places, key=lambda place: (_coordinates(ranked[place].score), place))
-    return tuple(_alternative(ranked[place], chosen=place == 0) for place in best)
+    return tuple(alternative(ranked[place], chosen=place == 0) for place in best)
 
 
-def _alternative(feasible: FeasibleCandidate, *, chosen: bool) -> Alternative:
+def alternative(feasible: FeasibleCandidate, *, chosen: bool = False) -> Alternative:
+    """Return a deployment as the plan shows it."""
     score = feasible.score
     return Alternative(
         instance_type=feasible.candidate.instance.instance_type,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FRONT = (
     "No other deployment is better in price, single-request latency and highest throughput together. > marks the plan."
 )
+UNPRICED = "Predicted to meet the SLO. Chosen only where the spec names the type or with --allow-unknown-price."
 _TEN, _THOUSAND = 10, 1_000
 
 
@@ -33,6 +34,18 @@ def pareto_view(plan: Plan) -> RenderableType:
     for alternative in plan.pareto:
         add_row(made, *_alternative(alternative))
     return Group(heading("Pareto front"), Text(FRONT), made)
+
+
+def unpriced_view(plan: Plan) -> RenderableType:
+    """Return the deployments on instance types without a price, with their predictions."""
+    names = ("degree", "copies", "tok/s\nat load", "tok/s\nat most", "ms/token\nalone")
+    made = table(words=("instance type", "price"), numbers=names, gap=1)
+    for one in plan.unpriced:
+        instances = "" if one.instance_count == 1 else f"{one.instance_count} x "
+        speeds = (short(one.output_tok_s), short(one.highest_tok_s), short(one.ms_per_token_alone))
+        name = f"{instances}{one.instance_type}"
+        add_row(made, name, "unknown", str(one.tensor_parallel_degree), str(one.copy_count), *speeds)
+    return Group(heading("Price unknown"), Text(UNPRICED), made)
 
 
 def rejected_view(plan: Plan) -> RenderableType:

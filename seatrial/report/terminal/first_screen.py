@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.plan.document import Alternative, CurvePoint, Plan, Rejected
+    from seatrial.plan.document import Alternative, CurvePoint, Plan, Probe, Proposal, Rejected
     from seatrial.spec.endpoint import Percentiles, Slo
     from seatrial.spec.load import LoadedSpec
 
@@ -141,6 +141,10 @@ def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
         yield "SLO", _slo(plan, loaded)
     yield "throughput", _throughput(plan, loaded)
     yield "runner-up", _runner_up(plan)
+    if plan.proposals:
+        yield "proposed", "\n".join(map(_proposal, plan.proposals))
+    if plan.probe is not None:
+        yield "probe", _probe(plan.probe)
     warnings = warnings_of(plan)
     if warnings:
         yield "warnings", f"{len(warnings)}: {_cut(warnings[0])}"
@@ -157,9 +161,11 @@ def _traffic(loaded: LoadedSpec) -> str:
 def _cost(plan: Plan) -> str:
     cost = plan.cost
     if cost.usd_per_hour is None:
-        return "unknown: the catalog has no price for this instance type"
+        return "unknown: this instance type has no known price"
     off = f" ({percent(cost.discount)} discount)" if cost.discount else ""
     token = cost.usd_per_million_output_tokens
+    planned = cost.savings_plan_usd_per_hour
+    off += "" if planned is None else f" ({usd(planned)}/h with a Savings Plan)"
     per_token = "" if token is None else f", {usd(token)} per million output tokens"
     return f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
 
@@ -210,6 +216,23 @@ def _runner_up(plan: Plan) -> str:
         price = f"{usd(theirs)}/h ({'+' if theirs >= ours else '-'}{usd(abs(theirs - ours))}/h)"
     return (
         f"{loser.instance_type}, TP {loser.tensor_parallel_degree}: {price}, {short(loser.output_tok_s)} output tok/s"
+    )
+
+
+def _proposal(proposal: Proposal) -> str:
+    """Say what narrower weights would cost and give; they are never taken without the spec."""
+    where = f"{proposal.instance_count} x {proposal.instance_type}, TP {proposal.tensor_parallel_degree}"
+    price = "price unknown" if proposal.usd_per_hour is None else f"{usd(proposal.usd_per_hour)}/h"
+    return f"{proposal.quantization}: {where}: {price}, at most {short(proposal.highest_tok_s)} output tok/s"
+
+
+def _probe(probe: Probe) -> str:
+    """Say which level of which cheaper deployment is worth measuring."""
+    unit = "tok/s" if probe.field == "slo.output_tok_s" else "ms"
+    where = f"{probe.instance_count} x {probe.instance_type}, TP {probe.tensor_parallel_degree}"
+    return (
+        f"{where} at {probe.concurrency_per_copy} per copy would save {usd(probe.saving_usd_per_hour)}/h\n"
+        f"if {probe.field} is {short(probe.bound)} {unit}; predicted {short(probe.predicted)}, within the band"
     )
 
 

@@ -75,7 +75,7 @@ def cost_view(cost: Cost) -> RenderableType:
 def cost_sentence(cost: Cost) -> str:
     """Say what the planned size costs, at which discount, and where the price was read."""
     if cost.usd_per_hour is None:
-        return "Cost unknown: the catalog has no price for this instance type."
+        return "Cost unknown: this instance type has no known price."
     return f"Cost {', '.join(_amounts(cost, cost.usd_per_hour))}. {_price(cost)}."
 
 
@@ -85,6 +85,8 @@ def _amounts(cost: Cost, usd_per_hour: float) -> Iterator[str]:
         yield f"{usd(cost.usd_per_million_output_tokens)} per million output tokens at the planned load"
     if cost.blended_usd_per_million_tokens is not None:
         yield f"{usd(cost.blended_usd_per_million_tokens)} per million tokens blended 3:1"
+    if cost.savings_plan_usd_per_hour is not None:
+        yield f"{usd(cost.savings_plan_usd_per_hour)} per hour under a Savings Plan of one year without upfront payment"
 
 
 def _price(cost: Cost) -> str:

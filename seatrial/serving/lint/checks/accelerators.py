@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.catalog.kernels import computes_in, has_kernels
 from seatrial.serving.lint.rules import found
 
 if TYPE_CHECKING:
@@ -12,10 +13,6 @@ if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
     from seatrial.serving.lint.finding import Finding
     from seatrial.serving.lint.subject import NeutralField, Subject
-
-_NO_KERNELS = {  # by accelerator: what vLLM has no kernels for (supported hardware, Turing = T4)
-    "NVIDIA T4": ("marlin", "exl2"),
-}
 
 
 def degree(subject: Subject) -> Iterator[Finding]:
@@ -64,7 +61,7 @@ def dtype(subject: Subject) -> Iterator[Finding]:
 def _quantization(subject: Subject, said: NeutralField, instance: Instance) -> Iterator[Finding]:
     if said.value == "fp8" and not _has_fp8(instance):
         yield found(subject, "SEA328", said.option.entry, _no_fp8(instance, "weights"), "choose awq or gptq weights")
-    elif said.value in _NO_KERNELS.get(instance.accelerator, ()):
+    elif not has_kernels(instance, said.value):
         message = f"there are no {said.value} kernels for {instance.accelerator}"
         yield found(subject, "SEA327", said.option.entry, message, "choose an instance with a newer GPU: ml.g5, ml.g6")
 
@@ -76,7 +73,7 @@ def _no_fp8(instance: Instance, what: str) -> str:
 
 
 def _has_fp8(instance: Instance) -> bool:
-    return instance.flops_8bit is not None or "Blackwell" in instance.accelerator
+    return computes_in(instance, "fp8")
 
 
 def context(subject: Subject) -> Iterator[Finding]:

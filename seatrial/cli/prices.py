@@ -1,0 +1,165 @@
+"""`seatrial prices`: the team's prices of SageMaker instance types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.deployment.price_list import PriceList, SavingsPlans
+    from seatrial.errors import SeatrialError
+    from seatrial.spec.prices import RegionPrices, TeamPrices
+
+prices = typer.Typer(help="Prices of instance types: read them from AWS.", no_args_is_help=True)
+NOT_ALL = 1
+
+
+@prices.callback()
+def _prices() -> None:
+    """Prices of instance types: read them from AWS."""
+
+
+@prices.command()
+def refresh(
+    region: Annotated[
+        list[str] | None,
+        typer.Option("--region", metavar="REGION", help="Only this region; repeat for more. Default: all in use."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Prices file; prices.yaml beside the environments.")
+    ] = None,
+    environments: Annotated[Path, typer.Option("--environments", metavar="DIR", help="Folder of environments.")] = Path(
+        "environments"
+    ),
+) -> None:
+    """Read the prices of Hosting from AWS into the team's prices file.
+
+    Needs pricing:GetProducts, and savingsplans:DescribeSavingsPlansOfferingRates for Savings Plans. The regions of the
+    environments and of the file are read. A region that can't be read keeps the prices that it has, and the exit code
+    is 1.
+    """
+    from seatrial.spec.prices import prices_path
+
+    file = output or prices_path(environments, None)
+    before = _before(file)
+    wanted = sorted(set(region or (*before.regions, *_regions(environments))))
+    if not wanted:
+        raise typer.BadParameter(f"no environment in {environments.as_posix()}; give --region", param_hint="--region")
+    _check_regions(wanted)
+    read, failed = _read(wanted)
+    if read:
+        _write(file, before, read)
+    for name in failed:
+        kept = ", its old prices are kept" if name in before.regions else ""
+        typer.echo(f"{name}: not read{kept}", err=True)
+    if failed:
+        raise typer.Exit(NOT_ALL)
+
+
+def _before(file: Path) -> TeamPrices:
+    """Return the prices file as it is; an empty one where there is none."""
+    from seatrial.errors import SpecError
+    from seatrial.spec.load import read_prices
+    from seatrial.spec.prices import TeamPrices
+
+    found, problems = read_prices(file.parent, file.name) if file.exists() else (None, [])
+    if problems:
+        raise SpecError(problems)
+    return found or TeamPrices(schema_version="1")
+
+
+def _regions(environments: Path) -> set[str]:
+    from seatrial.spec.load import environment_names, load_environment
+
+    return {load_environment(environments, name).region for name in environment_names(environments)}
+
+
+def _check_regions(names: Sequence[str]) -> None:
+    import re
+
+    from seatrial.spec import shapes
+
+    wrong = [name for name in names if not re.match(shapes.REGION, name)]
+    if wrong:
+        raise typer.BadParameter(f"{', '.join(wrong)}: not a region such as us-east-1", param_hint="--region")
+
+
+def _read(regions: Sequence[str]) -> tuple[dict[str, RegionPrices], list[str]]:
+    """Return the prices by region, and the regions that could not be read; every failure is told."""
+    from seatrial.deployment.price_list import read_region, read_savings_plans
+    from seatrial.errors import SeatrialError
+
+    pricing, plans = _clients()
+    read: dict[str, RegionPrices] = {}
+    failed = []
+    for name in regions:
+        try:
+            found = read_region(pricing, name)
+        except SeatrialError as error:
+            _tell(error)
+            failed.append(name)
+            continue
+        try:
+            rates = read_savings_plans(plans, name)
+        except SeatrialError as error:
+            _tell(error)
+            typer.echo(f"{name}: written without Savings Plans rates", err=True)
+            rates = {}
+        rates = {kind: rate for kind, rate in rates.items() if kind in found.usd_per_hour}
+        read[name] = found.model_copy(update={"savings_plan_usd_per_hour": rates})
+    return read, failed
+
+
+def _tell(error: SeatrialError) -> None:
+    from seatrial.secrets import redacted
+
+    typer.echo(redacted(f"{error}"), err=True)
+
+
+def _clients() -> tuple[PriceList, SavingsPlans]:
+    """Return clients that repeat what AWS throttles; no call is made yet."""
+    import boto3
+    from botocore.config import Config
+
+    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.deployment.price_list import PRICING_REGION
+
+    config = Config(retries={"mode": "standard", "max_attempts": 8})
+    with aws_failures("AWS Price List"):
+        pricing = boto3.client("pricing", region_name=PRICING_REGION, config=config)
+        plans = boto3.client("savingsplans", region_name=PRICING_REGION, config=config)
+    return cast("PriceList", pricing), cast("SavingsPlans", plans)
+
+
+def _write(file: Path, before: TeamPrices, read: dict[str, RegionPrices]) -> None:
+    from seatrial.errors import SpecError
+    from seatrial.files import write_whole
+    from seatrial.spec.prices import prices_text
+
+    after = before.model_copy(update={"regions": dict(sorted({**before.regions, **read}.items()))})
+    try:
+        write_whole(file, prices_text(after))
+    except OSError as error:
+        message = f"the prices can't be written: {error}"
+        raise SpecError.of("SEA101", message, where=file.as_posix()) from error
+    for name, found in sorted(read.items()):
+        typer.echo(f"{name}: {_changes(before.regions.get(name), found)}")
+    typer.echo(f"prices written to {file.as_posix()}", err=True)
+
+
+def _changes(before: RegionPrices | None, after: RegionPrices) -> str:
+    """Say how many prices there are, and which changed."""
+    old = {} if before is None else before.usd_per_hour
+    changed = [
+        f"{name} {old[name]:g} to {price:g}"
+        for name, price in after.usd_per_hour.items()
+        if old.get(name, price) != price
+    ]
+    gone = [f"{name} gone" for name in old if name not in after.usd_per_hour]
+    rates = len(after.savings_plan_usd_per_hour)
+    told = f"{len(after.usd_per_hour)} prices of {after.date}, {rates} Savings Plans rates"
+    return "; ".join([told, *changed, *gone])

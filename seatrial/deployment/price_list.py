@@ -1,0 +1,167 @@
+"""Reads SageMaker's Hosting prices from AWS: on demand from the Price List API, Savings Plans from their own API."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Protocol
+
+from seatrial.catalog import instances
+from seatrial.deployment.aws_failures import aws_failures
+from seatrial.errors import BenchError
+from seatrial.spec.prices import RegionPrices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PRICING_REGION = "us-east-1"
+"""The Price List API has endpoints in three regions only, each with the prices of all regions."""
+SOURCE = "AWS Price List API, AmazonSageMaker, Hosting, on demand"
+_SERVICE = "AmazonSageMaker"
+_HOSTING = re.compile(r"^(?:[A-Z0-9]+-)?Host:(ml\..+)$")
+_DATE = re.compile(r"^\d{4}-\d{2}-\d{2}")
+_ONE_YEAR_S = 365 * 24 * 3600
+_HOURLY = ("Hrs", "Hour", "hour", "hrs")
+_MOST_PAGES = 1_000  # of 100 products: far above the few thousand of a region
+
+
+class PriceList(Protocol):
+    """The Price List API: `boto3.client("pricing")`."""
+
+    def get_products(self, **given: object) -> Mapping[str, object]:
+        """Return a page of products."""
+        ...
+
+
+class SavingsPlans(Protocol):
+    """The Savings Plans API: `boto3.client("savingsplans")`."""
+
+    def describe_savings_plans_offering_rates(self, **given: object) -> Mapping[str, object]:
+        """Return a page of rates."""
+        ...
+
+
+def read_region(pricing: PriceList, region: str) -> RegionPrices:
+    """Return the on-demand prices of Hosting in a region, of the instance types that the catalog knows.
+
+    Raises:
+        BenchError: SEA523 when the list has no price of Hosting there or two that differ, SEA503, SEA504 or SEA511 when
+            AWS can't be asked.
+    """
+    prices: dict[str, float] = {}
+    dates: set[str] = set()
+    for product in _products(pricing, region):
+        name = _hosted(_mapping(_mapping(product, "product"), "attributes"))
+        found = None if name is None else _on_demand(product)
+        if name is None or found is None:
+            continue
+        if prices.setdefault(name, found) != found:
+            message = f"the price list has two prices of {name}: {prices[name]:g} and {found:g} USD per hour"
+            raise BenchError.of("SEA523", message, where=region)
+        dates |= set(_DATE.findall(str(product.get("publicationDate", ""))))
+    if not prices or not dates:
+        message = "the price list has no Hosting price with a date for this region"
+        raise BenchError.of("SEA523", message, hint="check the region's name", where=region)
+    return RegionPrices(date=max(dates), source=SOURCE, usd_per_hour=dict(sorted(prices.items())))
+
+
+def read_savings_plans(plans: SavingsPlans, region: str) -> dict[str, float]:
+    """Return the prices of Hosting under a SageMaker Savings Plan of one year without upfront payment.
+
+    Raises:
+        BenchError: SEA503, SEA504 or SEA511 when AWS can't be asked, SEA523 when it answers otherwise.
+    """
+    given = {
+        "savingsPlanTypes": ["SageMaker"],
+        "products": ["SageMaker"],
+        "savingsPlanPaymentOptions": ["No Upfront"],
+        "filters": [{"name": "region", "values": [region]}],
+    }
+    found: dict[str, float] = {}
+    for page in _pages(plans.describe_savings_plans_offering_rates, given, "nextToken", region):
+        for row in _rows(page, "searchResults"):
+            name = _HOSTING.match(str(row.get("usageType", "")))
+            rate = _positive(row.get("rate"))
+            one_year = _mapping(row, "savingsPlanOffering").get("durationSeconds") == _ONE_YEAR_S
+            if name is not None and rate is not None and one_year and instances.find(name[1]) is not None:
+                found[name[1]] = rate
+    return dict(sorted(found.items()))
+
+
+def _products(pricing: PriceList, region: str) -> Iterator[Mapping[str, object]]:
+    wanted = {"regionCode": region, "component": "Hosting"}
+    filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in wanted.items()]
+    given = {"ServiceCode": _SERVICE, "FormatVersion": "aws_v1", "Filters": filters}
+    for page in _pages(pricing.get_products, given, "NextToken", region):
+        listed = page.get("PriceList")
+        for text in listed if isinstance(listed, list) else ():
+            yield _decoded(text, region)
+
+
+def _decoded(text: object, region: str) -> Mapping[str, object]:
+    try:
+        product = json.loads(text) if isinstance(text, str) else text
+    except ValueError as error:
+        raise BenchError.of("SEA523", f"a product of the price list is not JSON: {error}", where=region) from error
+    if not isinstance(product, dict):
+        raise BenchError.of("SEA523", "a product of the price list is not a JSON object", where=region)
+    return product
+
+
+class _Ask(Protocol):
+    def __call__(self, **given: object) -> Mapping[str, object]: ...
+
+
+def _pages(ask: _Ask, given: Mapping[str, object], token_name: str, region: str) -> Iterator[Mapping[str, object]]:
+    """Yield every page; the token of the next one has the same name in question and answer."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
+
+    token = ""
+    for _ in range(_MOST_PAGES):
+        try:
+            with aws_failures(region):
+                page = ask(**given, **({token_name: token} if token else {}))
+        except ClientError as error:
+            raise BenchError.of("SEA523", f"AWS refused the question: {error}", where=region) from error
+        yield page
+        token = str(page.get(token_name) or "")
+        if not token:
+            return
+    raise BenchError.of("SEA523", f"the answer has more than {_MOST_PAGES:,} pages", where=region)
+
+
+def _hosted(attributes: Mapping[str, object]) -> str | None:
+    """Return the instance type of a product of Hosting; `None` for another product."""
+    usage = _HOSTING.match(str(attributes.get("usagetype", "")))
+    if usage is None or attributes.get("component") != "Hosting":
+        return None
+    return usage[1] if instances.find(usage[1]) is not None else None
+
+
+def _on_demand(product: Mapping[str, object]) -> float | None:
+    """Return the on-demand price per hour in US dollars; `None` where a product has none, or is free."""
+    terms = _mapping(_mapping(product, "terms"), "OnDemand")
+    for term in terms.values():
+        for dimension in _mapping(term, "priceDimensions").values():
+            if _mapping(dimension).get("unit") in _HOURLY:
+                return _positive(_mapping(dimension, "pricePerUnit").get("USD"))
+    return None
+
+
+def _positive(value: object) -> float | None:
+    try:
+        number = float(str(value))
+    except ValueError:
+        return None
+    return number if 0 < number < float("inf") else None
+
+
+def _mapping(value: object, name: str | None = None) -> Mapping[str, object]:
+    """Return a mapping, or the one that lies in it by name; empty where there is none."""
+    found = value if name is None else (value.get(name) if isinstance(value, dict) else None)
+    return found if isinstance(found, dict) else {}
+
+
+def _rows(page: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
+    found = page.get(name)
+    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
