@@ -20,7 +20,7 @@ from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
 from seatrial.predict.memory import fit_memory
 from seatrial.predict.multi_instance import InstanceLevel, even_split, fleet
 from seatrial.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
-from seatrial.predict.steady import steady, steady_mean
+from seatrial.predict.steady import round_trip_s, steady, steady_mean
 from seatrial.predict.steady_fleet import steady_fleet, steady_split
 from seatrial.units import GIB, MS_PER_S
 
@@ -192,7 +192,7 @@ def _batches(asked: Asked) -> Batches | None:
 
 @cache
 def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches | None) -> InstanceLevel:
-    protocol = replace(PUBLISHED, stagger_s=stagger_s)
+    protocol = replace(PUBLISHED, stagger_s=stagger_s, round_trip_s=round_trip_s(copy))
     if batches is None:
         found = outcome(copy, concurrency, protocol)
         return InstanceLevel(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.max / MS_PER_S)

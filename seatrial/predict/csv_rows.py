@@ -117,13 +117,13 @@ class Cells:
             self._wrong("precision", "SEA223", f"{stored} is known for experts only, and {architecture.id} has none")
         return stored
 
-    def kv_precision(self) -> KvPrecision:
+    def kv_precision(self, engine: NamedEngine, quantization: str | None) -> KvPrecision:
         """Return how the KV cache is stored."""
         text = self._text("kv_precision")
-        found = published_names.read_kv_precision(text)
+        found = published_names.read_kv_precision(text, engine.facts.family, quantization)
         if found is None:
             self._wrong("kv_precision", "SEA222", f"{_quoted(text)} is not one of auto, bf16, fp16, fp8")
-        return found or "auto"
+        return found or "16bit"
 
     def engine(self, default: NamedEngine) -> NamedEngine:
         """Return the engine; a row without one has the default."""
@@ -253,7 +253,7 @@ class Asked:
         batch_size: Requests of a dynamic batch at most.
         max_batch_delay_ms: How long the first request of a dynamic batch waits for others.
         quantization: Quantization of the weights.
-        kv_precision: `fp8` halves the KV cache; `auto` has 16 bits.
+        kv_precision: How the KV cache is stored.
     """
 
     architecture: Architecture
@@ -271,7 +271,7 @@ class Asked:
     batch_size: int
     max_batch_delay_ms: int
     quantization: str | None
-    kv_precision: KvPrecision = "auto"
+    kv_precision: KvPrecision = "16bit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,8 +389,9 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     counts = {name: read.count(name) for name in COUNTS if name not in {"tp_degree", "concurrency"}}
     accelerators = counts.pop("accelerators")
     degree, concurrency = read.degree(place, accelerators), read.concurrency(load)
-    engine, model, batching, kv_precision = read.engine(default), read.model(), read.batching(), read.kv_precision()
+    engine, model, batching = read.engine(default), read.model(), read.batching()
     quantization = read.quantization(*model) if model else None
+    kv_precision = read.kv_precision(engine, quantization)
     copies = counts["copies_per_instance"]
     instance = read.instance(place, degree, copies, accelerators) if place else None
     if read.problems or model is None or instance is None:
