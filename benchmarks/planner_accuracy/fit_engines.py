@@ -28,7 +28,7 @@ from seatrial.catalog import engines
 from seatrial.predict.closed_form import predict as closed_form
 from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
 from seatrial.predict.iteration_cost import kernels_of
-from seatrial.predict.memory import fit_memory
+from seatrial.predict.memory import fit_memory, held_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,14 +113,14 @@ def _placed(row: MeasuredRow) -> Copy | None:
     engine, hardware = engines.find(row.engine, row.engine_version), hardware_of(row.instance, row.quantization)
     if hardware is None:
         return None
-    tokens, batched = row.input_tokens + row.output_tokens, least_batched_tokens(engine, row.instance, row.input_tokens)
+    batched = least_batched_tokens(engine, row.instance, row.input_tokens)
     memory = fit_memory(
         row.architecture,
         row.instance,
         engine,
         degree=row.degree,
         quantization=row.quantization,
-        tokens=tokens,
+        tokens=held_tokens(engine, row.input_tokens, row.output_tokens),
         batched_tokens=batched,
         kv_bits=_kv_bits(row),
     )

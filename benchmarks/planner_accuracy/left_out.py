@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Judge = Callable[[Sequence[MeasuredRow], Sequence[MeasuredRow]], tuple[Figures, ...]]
     """Fits on the rows that it sees and predicts the others, in their order."""
 
+
 @dataclass(frozen=True)
 class Fold:
     """Rows that are left out of one fit.

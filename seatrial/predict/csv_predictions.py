@@ -17,7 +17,7 @@ from seatrial.measure.distribution import percentile
 from seatrial.predict.band import ASSUMED, Band, band_of
 from seatrial.predict.closed_form import Limit, predict
 from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
-from seatrial.predict.memory import fit_memory
+from seatrial.predict.memory import fit_memory, held_tokens
 from seatrial.predict.multi_instance import InstanceLevel, even_split, fleet
 from seatrial.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
 from seatrial.predict.steady import round_trip_s, steady, steady_mean
@@ -142,7 +142,7 @@ def _placed(asked: Asked) -> Copy:
         asked.engine,
         degree=asked.degree,
         quantization=asked.quantization,
-        tokens=asked.input_tokens + asked.output_tokens,
+        tokens=held_tokens(asked.engine, asked.input_tokens, asked.output_tokens),
         batched_tokens=batched_tokens,
         kv_bits=8 if asked.kv_precision == "fp8" else 16,
     )
@@ -157,6 +157,7 @@ def _placed(asked: Asked) -> Copy:
         output_tokens=asked.output_tokens,
         batched_tokens=batched_tokens,
         max_num_seqs=asked.max_num_seqs or _batch_limit(asked),
+        prefix_hit_rate=asked.prefix_hit_rate,
     )
 
 

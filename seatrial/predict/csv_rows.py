@@ -76,6 +76,15 @@ class Cells:
             return self._wrong("concurrency", "SEA222", message, hint)
         return self.count("concurrency")
 
+    def prefix_hit_rate(self) -> float:
+        """Return the share of the prompt tokens that the engine finds in its prefix cache; 0 where it is left out."""
+        text = self._text("prefix_hit_rate")
+        share = _number(text) if text else 0.0
+        if share is None or not 0 <= share < 1:
+            self._wrong("prefix_hit_rate", "SEA222", f"{_quoted(text)} is not a share from 0 to below 1")
+            return 0.0
+        return share
+
     def batching(self) -> Literal["continuous", "dynamic"]:
         """Return how requests are batched."""
         text = self._text("batching").lower()
@@ -254,6 +263,7 @@ class Asked:
         max_batch_delay_ms: How long the first request of a dynamic batch waits for others.
         quantization: Quantization of the weights.
         kv_precision: How the KV cache is stored.
+        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
     """
 
     architecture: Architecture
@@ -272,6 +282,7 @@ class Asked:
     max_batch_delay_ms: int
     quantization: str | None
     kv_precision: KvPrecision = "16bit"
+    prefix_hit_rate: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +403,7 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     engine, model, batching = read.engine(default), read.model(), read.batching()
     quantization = read.quantization(*model) if model else None
     kv_precision = read.kv_precision(engine, quantization)
-    copies = counts["copies_per_instance"]
+    copies, prefix_hit_rate = counts["copies_per_instance"], read.prefix_hit_rate()
     instance = read.instance(place, degree, copies, accelerators) if place else None
     if read.problems or model is None or instance is None:
         return CsvRow(cells, None, tuple(sorted(read.problems, key=_rank)))
@@ -406,6 +417,7 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
         batching=batching,
         quantization=quantization,
         kv_precision=kv_precision,
+        prefix_hit_rate=prefix_hit_rate,
         **counts,
     )
     return CsvRow(cells, asked)

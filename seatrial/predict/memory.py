@@ -82,7 +82,7 @@ def activation_bytes(architecture: Architecture, batched_tokens: int, degree: in
 
 
 def held_tokens(engine: Engine, input_tokens: int, output_tokens: int) -> int:
-    """Return the tokens of a request that hold room in the KV cache on average: its prompt, and a share of its output."""
+    """Return the tokens of a request that hold KV cache on average: its prompt, and a share of its output."""
     return input_tokens + math.ceil(output_tokens * engine.kv_reserved_output)
 
 
