@@ -16,7 +16,6 @@ from functools import partial
 from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
-from benchmarks.planner_accuracy import fit_engines
 from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, write_judged
 from benchmarks.planner_accuracy.measured import read_rows
 from benchmarks.planner_accuracy.questions import Figures, Question, derived
@@ -32,7 +31,10 @@ if TYPE_CHECKING:
     """Fits on the rows that it sees and predicts the others, in their order."""
 
 NEUTRAL = {
-    **dict.fromkeys(fit_engines.FACTORS, 1.0),
+    "product_factor": 1.0,
+    "experts_factor": 1.0,
+    "attention_factor": 1.0,
+    "link_factor": 1.0,
     "step_s": 1e-3,
     "layer_s": 8e-6,
     "sequence_s": 25e-6,
@@ -97,10 +99,10 @@ def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple
 
     The fit starts at `NEUTRAL`, never at the catalog's constants: those were fitted on the rows that are left out too.
     """
+    from benchmarks.planner_accuracy import fit_engines  # noqa: PLC0415  (SciPy is there only when this runs)
+
     known, asked = {row.engine for row in seen}, {row.engine for row in unseen}
-    used = (
-        [row for row in seen if row.engine in asked] if asked <= known else seen
-    )  # an engine's fit needs its own rows
+    used = [row for row in seen if row.engine in asked] if asked <= known else seen  # a fit needs its engine's rows
     fitted = fit_engines.fit(used, {engine: _with(one, NEUTRAL, ()) for engine, one in fit_engines.shipped().items()})
     constants = {engine: one if engine in known else _borrowed(fitted, known) for engine, one in fitted.items()}
     answers = (fit_engines.predict(row, constants) for row in unseen)
