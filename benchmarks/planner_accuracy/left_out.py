@@ -16,7 +16,6 @@ from functools import partial
 from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
-from benchmarks.planner_accuracy import fit_engines
 from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, write_judged
 from benchmarks.planner_accuracy.measured import read_rows
 from benchmarks.planner_accuracy.questions import Figures, Question, derived
@@ -86,17 +85,18 @@ def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple
 
     The fit starts at round numbers, never at the catalog's constants: those were fitted on what is left out, too.
     """
+    from benchmarks.planner_accuracy import fit_engines  # noqa: PLC0415  (SciPy is there only when this runs)
+
     known, asked = {row.engine for row in seen}, {row.engine for row in unseen}
-    used = (
-        [row for row in seen if row.engine in asked] if asked <= known else seen
-    )  # an engine's fit needs its own rows
+    used = [row for row in seen if row.engine in asked] if asked <= known else seen  # a fit needs its engine's rows
     fitted = fit_engines.fit(used)
-    constants = {engine: one if engine in known else _borrowed(fitted, known) for engine, one in fitted.items()}
+    names = tuple(fit_engines.PRIOR)
+    constants = {engine: one if engine in known else _borrowed(fitted, known, names) for engine, one in fitted.items()}
     answers = (fit_engines.predict(row, constants) for row in unseen)
     return tuple(Figures() if answer is None else Figures(**asdict(answer)) for answer in answers)
 
 
-def _borrowed(fitted: Mapping[str, Performance], known: Collection[str]) -> Performance:
+def _borrowed(fitted: Mapping[str, Performance], known: Collection[str], names: Collection[str]) -> Performance:
     """Return the constants of an engine without rows: the geometric means of the other engines'."""
     others = [fitted[engine] for engine in sorted(known)]
     kernels: dict[str, list[float]] = {}
@@ -104,7 +104,7 @@ def _borrowed(fitted: Mapping[str, Performance], known: Collection[str]) -> Perf
         for entry in one.kernel_factors:
             name, _, value = entry.rpartition("=")
             kernels.setdefault(name, []).append(float(value))
-    means = {name: geometric_mean([getattr(one, name) for one in others]) for name in fit_engines.PRIOR}
+    means = {name: geometric_mean([getattr(one, name) for one in others]) for name in names}
     return _with(others[0], means, tuple(f"{name}={geometric_mean(found)}" for name, found in kernels.items()))
 
 

@@ -305,11 +305,12 @@ def test_outside_the_fit_the_error_is_an_assumption_and_said_to_be_one(
     )
 
 
-def test_an_engine_without_constants_of_its_own_borrows_them_and_says_so(ask: Ask) -> None:
-    assert make_plan(ask()).warnings == (
-        "Constants of vllm-v1, not fitted for: lmi 0.36.0-lmi27.0.0; NVIDIA A10G; ±50% "
-        "is an assumption until a trial runs.",
-    )
+def test_lmi_has_the_band_of_the_engine_whose_constants_it_borrows(ask: Ask) -> None:
+    plan = make_plan(ask())
+
+    assert plan.band.measured
+    assert "vllm" in plan.band.because
+    assert plan.warnings == ()
 
 
 def test_speculative_decoding_is_faster_for_a_single_request_and_its_assumptions_are_said(ask: Ask) -> None:

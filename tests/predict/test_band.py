@@ -44,7 +44,6 @@ def test_on_what_was_fitted_it_is_the_error_of_left_out_rows() -> None:
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (band(LMI), "lmi 9.9; NVIDIA A10G"),
         (band(instance_type="ml.g6.2xlarge"), "NVIDIA L4"),
         (band(hub_id="mistralai/Mixtral-8x7B-v0.1"), "mixture of experts"),
         (band(quantization="fp8"), "fp8 weights"),
