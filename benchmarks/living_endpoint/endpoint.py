@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import boto3
 import yaml
 from botocore.config import Config
 
+from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.bench.model.request import TrialRequest
 from seatrial.bench.trial.run import run_trial
 from seatrial.client import Alias, Schema
@@ -26,6 +26,9 @@ from seatrial.demo.embedded_aws import EmbeddedAws
 from seatrial.deployment.load import load_deployments
 from seatrial.local import lifecycle
 from seatrial.local.control import change_control, reset_control
+from seatrial.plan.lock.lock_file import write_lock
+from seatrial.plan.planner import make_plan
+from seatrial.spec.load import load_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,29 +97,22 @@ class LivingEndpoint:
     ssm: ParameterStore
 
     def write(self, **changes: object) -> None:
-        """Write the spec with top-level fields changed, and lock its plan, even one that is to miss its SLO.
-
-        Raises:
-            subprocess.CalledProcessError: `seatrial plan` failed.
-        """
+        """Write the spec with top-level fields changed, and lock its plan, even one that is to miss its SLO."""
         spec = self.folder / "endpoints" / f"{NAME}.yaml"
         spec.write_text(yaml.safe_dump({**SPEC, **changes}), encoding="utf-8")
-        plan = [f"{Path(sys.executable).parent / 'seatrial'}", "plan", f"{spec}", "-e", ENVIRONMENT]
-        options = ["--environments", f"{self.folder / 'environments'}", "--write", "--accept-slo-miss"]
-        subprocess.run([*plan, *options], check=True, capture_output=True)
+        loaded = load_spec(spec, ENVIRONMENT, environments=self.folder / "environments")
+        write_lock(make_plan(loaded, accept_slo_miss=True), spec)
 
     def synth(self, assembly: str) -> Path:
         """Synthesize what is locked into an assembly of this name."""
         output = self.folder / assembly
         shutil.rmtree(output, ignore_errors=True)
-        context = {
+        context: dict[str, str | Path] = {
             "environment": ENVIRONMENT,
             "endpoints": self.folder / "endpoints",
             "environments": self.folder / "environments",
         }
-        words = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
-        self.tools.cdk_must("synth", "--quiet", "--no-notices", "--output", str(output), *words)
-        return output
+        return synthesize(output, context)
 
     def deploy(self, assembly: Path) -> ToolOutcome:
         """Deploy an assembly with its trial, and return how that ended."""

@@ -72,9 +72,11 @@ class Workspace:
         write_lock(plan, spec)
         return plan
 
+    def context(self, environment: str = ENVIRONMENT) -> dict[str, str | Path]:
+        return {"environment": environment, "endpoints": self.endpoints, "environments": self.environments}
+
     def synth_arguments(self, environment: str = ENVIRONMENT) -> tuple[str, ...]:
-        context = {"environment": environment, "endpoints": self.endpoints, "environments": self.environments}
-        return tuple(word for name, value in context.items() for word in ("-c", f"{name}={value}"))
+        return tuple(word for name, value in self.context(environment).items() for word in ("-c", f"{name}={value}"))
 
 
 class RunTool(Protocol):

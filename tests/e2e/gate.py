@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -16,19 +15,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import boto3
 
+from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.bench.model.progress import TrialProgress
 from seatrial.local import lifecycle
 from seatrial_cdk.trial_service.runtime.ownership import read_owner
 from seatrial_cdk.trial_service.runtime.store import S3TrialStore, run_key
+from seatrial_stacks.app_stacks import define_stacks
+from seatrial_stacks.trials_stack import TrialsStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from aws_cdk import App
 
     from seatrial.bench.model.result import TrialResult
     from seatrial.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Processes, Workspace
 
-APP = f"{sys.executable} {Path(__file__).with_name('gate_app.py')}"
 SERVICE = "seatrial-local-trials"
 PATIENCE_S = 120.0
 
@@ -114,13 +117,18 @@ def boto3_client(cloud: EmbeddedAws, service: Service) -> Any:  # noqa: ANN401 (
 
 
 def deploy_arguments(workspace: Workspace, gate: Gate, *, runtime_url: str, sockets: int) -> tuple[str | Path, ...]:
-    return (
-        "deploy",
-        "--all",
-        *("--require-approval", "never", "--output", gate.assembly, "--app", APP),
-        *workspace.synth_arguments(),
-        *("-c", f"endpoint={gate.name}", "-c", f"paced_runtime={runtime_url}", "-c", f"sockets={sockets}"),
-    )
+    """Synthesize a gate that loads a runtime API of the tests by functions of so many sockets; say how to deploy it."""
+    variables = {"AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": runtime_url, "SOCKETS_PER_FUNCTION": f"{sockets}"}
+
+    def define(app: App) -> None:
+        define_stacks(app)
+        trials = app.node.find_child(SERVICE)
+        assert isinstance(trials, TrialsStack)
+        for name, value in variables.items():
+            trials.service.function.add_property_override(f"Environment.Variables.{name}", value)
+
+    synthesize(gate.assembly, {**workspace.context(), "endpoint": gate.name}, define)
+    return ("deploy", "--all", "--require-approval", "never", "--app", gate.assembly)
 
 
 def events_queue(cloud: EmbeddedAws) -> str:

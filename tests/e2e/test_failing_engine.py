@@ -5,10 +5,11 @@ vLLM takes at most all of the accelerator's memory; what is passed through `extr
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+
+from benchmarks.living_endpoint.synthesis import synthesize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,21 +31,13 @@ NEW, STEADY = "seatrial-local-refused", "seatrial-local-steady"
 
 
 @pytest.fixture(scope="module")
-def assemblies(synth: RunCdk, new_workspace: Callable[[], Workspace]) -> tuple[Path, Path]:
-    """Synthesize a refused and a healthy stack and, side by side, the change that gets the healthy one refused."""
+def assemblies(new_workspace: Callable[[], Workspace]) -> tuple[Path, Path]:
+    """Synthesize a refused and a healthy stack, and the change that gets the healthy one refused."""
     first, second = new_workspace(), new_workspace()
     first.write("refused", serving=REFUSED)
     first.write("steady")
     second.write("steady", serving=REFUSED)
-
-    def synthesized(workspace: Workspace) -> Path:
-        assembly = workspace.folder / "cdk.out"
-        ended = synth(*workspace.synth_arguments(), "--output", assembly)
-        assert ended.exit_code == 0, ended.output
-        return assembly
-
-    with ThreadPoolExecutor() as side_by_side:
-        before, after = side_by_side.map(synthesized, (first, second))
+    before, after = (synthesize(each.folder / "cdk.out", each.context()) for each in (first, second))
     return before, after
 
 

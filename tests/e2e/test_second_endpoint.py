@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
+from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.client import Alias, Options, Schema, generate
 from seatrial.local.lifecycle import child_variables
 from seatrial.plan.lock.generation import count_generation
@@ -33,7 +34,7 @@ REFUSED = {"instance_types": ["ml.g5.4xlarge"], "overrides": {**LIMITS, "extra":
 
 
 @pytest.fixture(scope="module")
-def assemblies(synth: RunCdk, new_workspace: Callable[[], Workspace]) -> tuple[Path, ...]:
+def assemblies(new_workspace: Callable[[], Workspace]) -> tuple[Path, ...]:
     """Synthesize the endpoint on one instance type, then on another, then on a third with which it can't start."""
     workspace, made = new_workspace(), []
     locked = None
@@ -41,9 +42,7 @@ def assemblies(synth: RunCdk, new_workspace: Callable[[], Workspace]) -> tuple[P
         plan, _ = count_generation(locked, workspace.write(NAME, serving=serving))
         write_lock(plan, workspace.endpoints / f"{NAME}.yaml")
         locked = plan.model_dump(mode="json")
-        made.append(workspace.folder / f"cdk.out.{index}")
-        ended = synth(*workspace.synth_arguments(), "--output", made[-1])
-        assert ended.exit_code == 0, ended.output
+        made.append(synthesize(workspace.folder / f"cdk.out.{index}", workspace.context()))
     return tuple(made)
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.living_endpoint.synthesis import synthesize
 from tests.e2e.conftest import BIN, ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from tests.e2e.conftest import Outcome, RunCdk, RunTool, Workspace
@@ -23,19 +24,25 @@ LAST_LINE = "python app.py: Subprocess exited with error 2\n"
 
 @pytest.fixture(scope="module")
 def assemblies(synth: RunCdk, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
-    """Synthesize committed endpoints of each environment twice, side by side, into folders of other names."""
+    """Synthesize each environment's endpoints by the CLI and in this process, into folders of other names."""
+
+    def context(environment: str) -> Mapping[str, str]:
+        names = ENDPOINTS[environment]
+        return {"environment": environment} | ({"endpoint": names[0]} if len(names) == 1 else {})
 
     def synthesized(environment: str) -> Path:
-        names = ENDPOINTS[environment]
-        one = ("-c", f"endpoint={names[0]}") if len(names) == 1 else ()
         assembly = tmp_path_factory.mktemp(environment)
-        ended = synth("-c", f"environment={environment}", *one, "--output", assembly)
+        words = (word for name, value in context(environment).items() for word in ("-c", f"{name}={value}"))
+        ended = synth(*words, "--output", assembly)
         assert ended.exit_code == 0, ended.output
         return assembly
 
     with ThreadPoolExecutor(max_workers=2) as side_by_side:
-        dev, dev_again, prod, prod_again = side_by_side.map(synthesized, ("dev", "dev", "prod", "prod"))
-    return {"dev": (dev, dev_again), "prod": (prod, prod_again)}
+        by_the_cli = dict(zip(ENDPOINTS, side_by_side.map(synthesized, ENDPOINTS), strict=True))
+    return {
+        name: (assembly, synthesize(tmp_path_factory.mktemp(f"{name}-again"), context(name)))
+        for name, assembly in by_the_cli.items()
+    }
 
 
 @pytest.mark.parametrize("environment", ENDPOINTS)
