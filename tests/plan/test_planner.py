@@ -328,14 +328,6 @@ def test_speculative_decoding_is_faster_for_a_single_request_and_its_assumptions
     )
 
 
-def test_quantization_says_what_it_is_taken_to_do(ask: Ask) -> None:
-    plan = make_plan(ask(serving={"instance_types": ["ml.g5.2xlarge"], "overrides": {"quantization": "awq"}}))
-
-    assert (
-        "awq is not fitted: the plan assumes the memory efficiency of 16-bit weights and arithmetic at 16 bits."
-    ) in plan.warnings
-
-
 def test_the_batch_limit_is_the_kv_room(ask: Ask) -> None:
     plan = make_plan(ask())
 
