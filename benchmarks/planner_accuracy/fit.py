@@ -25,7 +25,7 @@ from scipy.optimize import least_squares
 
 from seatrial.catalog import engines, instances, models
 from seatrial.predict.copy_model import hardware_of, place
-from seatrial.predict.memory import fit_memory
+from seatrial.predict.memory import fit_memory, held_tokens
 from seatrial.predict.simulation import PUBLISHED, outcome
 
 if TYPE_CHECKING:
@@ -117,14 +117,14 @@ def copy_of(row: Row, constants: Performance) -> Copy:
     if architecture is None or instance is None or (hardware := hardware_of(instance)) is None:
         raise LookupError(row.instance_type)
     engine = _Fitting(ENGINE, constants)
-    tokens, batched = row.input_tokens + row.output_tokens, ENGINE.default_batched_tokens
+    batched = ENGINE.default_batched_tokens
     memory = fit_memory(
         architecture,
         instance,
         engine,
         degree=row.degree,
         quantization=None,
-        tokens=tokens,
+        tokens=held_tokens(engine, row.input_tokens, row.output_tokens),
         batched_tokens=batched,
     )
     return place(

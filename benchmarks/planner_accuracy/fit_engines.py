@@ -28,7 +28,7 @@ from seatrial.catalog import engines
 from seatrial.predict.closed_form import predict as closed_form
 from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
 from seatrial.predict.iteration_cost import kernels_of
-from seatrial.predict.memory import fit_memory
+from seatrial.predict.memory import fit_memory, held_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,11 +75,11 @@ class PredictedRow:
     output_tok_s: float
 
 
-def fit(rows: Sequence[MeasuredRow], starts: Fitted | None = None) -> Fitted:
-    """Fit the constants of each engine on its rows, from where it starts: the catalog's, unless others are given."""
+def fit(rows: Sequence[MeasuredRow]) -> Fitted:
+    """Fit the constants of each engine on its rows, from `PRIOR`; an engine without rows keeps that."""
     return {
-        engine: _fit_engine([row for row in rows if row.engine == engine], start)
-        for engine, start in (starts or shipped()).items()
+        engine: _fit_engine([row for row in rows if row.engine == engine], replace(start, **PRIOR, kernel_factors=()))
+        for engine, start in shipped().items()
     }
 
 
@@ -113,14 +113,14 @@ def _placed(row: MeasuredRow) -> Copy | None:
     engine, hardware = engines.find(row.engine, row.engine_version), hardware_of(row.instance, row.quantization)
     if hardware is None:
         return None
-    tokens, batched = row.input_tokens + row.output_tokens, least_batched_tokens(engine, row.instance, row.input_tokens)
+    batched = least_batched_tokens(engine, row.instance, row.input_tokens)
     memory = fit_memory(
         row.architecture,
         row.instance,
         engine,
         degree=row.degree,
         quantization=row.quantization,
-        tokens=tokens,
+        tokens=held_tokens(engine, row.input_tokens, row.output_tokens),
         batched_tokens=batched,
         kv_bits=_kv_bits(row),
     )
@@ -200,7 +200,6 @@ def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
 
 
 def _fit_engine(rows: Sequence[MeasuredRow], start: Performance) -> Performance:
-    start = replace(start, **PRIOR, kernel_factors=())
     usable = [row for row in rows if _placed(row) is not None and not is_direct(row) and not has_queued(row)]
     if not usable:
         return start

@@ -30,20 +30,6 @@ if TYPE_CHECKING:
     Judge = Callable[[Sequence[MeasuredRow], Sequence[MeasuredRow]], tuple[Figures, ...]]
     """Fits on the rows that it sees and predicts the others, in their order."""
 
-NEUTRAL = {
-    "product_factor": 1.0,
-    "experts_factor": 1.0,
-    "attention_factor": 1.0,
-    "link_factor": 1.0,
-    "step_s": 1e-3,
-    "layer_s": 8e-6,
-    "sequence_s": 25e-6,
-    "input_token_s": 2e-6,
-    "request_s": 0.02,
-    "bunching": 0.1,
-}
-"""Where a fit starts that has seen no row: kernels as measured alone, and orders of magnitude for the rest."""
-
 
 @dataclass(frozen=True)
 class Fold:
@@ -97,19 +83,20 @@ def leave_out(rows: Sequence[MeasuredRow], judge: Judge, jobs: int = 1) -> list[
 def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple[Figures, ...]:
     """Fit the planner's constants on some rows and predict others.
 
-    The fit starts at `NEUTRAL`, never at the catalog's constants: those were fitted on the rows that are left out too.
+    The fit starts at its prior, never at the catalog's constants: those were fitted on what is left out, too.
     """
     from benchmarks.planner_accuracy import fit_engines  # noqa: PLC0415  (SciPy is there only when this runs)
 
     known, asked = {row.engine for row in seen}, {row.engine for row in unseen}
-    used = [row for row in seen if row.engine in asked] if asked <= known else seen  # a fit needs its engine's rows
-    fitted = fit_engines.fit(used, {engine: _with(one, NEUTRAL, ()) for engine, one in fit_engines.shipped().items()})
-    constants = {engine: one if engine in known else _borrowed(fitted, known) for engine, one in fitted.items()}
+    # A fit needs the rows of its engine.
+    used = [row for row in seen if row.engine in asked] if asked <= known else seen
+    fitted, names = fit_engines.fit(used), tuple(fit_engines.PRIOR)
+    constants = {name: one if name in known else _borrowed(fitted, known, names) for name, one in fitted.items()}
     answers = (fit_engines.predict(row, constants) for row in unseen)
     return tuple(Figures() if answer is None else Figures(**asdict(answer)) for answer in answers)
 
 
-def _borrowed(fitted: Mapping[str, Performance], known: Collection[str]) -> Performance:
+def _borrowed(fitted: Mapping[str, Performance], known: Collection[str], names: Collection[str]) -> Performance:
     """Return the constants of an engine without rows: the geometric means of the other engines'."""
     others = [fitted[engine] for engine in sorted(known)]
     kernels: dict[str, list[float]] = {}
@@ -117,7 +104,7 @@ def _borrowed(fitted: Mapping[str, Performance], known: Collection[str]) -> Perf
         for entry in one.kernel_factors:
             name, _, value = entry.rpartition("=")
             kernels.setdefault(name, []).append(float(value))
-    means = {name: geometric_mean([getattr(one, name) for one in others]) for name in NEUTRAL}
+    means = {name: geometric_mean([getattr(one, name) for one in others]) for name in names}
     return _with(others[0], means, tuple(f"{name}={geometric_mean(found)}" for name, found in kernels.items()))
 
 

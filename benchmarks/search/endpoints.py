@@ -14,7 +14,7 @@ from seatrial.bench.model.result import LevelResult
 from seatrial.catalog import engines, instances, models
 from seatrial.measure.distribution import Distribution, percentile
 from seatrial.predict.copy_model import hardware_of, place
-from seatrial.predict.memory import fit_memory
+from seatrial.predict.memory import fit_memory, held_tokens
 from seatrial.predict.simulation import TRIAL, outcome, simulate
 from seatrial.units import MS_PER_S
 
@@ -65,7 +65,7 @@ def copy_at(at: Place) -> Copy:
         engine,
         degree=at.degree,
         quantization=None,
-        tokens=at.input_tokens + at.output_tokens,
+        tokens=held_tokens(engine, at.input_tokens, at.output_tokens),
         batched_tokens=batched,
     )
     return place(

@@ -52,7 +52,7 @@ class ConfigJson:
     @property
     def experts(self) -> int | None:
         """Routed experts of each layer that has experts; `None` for a dense model."""
-        return self.first(*_ROUTED)
+        return self.first(*_ROUTED) if self.first(*_CHOSEN) else None
 
     @property
     def experts_per_token(self) -> int | None:
@@ -210,9 +210,7 @@ def config_of(document: dict[str, object], where: str) -> ConfigJson:
     fields, is_multimodal = _text_part(document)
     layout = families.find(str(fields.get("model_type")))
     if layout is None:
-        raise PlanError.of(
-            "SEA209", f"the model_type {fields.get('model_type')} is not supported", hint=_ways(), where=where
-        )
+        raise _unknown_family(str(fields.get("model_type")), where)
     config = ConfigJson({**dict(layout.defaults), **fields}, layout, is_multimodal)
     required = (*_ALWAYS, *layout.required)
     missing = [name for name in required if config.optional(name) is None and not _said_otherwise(config, name)]
@@ -225,6 +223,12 @@ def config_of(document: dict[str, object], where: str) -> ConfigJson:
     if unplanned:
         raise PlanError.of("SEA209", unplanned, hint=_ways(), where=where)
     return config
+
+
+def _unknown_family(model_type: str, where: str) -> PlanError:
+    lacking = families.lacking(model_type)
+    because = f": it has {lacking}" if lacking else ""
+    return PlanError.of("SEA209", f"the model_type {model_type} is not supported{because}", hint=_ways(), where=where)
 
 
 def _ways() -> str:

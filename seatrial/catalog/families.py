@@ -124,11 +124,27 @@ _EVERY = (
     Family("starcoder2", mlp_matrices=2, norm_vectors=2, biases="every", ties_unsaid=True, slides=EVERY_LAYER),
 )
 _BY_NAME = {family.name: family for family in _EVERY}
+# Families that were looked at, and what the planner lacks for each.
+_LACKING = {
+    "deepseek_v4": "compressed attention",
+    "gemma3n_text": "embeddings in every layer",
+    "jamba": "Mamba layers",
+    "kimi_linear": "delta attention beside latent attention",
+    "mamba": "Mamba layers",
+    "mamba2": "Mamba layers",
+    "mimo_v2_flash": "sliding layers with heads of their own",
+    "nemotron_h": "Mamba layers",
+}
 
 
 def find(model_type: str) -> Family | None:
     """Return the family of a `model_type`, or `None` when its layers are not known."""
     return _BY_NAME.get(model_type)
+
+
+def lacking(model_type: str) -> str | None:
+    """Return what the planner lacks for a family that it can't plan; `None` where nobody looked."""
+    return _LACKING.get(model_type)
 
 
 def names() -> tuple[str, ...]:

@@ -72,6 +72,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         batched_tokens=plan.max_num_batched_tokens.value,
         max_num_seqs=plan.max_num_seqs.value,
         speculation=Speculation(drafted.draft_tokens, drafted.acceptance_rate, drafted.draft_cost) if drafted else None,
+        prefix_hit_rate=workload.prefix_hit_rate,
     )
 
 

@@ -250,6 +250,11 @@ _CAME_LATER: Mapping[str, object] = MappingProxyType(
 """The value with which each is left out."""
 
 
+def _says(name: str, value: object) -> bool:
+    """Tell whether a field that came later says something; JSON writes an empty tuple as a list."""
+    return (tuple(value) if isinstance(value, list) else value) != _CAME_LATER[name]
+
+
 class Plan(FrozenModel):
     """What will be deployed for one endpoint in one environment, and why.
 
@@ -344,7 +349,7 @@ class Plan(FrozenModel):
     def _leave_out_what_came_later(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
         """Write a field that came later only where it says something: other plans keep the digest they always had."""
         fields: dict[str, object] = write(self)
-        return {name: value for name, value in fields.items() if name not in _CAME_LATER or value != _CAME_LATER[name]}
+        return {name: value for name, value in fields.items() if name not in _CAME_LATER or _says(name, value)}
 
     @property
     def digest(self) -> str:

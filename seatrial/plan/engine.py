@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from seatrial.catalog.architecture import Architecture
-    from seatrial.catalog.engines import Engine, Family
+    from seatrial.catalog.engines import Engine
     from seatrial.catalog.images import Flavour
     from seatrial.catalog.instances import Instance
     from seatrial.plan.document import Plan
@@ -48,7 +48,7 @@ class EngineOption:
 
     name: str
     title: str
-    engine: Family
+    engine: images.ImageFamily
     backends: tuple[str, ...]
     flavours: tuple[Flavour, ...]
     last_lmi: int | None

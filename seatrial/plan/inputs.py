@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 _WIDEST_INSTANCE = 16  # accelerators
-_WAYS = "give model.architecture, a catalog id of the same shape, model.config_file or model.shape"
+_WAYS = (
+    "give model.architecture, a catalog id of the same shape (seatrial models list); or model.config_file, the "
+    "config.json of the weights; or model.shape with layers, hidden_size, attention_heads, kv_heads, vocab, "
+    "max_context and params_total"
+)
 
 
 def read_architecture(loaded: LoadedSpec) -> Architecture:

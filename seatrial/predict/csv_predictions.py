@@ -17,10 +17,10 @@ from seatrial.measure.distribution import percentile
 from seatrial.predict.band import ASSUMED, Band, band_of
 from seatrial.predict.closed_form import Limit, predict
 from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
-from seatrial.predict.memory import fit_memory
+from seatrial.predict.memory import fit_memory, held_tokens
 from seatrial.predict.multi_instance import InstanceLevel, even_split, fleet
 from seatrial.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
-from seatrial.predict.steady import steady, steady_mean
+from seatrial.predict.steady import round_trip_s, steady, steady_mean
 from seatrial.predict.steady_fleet import steady_fleet, steady_split
 from seatrial.units import GIB, MS_PER_S
 
@@ -142,7 +142,7 @@ def _placed(asked: Asked) -> Copy:
         asked.engine,
         degree=asked.degree,
         quantization=asked.quantization,
-        tokens=asked.input_tokens + asked.output_tokens,
+        tokens=held_tokens(asked.engine, asked.input_tokens, asked.output_tokens),
         batched_tokens=batched_tokens,
         kv_bits=8 if asked.kv_precision == "fp8" else 16,
     )
@@ -157,6 +157,7 @@ def _placed(asked: Asked) -> Copy:
         output_tokens=asked.output_tokens,
         batched_tokens=batched_tokens,
         max_num_seqs=asked.max_num_seqs or _batch_limit(asked),
+        prefix_hit_rate=asked.prefix_hit_rate,
     )
 
 
@@ -192,7 +193,7 @@ def _batches(asked: Asked) -> Batches | None:
 
 @cache
 def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches | None) -> InstanceLevel:
-    protocol = replace(PUBLISHED, stagger_s=stagger_s)
+    protocol = replace(PUBLISHED, stagger_s=stagger_s, round_trip_s=round_trip_s(copy))
     if batches is None:
         found = outcome(copy, concurrency, protocol)
         return InstanceLevel(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.max / MS_PER_S)

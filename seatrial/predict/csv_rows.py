@@ -76,6 +76,15 @@ class Cells:
             return self._wrong("concurrency", "SEA222", message, hint)
         return self.count("concurrency")
 
+    def prefix_hit_rate(self) -> float:
+        """Return the share of the prompt tokens that the engine finds in its prefix cache; 0 where it is left out."""
+        text = self._text("prefix_hit_rate")
+        share = _number(text) if text else 0.0
+        if share is None or not 0 <= share < 1:
+            self._wrong("prefix_hit_rate", "SEA222", f"{_quoted(text)} is not a share from 0 to below 1")
+            return 0.0
+        return share
+
     def batching(self) -> Literal["continuous", "dynamic"]:
         """Return how requests are batched."""
         text = self._text("batching").lower()
@@ -117,13 +126,13 @@ class Cells:
             self._wrong("precision", "SEA223", f"{stored} is known for experts only, and {architecture.id} has none")
         return stored
 
-    def kv_precision(self) -> KvPrecision:
+    def kv_precision(self, engine: NamedEngine, quantization: str | None) -> KvPrecision:
         """Return how the KV cache is stored."""
         text = self._text("kv_precision")
-        found = published_names.read_kv_precision(text)
+        found = published_names.read_kv_precision(text, engine.facts.family, quantization)
         if found is None:
             self._wrong("kv_precision", "SEA222", f"{_quoted(text)} is not one of auto, bf16, fp16, fp8")
-        return found or "auto"
+        return found or "16bit"
 
     def engine(self, default: NamedEngine) -> NamedEngine:
         """Return the engine; a row without one has the default."""
@@ -253,7 +262,8 @@ class Asked:
         batch_size: Requests of a dynamic batch at most.
         max_batch_delay_ms: How long the first request of a dynamic batch waits for others.
         quantization: Quantization of the weights.
-        kv_precision: `fp8` halves the KV cache; `auto` has 16 bits.
+        kv_precision: How the KV cache is stored.
+        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
     """
 
     architecture: Architecture
@@ -271,7 +281,8 @@ class Asked:
     batch_size: int
     max_batch_delay_ms: int
     quantization: str | None
-    kv_precision: KvPrecision = "auto"
+    kv_precision: KvPrecision = "16bit"
+    prefix_hit_rate: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,9 +400,10 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     counts = {name: read.count(name) for name in COUNTS if name not in {"tp_degree", "concurrency"}}
     accelerators = counts.pop("accelerators")
     degree, concurrency = read.degree(place, accelerators), read.concurrency(load)
-    engine, model, batching, kv_precision = read.engine(default), read.model(), read.batching(), read.kv_precision()
+    engine, model, batching = read.engine(default), read.model(), read.batching()
     quantization = read.quantization(*model) if model else None
-    copies = counts["copies_per_instance"]
+    kv_precision = read.kv_precision(engine, quantization)
+    copies, prefix_hit_rate = counts["copies_per_instance"], read.prefix_hit_rate()
     instance = read.instance(place, degree, copies, accelerators) if place else None
     if read.problems or model is None or instance is None:
         return CsvRow(cells, None, tuple(sorted(read.problems, key=_rank)))
@@ -405,6 +417,7 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
         batching=batching,
         quantization=quantization,
         kv_precision=kv_precision,
+        prefix_hit_rate=prefix_hit_rate,
         **counts,
     )
     return CsvRow(cells, asked)

@@ -63,7 +63,8 @@ def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: L
     """Predict every row that can be read; columns of an earlier prediction are written anew."""
     predicted = (*PREDICTED, *(STEADY if load == "steady" else ()), ERROR)
     kept = (*columns, *(name for name in predicted if name not in columns))
-    written = tuple({**row.cells, **dict.fromkeys(predicted), **_cells(row, form, load)} for row in rows)
+    stale = dict.fromkeys(name for name in (*PREDICTED, *STEADY, ERROR) if name in kept)
+    written = tuple({**row.cells, **stale, **_cells(row, form, load)} for row in rows)
     return CsvTable(kept, written, sum(row.asked is None for row in rows))
 
 

@@ -205,7 +205,8 @@ def product_of(copy: Copy) -> Operator:
 def _operator(copy: Copy, kind: operators.Kind) -> Operator:
     """Return an operator at the precision of its weights: the experts alone may be narrow."""
     narrow = precision.find(copy.quantization)
-    mine = narrow if narrow and "attention" not in kind and (kind == "experts" or narrow.scope == "linear") else None
+    everywhere = narrow is not None and (narrow.scope == "linear" or copy.architecture.experts is None)
+    mine = narrow if narrow and "attention" not in kind and (kind == "experts" or everywhere) else None
     return operators.find(copy.hardware.accelerator, kind, mine.name if mine else None)
 
 

@@ -9,6 +9,7 @@ The published rule of thumb, (memory - weights) / (KV per token * tokens), forge
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import precision
@@ -53,7 +54,7 @@ def weights_bytes(architecture: Architecture, quantization: str | None) -> int:
     if narrow is None:
         return architecture.params_total * BYTES_16BIT
     linear = architecture.params_total - embedding_params(architecture)
-    narrowed = architecture.expert_params if narrow.scope == "experts" else linear
+    narrowed = architecture.expert_params if narrow.scope == "experts" and architecture.experts else linear
     return round((architecture.params_total - narrowed) * BYTES_16BIT + narrowed * narrow.bits / 8)
 
 
@@ -80,6 +81,11 @@ def activation_bytes(architecture: Architecture, batched_tokens: int, degree: in
     return round(vectors * batched_tokens * architecture.hidden_size * BYTES_16BIT)
 
 
+def held_tokens(engine: Engine, input_tokens: int, output_tokens: int) -> int:
+    """Return the tokens of a request that hold KV cache on average: its prompt, and a share of its output."""
+    return input_tokens + math.ceil(output_tokens * engine.kv_reserved_output)
+
+
 def fit_memory(
     architecture: Architecture,
     instance: Instance,
@@ -101,7 +107,7 @@ def fit_memory(
         engine: The engine.
         degree: Accelerators that one copy is sharded over.
         quantization: Quantization of the weights.
-        tokens: Length of a sequence, for the KV-limited batch.
+        tokens: What a sequence holds on average, for the KV-limited batch: `held_tokens`.
         batched_tokens: Prompt tokens of one iteration, for the activations.
         kv_bits: Bits of a cached element.
     """

@@ -118,9 +118,12 @@ _PRECISIONS = {
 }
 PRECISIONS_SHOWN = ("bf16", "fp16", "fp8", "int8", "int4", "awq", "gptq", "mxfp4", "nvfp4", "fp4")
 _CHECKPOINT = ("", "auto")
-KvPrecision = Literal["auto", "fp8"]
+KvPrecision = Literal["16bit", "fp8"]
 _KV_8BIT = ("fp8", "fp8e4m3", "fp8e5m2", "e4m3", "e5m2")
-_KV_16BIT = ("", "auto", "bf16", "bfloat16", "fp16", "float16")
+_KV_16BIT = ("bf16", "bfloat16", "fp16", "float16", "16bit")
+# TensorRT-LLM takes the KV cache of the checkpoint, and the quantized ones of its Model Optimizer have FP8 (the note of
+# its benchmark pages: "KV cache fp8 when precision is fp8"). The other engines keep 16 bits unless told.
+_WITH_NARROW_CACHE = ("fp8", "nvfp4")
 
 
 def is_precision(text: str) -> bool:
@@ -156,16 +159,23 @@ def is_for_experts_alone(quantization: str | None) -> bool:
     return known is not None and known.scope == "experts"
 
 
-def read_kv_precision(text: str) -> KvPrecision | None:
-    """Read the precision of the KV cache.
+def read_kv_precision(text: str, family: Family, quantization: str | None) -> KvPrecision | None:
+    """Read the precision of the KV cache; an empty cell or `auto` is the engine's default.
+
+    Args:
+        text: The cell.
+        family: The engine.
+        quantization: Quantization of the weights.
 
     Returns:
-        `fp8`, `auto` for 16 bits, or `None` when the text is neither.
+        `None` when the text is no precision.
     """
     written = _compact(text)
+    if written in _CHECKPOINT:
+        return "fp8" if family == "trtllm" and quantization in _WITH_NARROW_CACHE else "16bit"
     if written in _KV_8BIT:
         return "fp8"
-    return "auto" if written in _KV_16BIT else None
+    return "16bit" if written in _KV_16BIT else None
 
 
 _COUNTED = re.compile(r"(?:(?P<before>\d{1,3})\s*[x×*]\s*)?(?P<name>.*?)(?:\s*[x×*]\s*(?P<after>\d{1,3}))?")

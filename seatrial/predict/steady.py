@@ -120,9 +120,12 @@ def _simulated(copy: Copy, concurrency: int) -> SteadyLevel:
 
 
 def _protocol(copy: Copy, stagger_s: float = 0.0) -> Protocol:
-    """Return the closed loop; an engine without a time of its own outside it has that of the published protocol."""
-    round_trip_s = copy.engine.performance.request_s or PUBLISHED.round_trip_s
-    return Protocol(requests_per_concurrency=_ROUNDS, stagger_s=stagger_s, round_trip_s=round_trip_s)
+    return Protocol(requests_per_concurrency=_ROUNDS, stagger_s=stagger_s, round_trip_s=round_trip_s(copy))
+
+
+def round_trip_s(copy: Copy) -> float:
+    """Return the time of a request outside the engine; that of the published protocol where none was fitted."""
+    return copy.engine.performance.request_s or PUBLISHED.round_trip_s
 
 
 def _behind_others_s(copy: Copy, concurrency: int) -> float:

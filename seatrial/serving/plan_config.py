@@ -42,6 +42,8 @@ _BACKENDS: dict[str, DialectName] = {
     "python": "lmi-python",
 }
 
+_TOLD_TO_TGI = ("awq", "gptq")  # TGI 1.x loads such a checkpoint only with --quantize
+
 
 def spelled_version(engine: EngineName, version: str) -> str:
     """Return the version to spell by: the plan's, or the newest that was read when an image of the user has none."""
@@ -52,14 +54,15 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
     """Return what the engine shall do for a plan."""
     model, overrides = loaded.endpoint.model, loaded.endpoint.serving.overrides
     tgi, lmi = plan.engine.value == "tgi", plan.engine.value == "lmi"
+    quantization = _told_quantization(loaded, plan)
     return ServingConfig.model_validate(
         {
             "model_id": source.model_id,
             "revision": source.revision,
             "trust_remote_code": True if model.trust_remote_code else None,
             "tensor_parallel_degree": plan.tensor_parallel_degree.value,
-            "dtype": None if tgi and overrides.quantization else plan.dtype.value,  # TGI refuses the two together
-            "quantization": overrides.quantization,  # the engine reads a quantized checkpoint's own
+            "dtype": None if tgi and quantization else plan.dtype.value,  # TGI refuses the two together
+            "quantization": quantization,
             "max_input_len": plan.max_model_len.value - loaded.endpoint.workload.output_tokens if tgi else None,
             "max_model_len": plan.max_model_len.value,
             "max_num_seqs": plan.max_num_seqs.value,
@@ -71,6 +74,16 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
             "extra": {name: option_text(value) for name, value in overrides.extra.items()},
         }
     )
+
+
+def _told_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
+    """Return the quantization that the engine must be told: what the spec sets, and to TGI a checkpoint's AWQ or GPTQ.
+
+    The other engines read a quantized checkpoint's own, and naming it turns vLLM's faster kernels off (SEA339).
+    """
+    if plan.engine.value == "tgi" and plan.quantization in _TOLD_TO_TGI:
+        return plan.quantization
+    return loaded.endpoint.serving.overrides.quantization
 
 
 def _features(overrides: ServingOverrides) -> dict[str, object]:

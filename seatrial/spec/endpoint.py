@@ -175,6 +175,11 @@ class WorkloadSpec(FrozenModel):
         description="Longest request (prompt + answer), in tokens; longer ones are refused. Default: twice the "
         "typical request, at least 4,096, at most what the model's context and the KV cache allow.",
     )
+    prefix_hit_rate: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0,
+        description="Share of the prompt tokens that requests have in common and that the engine finds in its prefix "
+        "cache: a long system prompt, for example. The plan counts them as cached, not computed.",
+    )
     concurrency: Annotated[int, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
         None, description="Requests in flight at peak, over all copies."
     )

@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seatrial.catalog import families, models
-from seatrial.catalog.architecture import from_config_json
+from seatrial.catalog.architecture import architecture_of, from_config_json, shards_evenly
+from seatrial.catalog.config_json import config_of
 from seatrial.errors import PlanError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Write = Callable[[object], Path]
 
@@ -312,3 +315,146 @@ def test_says_which_layers_slide(
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="SEA201: the file can't be read"):
         from_config_json(tmp_path / "config.json")
+
+
+FACTS = json.loads((Path(__file__).parents[2] / "scripts" / "facts" / "configs.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("fact", FACTS["models"], ids=lambda fact: fact["id"])
+def test_a_published_configuration_gives_the_catalogs_row(fact: dict[str, object], write: Write) -> None:
+    read, known = from_config_json(write(fact["config"])), models.find(str(fact["id"]))
+
+    assert known is not None
+    assert replace(known, id="", source="", date=None) == replace(read, id="", source="")
+
+
+@pytest.mark.parametrize("alias", FACTS["aliases"], ids=lambda alias: alias["alias"])
+def test_an_alias_has_the_shape_of_its_model(alias: dict[str, object]) -> None:
+    found, model = models.find(str(alias["alias"])), models.find(str(alias["id"]))
+
+    assert found is not None
+    assert model is not None
+    assert replace(found, max_context=model.max_context) == model
+    assert found.max_context == (alias["max_context"] or model.max_context)
+
+
+def test_a_gemma_3_wrapper_needs_only_what_it_publishes(write: Write) -> None:
+    text = {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}
+    config = {"model_type": "gemma3", "text_config": {**text, "sliding_window": 1024}, "vision_config": {"layers": 27}}
+
+    read, known = from_config_json(write(config)), models.find("google/gemma-3-4b-it")
+
+    assert known is not None
+    assert replace(known, id="", source="", date=None) == replace(read, id="", source="")
+
+
+@pytest.mark.parametrize(
+    ("described", "quantization"),
+    [
+        ({"quant_method": "gptq", "bits": 4}, "gptq"),
+        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "fbgemm_fp8"}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
+        ({"quant_algo": "FP8"}, "fp8"),
+        (
+            {
+                "quant_method": "modelopt",
+                "quant_algo": "MIXED_PRECISION",
+                "quantized_layers": {
+                    "a": {"quant_algo": "FP8"},
+                    "b": {"quant_algo": "NVFP4"},
+                    "c": {"quant_algo": "NVFP4"},
+                },
+            },
+            "nvfp4",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}},
+            },
+            "fp8",
+        ),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int"}}}},
+            "gptq",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
+                "ignore": ["lm_head", "re:.*self_attn.*"],
+            },
+            "int4",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 4, "type": "float", "group_size": 16}}},
+            },
+            "nvfp4",
+        ),
+        ({}, None),
+    ],
+)
+def test_a_checkpoint_says_its_precision(described: dict[str, object], quantization: str | None, write: Write) -> None:
+    read = from_config_json(write({**LLAMA_2_7B, "quantization_config": described}))
+
+    assert read.checkpoint_quantization == quantization
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"quant_method": "hqq"},
+        {"quant_method": "compressed-tensors", "config_groups": {}},
+        {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 3, "type": "int"}}}},
+        {"quant_algo": "MIXED_PRECISION", "quantized_layers": {}},
+        {"bits": 4},
+    ],
+)
+def test_a_precision_that_no_plan_knows_is_refused(described: dict[str, object], write: Write) -> None:
+    with pytest.raises(PlanError, match="SEA209: weights quantized with"):
+        from_config_json(write({**LLAMA_2_7B, "quantization_config": described}))
+
+
+@pytest.mark.parametrize(
+    ("model_type", "lacking"), [("nemotron_h", "Mamba layers"), ("deepseek_v4", "compressed attention")]
+)
+def test_a_family_that_was_looked_at_says_what_the_planner_lacks(model_type: str, lacking: str, write: Write) -> None:
+    with pytest.raises(PlanError) as caught:
+        from_config_json(write({**LLAMA_2_7B, "model_type": model_type}))
+
+    (problem,) = caught.value.problems
+    assert (problem.rule, lacking in problem.message) == ("SEA209", True)
+
+
+def test_latent_attention_is_sharded_by_its_heads() -> None:
+    deepseek = models.find("deepseek-ai/DeepSeek-V3")
+
+    assert deepseek is not None
+    assert [degree for degree in (1, 2, 3, 4, 8, 16, 128, 256) if shards_evenly(deepseek, degree)] == [
+        1,
+        2,
+        4,
+        8,
+        16,
+        128,
+    ]
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*LLAMA_2_7B, "text_config", "layer_types", "num_experts", "kv_lora_rank", "block_configs"]),
+        st.none() | st.booleans() | st.integers(-3, 300) | st.text(max_size=5) | st.lists(st.integers(), max_size=3),
+    ),
+    st.sampled_from(families.names()),
+)
+def test_any_configuration_is_read_or_refused(fields: dict[str, object], family: str) -> None:
+    try:
+        config = config_of({**LLAMA_2_7B, **fields, "model_type": family}, "a test")
+        read = architecture_of(config, name="a", source="a test")
+    except PlanError:
+        return
+    assert 0 < read.params_active <= read.params_total
+    assert 0 <= read.linear_layers <= read.layers

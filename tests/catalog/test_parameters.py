@@ -31,7 +31,7 @@ NAMED = {
     "01-ai/Yi-6B": 6,
     "01-ai/Yi-34B": 34,
 }
-# Billions in total and active as the makers write them, and how many of the two embeddings their active count leaves out.
+# Billions in total and active as the makers write them, and how many of the two embeddings the active count leaves out.
 EXPERTS: dict[str, tuple[str, str, int]] = {
     "deepseek-ai/DeepSeek-V3": ("671", "37", 0),
     "deepseek-ai/DeepSeek-V2-Lite": ("15.7", "2.4", 1),
@@ -72,7 +72,7 @@ _WITHIN = 0.02
 
 def _agrees(count: float, published: str) -> bool:
     """Tell whether a count is within 2 % of the published one, which is rounded to its last digit."""
-    half = 0.5 / 10 ** len(published.partition(".")[2])
+    half = 0.5 * 0.1 ** len(published.partition(".")[2])
     return (float(published) - half) * (1 - _WITHIN) <= count / 1e9 <= (float(published) + half) * (1 + _WITHIN)
 
 

@@ -50,11 +50,11 @@ def test_what_holds_no_model_comes_last_with_its_reason(ask: Ask) -> None:
 
 
 def test_an_unknown_price_comes_after_the_known_ones(ask: Ask) -> None:
-    rows = compare(ask(serving={"instance_types": ["ml.g4dn.12xlarge", "ml.g5.12xlarge"]}))
+    rows = compare(ask(serving={"instance_types": ["ml.p5e.48xlarge", "ml.g5.12xlarge"]}))
 
     assert [(row.instance_type, row.usd_per_million_output_tokens is None) for row in rows] == [
         ("ml.g5.12xlarge", False),
-        ("ml.g4dn.12xlarge", True),
+        ("ml.p5e.48xlarge", True),
     ]
 
 

@@ -9,7 +9,6 @@ from typing import get_args
 import pytest
 
 from seatrial.catalog import images
-from seatrial.catalog.engines import Family
 from seatrial.plan.engine import Case, Facts, automatic, best_option, opinion, options, reasons, rules, status_of, why
 from seatrial.spec.engine_options import Backend
 
@@ -99,7 +98,7 @@ def test_every_backend_of_a_spec_has_its_option() -> None:
 
     assert named == set(get_args(Backend))
     assert [option.name for option in automatic()] == ["lmi-vllm", "tgi", "lmi-neuronx"]
-    assert {option.engine for option in options()} == set(get_args(Family))
+    assert {option.engine for option in options()} == set(get_args(images.ImageFamily))
 
 
 def test_every_rule_speaks_of_options_that_exist_and_has_a_source() -> None:

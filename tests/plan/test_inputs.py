@@ -151,5 +151,7 @@ def test_an_unknown_model_names_the_three_ways(ask: Ask) -> None:
 
     assert str(caught.value) == (
         "chat.yaml:3: model.hub_id: SEA201: the architecture of zzz/unheard-of is unknown\n"
-        "  hint: give model.architecture, a catalog id of the same shape, model.config_file or model.shape"
+        "  hint: give model.architecture, a catalog id of the same shape (seatrial models list); or model.config_file, "
+        "the config.json of the weights; or model.shape with layers, hidden_size, attention_heads, kv_heads, vocab, "
+        "max_context and params_total"
     )

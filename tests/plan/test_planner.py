@@ -466,17 +466,18 @@ def test_an_accelerator_without_bf16_computes_in_fp16(ask: Ask) -> None:
 
 
 def test_an_unknown_price_and_an_unknown_instance_type_are_said(ask: Ask) -> None:
-    plan = make_plan(ask(serving={"instance_types": ["ml.g4dn.12xlarge", "ml.g99.xlarge"]}))
+    plan = make_plan(ask(serving={"instance_types": ["ml.p5e.48xlarge", "ml.g99.xlarge"]}))
 
     assert plan.cost.usd_per_hour is None
     assert plan.warnings[0] == ("SEA110: ml.g99.xlarge is not in the catalog and was ignored.")
     assert plan.warnings[-1] == (
-        "SEA207: the price of ml.g4dn.12xlarge in us-east-1 is not in the catalog, so the cost is unknown."
+        "SEA207: the price of ml.p5e.48xlarge is unknown, so the cost is too. "
+        "`seatrial prices refresh` reads the current prices."
     )
 
 
 def test_a_known_price_is_preferred(ask: Ask) -> None:
-    plan = make_plan(ask(serving={"instance_types": ["ml.g4dn.12xlarge", "ml.g5.12xlarge"]}))
+    plan = make_plan(ask(serving={"instance_types": ["ml.p5e.48xlarge", "ml.g5.12xlarge"]}))
 
     assert plan.instance_type.value == "ml.g5.12xlarge"
     assert "Meets the SLO, but its price is unknown; a known price ranks first." in {
@@ -488,7 +489,8 @@ def test_a_price_of_another_region_is_said(ask: Ask) -> None:
     plan = make_plan(ask(region="eu-west-1"))
 
     assert plan.warnings[-1] == (
-        "The price of ml.g5.2xlarge is from us-east-1, 2026-04-21; the catalog has none for eu-west-1."
+        "The price of ml.g5.2xlarge is from us-east-1, 2026-04-21; none is known for eu-west-1. "
+        "`seatrial prices refresh` reads the current prices."
     )
 
 

@@ -91,7 +91,7 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
                     "ml.g6e.12xlarge",
                     "ml.g6.48xlarge",
                     "ml.g6e.24xlarge",
-                    "ml.g5.48xlarge",
+                    "ml.g7e.12xlarge",
                 ),
             ),
         ),
@@ -142,7 +142,7 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
                     "ml.g6e.12xlarge",
                     "ml.g6.48xlarge",
                     "ml.g6e.24xlarge",
-                    "ml.g5.48xlarge",
+                    "ml.g7e.12xlarge",
                 ),
             ),
         ),
@@ -227,8 +227,8 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
         (Expected("chat.yaml:12: scaling.max_copies", "SEA206", ("1", "2", "$3.03", "$3.00", "ml.g5.2xlarge")),),
     ),
     "SEA207 a budget without a price": (
-        {"serving": only("ml.g4dn.12xlarge"), "budget": {"usd_per_hour": 5}},
-        (Expected("chat.yaml:9: serving.instance_types", "SEA207", ("2", "1", "ml.g4dn.12xlarge")),),
+        {"serving": only("ml.p5e.48xlarge"), "budget": {"usd_per_hour": 5}},
+        (Expected("chat.yaml:9: serving.instance_types", "SEA207", ("ml.p5e.48xlarge",)),),
     ),
     "SEA208 a workload above the context": (
         {"workload": {"input_tokens": 4000, "output_tokens": 97, "concurrency": 1}},

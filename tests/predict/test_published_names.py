@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,9 @@ from seatrial.predict.published_names import (
     read_place,
     read_precision,
 )
+
+if TYPE_CHECKING:
+    from seatrial.catalog.engines import Family
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,23 @@ def test_a_precision_in_any_spelling(model: str, text: str, quantization: str | 
 @pytest.mark.parametrize("text", ["int3", "fp32", "nf4", "best"])
 def test_what_is_no_precision(text: str) -> None:
     assert not is_precision(text)
-    assert read_kv_precision(text) is None
+    assert read_kv_precision(text, "vllm", None) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "family", "quantization", "stored"),
+    [
+        ("", "vllm", "fp8", "16bit"),
+        ("auto", "trtllm", "fp8", "fp8"),
+        ("", "trtllm", None, "16bit"),
+        ("BF16", "trtllm", "nvfp4", "16bit"),
+        ("fp8_e4m3", "sglang", None, "fp8"),
+    ],
+)
+def test_the_kv_cache_is_what_the_cell_or_the_engine_says(
+    text: str, family: Family, quantization: str | None, stored: str
+) -> None:
+    assert read_kv_precision(text, family, quantization) == stored
 
 
 @pytest.mark.parametrize(
@@ -147,6 +168,6 @@ def test_a_name_that_means_two_accelerators_is_not_guessed() -> None:
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_is_not(text: str) -> None:
     read_place(text)
-    read_kv_precision(text)
+    read_kv_precision(text, "vllm", None)
     named = read_engine_name(text)
     assert named is None or read_engine_version(named[0], "") is not None

@@ -285,6 +285,11 @@ class TestWriting:
         assert row["predicted_limit"] == "memory"
         assert list(row).count("predicted_limit") == 1
 
+    def test_means_of_an_earlier_steady_prediction_are_not_kept(self) -> None:
+        (row,) = written(f"{ROW},17", head=f"{HEAD},predicted_ttft_mean_ms")
+
+        assert row["predicted_ttft_mean_ms"] == ""
+
     def test_the_band_lies_around_the_value(self) -> None:
         (row,) = written(ROW)
         error = TGI.performance.throughput_error
