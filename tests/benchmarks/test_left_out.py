@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,7 +27,6 @@ from benchmarks.planner_accuracy.questions import (
     read_answers,
     read_questions,
 )
-from seatrial.catalog.engines import Performance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,13 +89,6 @@ def test_rows_of_two_reasons_are_fitted_once() -> None:
     kinds = [fold.kinds for fold in left_out.folds(read_rows())]
 
     assert ("model", "accelerator") in kinds  # gpt-oss-20b is the one model of its accelerator
-
-
-def test_a_fit_starts_where_no_row_was_seen() -> None:
-    factors = [name for name in left_out.NEUTRAL if name.endswith("_factor")]
-
-    assert set(left_out.NEUTRAL) <= {field.name for field in fields(Performance)}
-    assert {left_out.NEUTRAL[name] for name in factors} == {1.0}
 
 
 def test_judged_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
