@@ -26,10 +26,11 @@ def test_a_version_takes_the_row_of_its_longest_prefix(family: Family, version: 
 
 
 def test_an_unfitted_engine_says_so() -> None:
-    assert engines.find("tgi", "3.3.6").performance == engines.find("tgi", "1.1.0").performance
-    assumed = engines.find("lmi", "27").performance
-    assert (assumed.id, assumed.fitted, assumed.fitted_accelerators) == ("vllm-v1", False, ())
-    assert assumed.source.startswith("assumed, not fitted")
+    vllm = engines.find("vllm", "0.17.0")
+    assert (vllm.performance.id, vllm.fitted) == ("vllm-v1", True)
+    for family, version in (("tgi", "3.3.6"), ("lmi", "27")):
+        borrowing = engines.find(family, version)
+        assert (borrowing.performance, borrowing.fitted) == (vllm.performance, False)
 
 
 def test_the_constants_say_where_they_come_from() -> None:

@@ -343,8 +343,10 @@ def test_the_objectives_lower_the_batch_limit_but_leave_room_for_the_error(ask: 
     found = re.match(r"One copy sustains (\d+) concurrent requests", plan.copy_count.because)
 
     assert found is not None
-    assert plan.max_num_seqs.value == math.ceil(int(found[1]) * 1.5)
-    assert plan.max_num_seqs.because.startswith(f"One copy sustains {found[1]} concurrent requests, plus 50% ")
+    assert plan.max_num_seqs.value == math.ceil(int(found[1]) * (1 + plan.band.latency))
+    assert plan.max_num_seqs.because.startswith(
+        f"One copy sustains {found[1]} concurrent requests, plus {plan.band.latency:.0%} "
+    )
 
 
 def test_no_request_at_the_gate_passes_the_timeout(ask: Ask) -> None:
