@@ -28,8 +28,7 @@ def test_a_version_takes_the_row_of_its_longest_prefix(family: Family, version: 
 def test_an_unfitted_engine_says_so() -> None:
     vllm = engines.find("vllm", "0.17.0")
     assert (vllm.performance.id, vllm.fitted) == ("vllm-v1", True)
-    for family, version in (("tgi", "3.3.6"), ("lmi", "27")):
-        borrowing = engines.find(family, version)
+    for borrowing in (engines.find("tgi", "3.3.6"), engines.find("lmi", "27")):
         assert (borrowing.performance, borrowing.fitted) == (vllm.performance, False)
 
 
