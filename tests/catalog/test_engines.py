@@ -29,8 +29,10 @@ def test_a_version_takes_the_row_of_its_longest_prefix(family: Family, version: 
 
 
 def test_an_engine_borrows_constants_and_says_so() -> None:
-    assert engines.find("tgi", "3.3.6").performance == engines.find("tgi", "1.1.0").performance
-    assert engines.find("lmi", "27").performance == engines.find("vllm", "0.11.0").performance
+    vllm = engines.find("vllm", "0.17.0")
+    assert (vllm.performance.id, vllm.fitted) == ("vllm-v1", True)
+    for borrowing in (engines.find("tgi", "3.3.6"), engines.find("lmi", "27")):
+        assert (borrowing.performance, borrowing.fitted) == (vllm.performance, False)
 
 
 @pytest.mark.parametrize(
