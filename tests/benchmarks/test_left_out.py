@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.planner_accuracy import accuracy, decisions, earned_bands, left_out
+from benchmarks.planner_accuracy import accuracy, decisions, earned_bands, fit_engines, left_out
 from benchmarks.planner_accuracy.decisions import Objective
 from benchmarks.planner_accuracy.judged import KINDS, JudgedRow, read_judged, write_judged
 from benchmarks.planner_accuracy.measured import MeasuredRow, read_rows
@@ -89,6 +89,16 @@ def test_rows_of_two_reasons_are_fitted_once() -> None:
     kinds = [fold.kinds for fold in left_out.folds(read_rows())]
 
     assert ("model", "accelerator") in kinds  # gpt-oss-20b is the one model of its accelerator
+
+
+def test_a_fit_starts_where_no_row_was_seen() -> None:
+    fitted = fit_engines.fit(())
+
+    assert set(fitted) == {"vllm", "sglang", "trtllm"}
+    for name, prior in fit_engines.PRIOR.items():
+        assert {getattr(constants, name) for constants in fitted.values()} == {prior}
+    assert {constants.kernel_factors for constants in fitted.values()} == {()}
+    assert {fit_engines.PRIOR[name] for name in fit_engines.FACTORS} == {1.0}
 
 
 def test_judged_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
