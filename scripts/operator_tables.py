@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 OUT: Final = Path(__file__).parents[1] / "seatrial" / "catalog" / "data" / "operators.json"
-SOURCE: Final = "aiconfigurator-core 0.12.0 (Apache-2.0), tables of vLLM {version}"
+SOURCE: Final = "aiconfigurator-core 0.12.0 (Apache-2.0), tables of {version}"
+ENGINES: Final = ("vllm", "sglang", "trtllm")
 
 
 @dataclass(frozen=True)
@@ -121,16 +122,22 @@ def operand_bits(name: str) -> int:
 
 
 def newest(folder: Path, table: str) -> tuple[pd.DataFrame, str] | None:
-    """Return a table as of the newest version of vLLM, and the version."""
-    found = sorted(folder.glob(f"vllm/*/{table}.parquet"))
-    if not found:
-        return None
-    frame = pd.read_parquet(found[-1])
+    """Return a table with the newest version of each engine, and those versions."""
+    frames, versions = [], []
+    for engine in ENGINES:
+        found = sorted(folder.glob(f"{engine}/*/{table}.parquet"))
+        if found:
+            frames.append(_numbers(pd.read_parquet(found[-1])))
+            versions.append(f"{engine} {found[-1].parent.name}")
+    return (pd.concat(frames), ", ".join(versions)) if frames else None
+
+
+def _numbers(frame: pd.DataFrame) -> pd.DataFrame:
     texts = {"framework", "version", "device", "op_name", "kernel_source", "distribution", "backend"}
     for column in frame.columns:
         if column not in texts and not column.endswith("dtype"):
             frame[column] = pd.to_numeric(frame[column], errors="coerce")
-    return frame, found[-1].parent.name
+    return frame
 
 
 def logistic(value: float, low: float, high: float) -> float:

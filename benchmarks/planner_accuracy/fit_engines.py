@@ -48,12 +48,12 @@ PRIOR = {
     "bunching": 0.12,
 }
 """Where the fit starts and what it stays near: round numbers."""
-_FACTOR_PRIOR = 0.15  # as a logarithm: kernels in an engine are rarely 15 % slower or faster than alone
-_KERNEL_PRIOR = 0.3  # likewise, of one operator on one accelerator: the error of the fits on measured kernels
+_FACTOR_PRIOR = 0.07  # as a logarithm: kernels in an engine are rarely 7 % slower or faster than alone
+_KERNEL_PRIOR = 0.2  # likewise, of one operator on one accelerator: the error of the fits on measured kernels
 _NOISE = 0.08  # of a row, as a logarithm: published repeats and versions differ by so much
-_MOST_STEPS = 20
+_MOST_STEPS = 12
 _REQUEST_PRIOR = 0.4  # likewise, of the front end, which TTFT alone shows
-_TIME_PRIOR = 1.5  # likewise: what no kernel shows is known within a factor of four or five
+_TIME_PRIOR = 1.0  # likewise: what no kernel shows is known within a factor of three
 _TTFT_WEIGHT = 0.25  # rows don't say whether it is a mean or a median, nor how prompts arrived
 _MOST_SEQUENCES = {"vllm": 1024, "sglang": 1024, "trtllm": 1024}
 

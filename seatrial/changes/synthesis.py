@@ -89,7 +89,7 @@ def synthesize(source: StackSource, folder: Path) -> StackTemplate:
     out, scratch = folder / "out", folder / "tmp"  # what an app that is ended leaves behind goes with the folder
     for each in (out, scratch):
         each.mkdir(parents=True)
-    variables = _variables(source.root) | {
+    variables = app_variables(source.root) | {
         "CDK_OUTDIR": f"{out}",
         "CDK_CONTEXT_JSON": json.dumps(context),
         "TMPDIR": f"{scratch}",
@@ -127,7 +127,7 @@ def _app(source: StackSource) -> tuple[list[str], dict[str, object]]:
     return command, context | narrowed
 
 
-def _variables(root: Path) -> dict[str, str]:
+def app_variables(root: Path) -> dict[str, str]:
     """Return the variables of the app: this interpreter's tools and the modules of its own folder first."""
     given = os.environ
     tools = os.pathsep.join([str(Path(sys.executable).parent), *filter(None, [given.get("PATH")])])

@@ -21,6 +21,7 @@ from seatrial.cli.plan import plan
 from seatrial.cli.predict import predict
 from seatrial.cli.preflight import preflight
 from seatrial.cli.prices import prices
+from seatrial.cli.probe import probe
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -49,6 +50,7 @@ for command in (
     lint,
     convert,
     bench,
+    probe,
     calibrate,
     report,
     stage,

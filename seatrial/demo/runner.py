@@ -52,6 +52,8 @@ def ignore_signals() -> None:
 
 
 def _end_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
+    """End by the first signal; a second one may not hinder what is undone then."""
+    ignore_signals()
     if number == signal.SIGHUP:
         _leave_terminal()
     sys.exit(128 + number)

@@ -1,0 +1,220 @@
+"""`seatrial probe`: measure the one level that decides between the plan and a cheaper deployment."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.changes.deployed import Identity
+    from seatrial.plan.document import Plan
+    from seatrial.probe.answer import ProbeAnswer
+    from seatrial.probe.deployments import Hardware
+    from seatrial.probe.pinned import PinnedSpec
+    from seatrial.probe.run import ProbeTools
+    from seatrial.spec.load import LoadedSpec
+
+_LOCAL_ENGINE = "the embedded AWS, whose engine is local"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the command line asks for.
+
+    Attributes:
+        loaded: The spec in its environment.
+        plan: Its locked plan.
+        environments: Folder of environments.
+        candidate: The deployment to compare with; `None` leaves it to the plan.
+        level: Requests in flight per copy; `None` leaves it to the plan.
+    """
+
+    loaded: LoadedSpec
+    plan: Plan
+    environments: Path
+    candidate: Hardware | None
+    level: int | None
+
+
+def probe(
+    spec: SpecFile,
+    environment: EnvironmentName,
+    environments: EnvironmentsFolder = None,
+    *,
+    candidate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE:DEGREE",
+            help="Deployment to compare with the plan, as in ml.g6e.12xlarge:4. Default: the one that the plan names.",
+        ),
+    ] = None,
+    level: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=4096, help="Concurrency per copy. Default: the level that the plan names, else its gate."
+        ),
+    ] = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Deploy nothing: measure the level on this endpoint, which serves already."),
+    ] = None,
+    component: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Inference component of --endpoint. Default: the only one."),
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write the answer as calibration beside the spec.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Deploy without asking for confirmation.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of the CDK CLI.")] = False,
+) -> None:
+    """Measure the level that decides between the plan and a cheaper deployment, and compare with the prediction.
+
+    It deploys one copy of the plan's deployment and then one of the candidate, each in a stack of its own, tries the
+    one level, and deletes the stack, also after a failure or Ctrl-C. Without a probe in the plan and without options it
+    deploys nothing. It exits with 0 when everything was measured, whatever the verdicts are.
+    """
+    from seatrial.cli.support.terminal import show
+    from seatrial.probe.answer import conclusion
+    from seatrial.probe.run import only_probe, probe_folder
+    from seatrial.probe.view import probe_view
+
+    if component is not None and endpoint is None:
+        raise typer.BadParameter("needs --endpoint", param_hint="'--component'")
+    asked = _asked(spec, environment, environments_folder(environments, spec), candidate, level, write=write)
+    with only_probe(probe_folder(asked.loaded)):
+        if endpoint is not None:
+            answers = _measured_live(asked, endpoint, component)
+        else:
+            answers = _deployed(asked, yes=yes, verbose=verbose)
+    if not answers:
+        typer.echo("The plan is not in doubt: no cheaper deployment is within the band. Nothing to probe.")
+        return
+    show(probe_view(asked.plan, answers, conclusion(asked.plan, answers)))
+    if write:
+        _write(asked.loaded, answers[-1])
+
+
+def _asked(
+    spec: Path, environment: str, environments: Path, candidate: str | None, level: int | None, *, write: bool
+) -> _Asked:
+    """Read everything that a probe needs to know before anything is asked of AWS."""
+    from seatrial.cli.support.outputs import check_outputs, spec_inputs
+    from seatrial.plan.lock.lock_file import read_locked_plan
+    from seatrial.probe.deployments import read_candidate
+    from seatrial.probe.keep import refuse_local_engine
+    from seatrial.spec.calibration import calibration_path
+    from seatrial.spec.load import load_spec
+
+    if write:
+        read = spec_inputs(spec, environments, environment)
+        del read["the calibration"]  # it is changed in place
+        check_outputs({"--write": calibration_path(spec)}, read)
+    hardware = None if candidate is None else read_candidate(candidate)
+    loaded = load_spec(spec, environment, environments=environments)
+    if write and loaded.environment.is_embedded:
+        refuse_local_engine(_LOCAL_ENGINE, environment)
+    return _Asked(
+        loaded=loaded,
+        plan=read_locked_plan(loaded),
+        environments=environments,
+        candidate=hardware,
+        level=level,
+    )
+
+
+def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple[ProbeAnswer, ...]:
+    import boto3
+
+    from seatrial.cli.support.bench_show import watched
+    from seatrial.cli.support.terminal import end_when_interrupted
+    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.probe.deployments import probed_as
+    from seatrial.probe.live import check_hardware, level_request, read_live
+    from seatrial.probe.pinned import pin
+    from seatrial.probe.run import measure_level, probe_folder
+
+    end_when_interrupted()
+    with aws_failures(endpoint):
+        sagemaker = boto3.client("sagemaker", region_name=asked.loaded.environment.region)
+        live = read_live(sagemaker, endpoint, component)
+    check_hardware(live, asked.candidate)
+    probed = probed_as(asked.plan, live.hardware, asked.level)
+    (pinned,) = pin(asked.loaded, [probed], probe_folder(asked.loaded), asked.environments)
+    return (measure_level(level_request(pinned, live), pinned, watched),)
+
+
+def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:
+    from seatrial.cli.support.terminal import console
+    from seatrial.demo.progress import Steps
+    from seatrial.demo.runner import end_on_signals
+    from seatrial.probe.deployments import deployments_to_probe
+    from seatrial.probe.pinned import pin
+    from seatrial.probe.run import check_tools, deploy_in_turn, probe_folder
+
+    probed = deployments_to_probe(asked.plan, asked.candidate, asked.level)
+    if not probed:
+        return ()
+    root, folder = check_tools(asked.loaded.path), probe_folder(asked.loaded)
+    pinned = pin(asked.loaded, probed, folder, asked.environments)
+    tools = _tools(asked, root, folder)
+    _confirm(pinned, yes=yes or asked.loaded.environment.is_embedded)
+    end_on_signals()
+    return deploy_in_turn(pinned, tools, Steps(console(markup=True), verbose=verbose))
+
+
+def _tools(asked: _Asked, root: Path, folder: Path) -> ProbeTools:
+    """Return clients of the region, once the credentials are known to be the environment's."""
+    import boto3
+
+    from seatrial.changes.deployed import check_account
+    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.probe.deploy import AwsStacks
+    from seatrial.probe.run import ProbeTools
+
+    environment = asked.loaded.environment
+    with aws_failures(environment.name):
+        identity = boto3.client("sts", region_name=environment.region)
+        stacks = AwsStacks(
+            boto3.client("cloudformation", region_name=environment.region),
+            boto3.client("s3", region_name=environment.region),
+        )
+    check_account(environment, cast("Identity", identity))
+    return ProbeTools(root, asked.environments, stacks, folder / "tools.log")
+
+
+def _confirm(pinned: Sequence[PinnedSpec], *, yes: bool) -> None:
+    """Tell what the probe costs, and ask whether it may.
+
+    Raises:
+        SpecError: SEA526 when the answer is no, or nobody can be asked.
+    """
+    from seatrial.probe.view import estimate_lines
+
+    for line in estimate_lines(pinned):
+        typer.echo(line)
+    if yes:
+        return
+    if not sys.stdin.isatty() or not typer.confirm("deploy?"):
+        hint = "confirm on a terminal, or give --yes"
+        raise SpecError.of("SEA526", "nothing was deployed", where="command line", field="--yes", hint=hint)
+
+
+def _write(loaded: LoadedSpec, answer: ProbeAnswer) -> None:
+    from seatrial.plan.calibration import write_calibration
+    from seatrial.probe.keep import calibration_of, replaced
+
+    entry, environment = calibration_of(loaded, answer), loaded.environment.name
+    if old := replaced(loaded, entry):
+        typer.echo(f"the calibration of {old} is replaced", err=True)
+    path = write_calibration(entry, loaded.path, environment)
+    typer.echo(f"calibration of {answer.pinned.probed.hardware} written to {path.as_posix()}", err=True)
+    again = f"seatrial plan {loaded.path.as_posix()} --environment {environment} --write"
+    typer.echo(f"the lock is now stale; plan again: {again}", err=True)

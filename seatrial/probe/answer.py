@@ -1,0 +1,152 @@
+"""What a probe found: the measured values beside the predicted ones, and which deployment meets the SLO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial.plan.calibration import measured_copy
+from seatrial.plan.resolve import resolve
+from seatrial.plan.search.capacity import trial_protocol
+from seatrial.plan.search.demand import LatencyBound, read_objectives
+from seatrial.predict.simulation import outcome
+from seatrial.units import usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial.bench.model.result import LevelResult, TrialResult
+    from seatrial.plan.document import Plan
+    from seatrial.predict.simulation import SimulatedLevel
+    from seatrial.probe.pinned import PinnedSpec
+
+_UNBOUNDED = (
+    LatencyBound((), "ttft_ms", "p95", 0.0),
+    LatencyBound((), "tpot_ms", "p95", 0.0),
+)
+"""What is shown where the SLO bounds no latency."""
+_NAMES = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2e_latency_ms": "E2E latency"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbedMetric:
+    """One number of one copy.
+
+    Attributes:
+        name: What it is, with its unit.
+        predicted: By the plan of this deployment.
+        measured: `None` where the level has none.
+        bound: Of the SLO; `None` without one.
+    """
+
+    name: str
+    predicted: float
+    measured: float | None
+    bound: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeAnswer:
+    """One deployment, measured.
+
+    Attributes:
+        pinned: The deployment.
+        result: The trial's result.
+        metrics: Throughput and latencies of one copy.
+        spent_usd: What the instances of the probe cost; `None` where no price is known or nothing was deployed.
+        spent_s: How long they were there, from the beginning of the deployment to the end of the deletion.
+    """
+
+    pinned: PinnedSpec
+    result: TrialResult
+    metrics: tuple[ProbedMetric, ...]
+    spent_usd: float | None = None
+    spent_s: float | None = None
+
+    @property
+    def meets_slo(self) -> bool | None:
+        """Whether the verdict is that the SLO is met; `None` where it is inconclusive."""
+        return {"pass": True, "fail": False}.get(self.result.verdict.status)
+
+
+def answer_of(pinned: PinnedSpec, result: TrialResult, spent_s: float | None = None) -> ProbeAnswer:
+    """Set what was measured beside what is predicted.
+
+    Args:
+        pinned: The deployment.
+        result: Its trial.
+        spent_s: How long its instances were there; `None` where nothing was deployed.
+    """
+    level = _level(result, pinned.probed.concurrency_per_copy)
+    hourly = pinned.plan.cost.usd_per_hour
+    return ProbeAnswer(
+        pinned=pinned,
+        result=result,
+        metrics=tuple(_metrics(pinned, level, result.live.copy_count or result.request.copy_count)),
+        spent_usd=None if spent_s is None or hourly is None else hourly * spent_s / 3600,
+        spent_s=spent_s,
+    )
+
+
+def _level(result: TrialResult, concurrency: int) -> LevelResult | None:
+    """Return the level that was asked for; `None` when the trial ended before it, or measured its client there."""
+    return next((level for level in result.levels if level.concurrency == concurrency and level.valid), None)
+
+
+def predicted_level(pinned: PinnedSpec) -> SimulatedLevel:
+    """Return what the copy is predicted to do, with the endpoint's calibration where it is of this deployment."""
+    hardware, loaded = pinned.probed.hardware, pinned.loaded
+    copy = measured_copy(loaded, pinned.plan)
+    own = resolve(loaded).demand.calibration_of(hardware.instance_type, hardware.tensor_parallel_degree)
+    copy = copy if own is None else replace(copy, calibration=own)
+    return outcome(copy, pinned.probed.concurrency_per_copy, trial_protocol(loaded.endpoint.trial))
+
+
+def _metrics(pinned: PinnedSpec, level: LevelResult | None, copies: int) -> Iterator[ProbedMetric]:
+    predicted, endpoint = predicted_level(pinned), pinned.loaded.endpoint
+    throughput = level.output_tok_s if level is not None else None
+    yield ProbedMetric(
+        name="output, tok/s per copy",
+        predicted=predicted.output_tok_s,
+        measured=None if throughput is None else throughput / copies,
+        bound=endpoint.slo.output_tok_s,
+    )
+    bounds = tuple(bound for bound in read_objectives(endpoint) if bound.path[0] == "slo")
+    for bound in bounds or _UNBOUNDED:
+        found = None if level is None else getattr(level, bound.metric)
+        yield ProbedMetric(
+            name=f"{_NAMES[bound.metric]} {bound.statistic}, ms",
+            predicted=bound.predicted(predicted),
+            measured=None if found is None else float(getattr(found, bound.statistic)),
+            bound=bound.bound_ms or None,
+        )
+
+
+def conclusion(plan: Plan, answers: Sequence[ProbeAnswer]) -> str:
+    """Say in full sentences what the probe decided.
+
+    Args:
+        plan: The locked plan.
+        answers: What was measured; the last is the candidate, where one was.
+    """
+    last = answers[-1]
+    if last.result.engine_note:
+        return "A local engine was measured, not the model: these numbers are simulated and decide nothing."
+    if last.meets_slo is None:
+        return "The probe decides nothing: the trial is inconclusive. Probe again with a larger trial.budget_minutes."
+    if last.pinned.probed.role == "plan":
+        return "The plan's deployment meets the SLO." if last.meets_slo else "The plan's deployment misses the SLO."
+    if last.meets_slo:
+        return f"The candidate meets the SLO{_saving(plan, last)}."
+    misses = len(answers) > 1 and answers[0].meets_slo is False
+    return f"The candidate misses the SLO.{' The plan misses it too.' if misses else ' The plan stays.'}"
+
+
+def _saving(plan: Plan, candidate: ProbeAnswer) -> str:
+    probe, hardware = plan.probe, candidate.pinned.probed.hardware
+    if probe is None or (probe.instance_type, probe.tensor_parallel_degree) != (
+        hardware.instance_type,
+        hardware.tensor_parallel_degree,
+    ):
+        return ""
+    return f" and costs {usd(probe.saving_usd_per_hour)} per hour less than the plan"

@@ -1,0 +1,123 @@
+"""An endpoint that serves already: what it consists of, and the trial of one level on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.bench.aws.deployment_check import asking
+from seatrial.bench.model.request import Expected, TrialTarget
+from seatrial.deployment.trial import trial_request
+from seatrial.errors import BenchError
+from seatrial.probe.deployments import Hardware
+
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker import SageMakerClient
+
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.probe.pinned import PinnedSpec
+
+_RULE = "SEA502"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveEndpoint:
+    """What serves under an endpoint's name.
+
+    Attributes:
+        endpoint_name: The endpoint.
+        component: The inference component that holds the model.
+        config_name: The endpoint configuration.
+        model_name: The model of the component.
+        hardware: Instance type and accelerators of one copy.
+    """
+
+    endpoint_name: str
+    component: str
+    config_name: str
+    model_name: str
+    hardware: Hardware
+
+
+def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | None) -> LiveEndpoint:
+    """Ask what serves.
+
+    Args:
+        sagemaker: The control plane.
+        endpoint_name: The endpoint.
+        component: The inference component; `None` where the endpoint has one.
+
+    Raises:
+        BenchError: SEA502 when there is no such endpoint or component, or the component is not one of several, or
+            names no model or no accelerators; as `aws_failures` when AWS can't be asked.
+    """
+    where = f"endpoint {endpoint_name}"
+    with asking(where):
+        config_name = sagemaker.describe_endpoint(EndpointName=endpoint_name)["EndpointConfigName"]
+        variants = sagemaker.describe_endpoint_config(EndpointConfigName=config_name)["ProductionVariants"]
+        name = component or _only_component(sagemaker, endpoint_name, where)
+        found = sagemaker.describe_inference_component(InferenceComponentName=name)
+    if found["EndpointName"] != endpoint_name:
+        raise BenchError.of(_RULE, f"component {name} is on endpoint {found['EndpointName']}", where=where)
+    specification = found.get("Specification", {})
+    devices = specification.get("ComputeResourceRequirements", {}).get("NumberOfAcceleratorDevicesRequired", 0)
+    instance_type = next(
+        (each.get("InstanceType", "") for each in variants if each["VariantName"] == found.get("VariantName")), ""
+    )
+    model = specification.get("ModelName", "")
+    if not (model and instance_type and devices >= 1):
+        message = f"component {name} tells no model, instance type or number of accelerators"
+        raise BenchError.of(_RULE, message, where=where, hint="give a component that a Seatrial stack deployed")
+    return LiveEndpoint(
+        endpoint_name=endpoint_name,
+        component=name,
+        config_name=config_name,
+        model_name=model,
+        hardware=Hardware(instance_type, round(devices)),
+    )
+
+
+def _only_component(sagemaker: SageMakerClient, endpoint_name: str, where: str) -> str:
+    listed = sagemaker.list_inference_components(EndpointNameEquals=endpoint_name)["InferenceComponents"]
+    names = [each["InferenceComponentName"] for each in listed]
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        hint = "probe an endpoint that a Seatrial stack deployed"
+        raise BenchError.of(_RULE, "the endpoint has no inference component", where=where, hint=hint)
+    hint = f"give --component: {', '.join(sorted(names))}"
+    raise BenchError.of(_RULE, f"the endpoint has {len(names)} inference components", where=where, hint=hint)
+
+
+def check_hardware(live: LiveEndpoint, asked: Hardware | None) -> None:
+    """Refuse an endpoint that runs on other hardware than the candidate that is asked for.
+
+    Raises:
+        BenchError: SEA502.
+    """
+    if asked is not None and asked != live.hardware:
+        message = f"component {live.component} runs on {live.hardware}, not on {asked}"
+        hint = "leave out --candidate, or give another endpoint"
+        raise BenchError.of(_RULE, message, where=f"endpoint {live.endpoint_name}", hint=hint)
+
+
+def level_request(pinned: PinnedSpec, live: LiveEndpoint) -> TrialRequest:
+    """Return the trial of one level; before and after it, the model, its image and the configuration are proven.
+
+    Raises:
+        BenchError: SEA501 with every value that no trial can have.
+    """
+    serving = pinned.deployment.serving
+    request = trial_request(
+        pinned.loaded,
+        pinned.plan,
+        serving,
+        TrialTarget(
+            endpoint_name=live.endpoint_name,
+            inference_component=live.component,
+            region=pinned.loaded.environment.region,
+        ),
+        Expected(endpoint_config_name=live.config_name, model_name=live.model_name, image=serving.image),
+    )
+    request.check()
+    return request

@@ -1,0 +1,168 @@
+"""The spec of one deployment of a probe: instance type, degree and load are fixed, one copy, one level, mode report."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from seatrial.deployment.load import load_deployments
+from seatrial.errors import Problem, SeatrialError, SpecError
+from seatrial.model import digest
+from seatrial.plan.calibration import model_name
+from seatrial.plan.lock.lock_file import write_lock
+from seatrial.plan.planner import make_plan
+from seatrial.spec.calibration import SCHEMA_VERSION, calibration_path
+from seatrial.spec.load import load_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seatrial.deployment.document import Deployment
+    from seatrial.plan.document import Plan
+    from seatrial.probe.deployments import ProbedDeployment
+    from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.yaml_source import Yaml
+
+LONGEST_NAME: Final = 40  # of an endpoint, as in its spec
+_DIGEST: Final = 6  # characters that tell two long names apart
+_FILES: Final = (("model", "config_file"), ("model", "jumpstart_metadata"), ("serving", "code"))
+"""Fields that name a file relative to the spec."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedSpec:
+    """A deployment of a probe, planned, locked and rendered.
+
+    Attributes:
+        probed: What is measured.
+        loaded: Its spec.
+        deployment: What is deployed.
+    """
+
+    probed: ProbedDeployment
+    loaded: LoadedSpec
+    deployment: Deployment
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of its one copy."""
+        return self.deployment.plan
+
+
+def pinned_name(name: str, role: str) -> str:
+    """Return the name of a probe's endpoint, as long as a spec allows: `chat-probe-candidate`."""
+    suffix = f"-probe-{role}"
+    room = LONGEST_NAME - len(suffix)
+    if len(name) <= room:
+        return f"{name}{suffix}"
+    return f"{name[: room - _DIGEST - 1].rstrip('-')}-{digest(name)[:_DIGEST]}{suffix}"
+
+
+def pinned_document(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path) -> dict[str, Yaml]:
+    """Return the spec of one deployment of a probe.
+
+    Limits of the budget are left out, as they hold for the whole endpoint; the discount stays. An objective on the
+    throughput of all copies becomes this copy's share of it.
+
+    Args:
+        loaded: The spec in its environment.
+        probed: The deployment.
+        folder: Where the spec will lie; what names a file is relative to it.
+    """
+    document = _copied(loaded.document.data)
+    document["name"] = pinned_name(loaded.endpoint.name, probed.role)
+    workload, serving = _mapping(document, "workload"), _mapping(document, "serving")
+    workload.pop("requests_per_second", None)
+    workload["concurrency"] = probed.concurrency_per_copy
+    serving["instance_types"] = [probed.hardware.instance_type]
+    _mapping(serving, "overrides")["tensor_parallel_degree"] = probed.hardware.tensor_parallel_degree
+    document["scaling"] = {**_mapping(document, "scaling"), "min_copies": 1, "max_copies": 1}
+    document["budget"] = {"discount": loaded.endpoint.budget.discount}
+    throughput = loaded.endpoint.slo.output_tok_s
+    if throughput is not None:
+        _mapping(document, "slo")["output_tok_s"] = throughput / probed.copy_count
+    trial = _mapping(document, "trial")
+    trial.pop("goal", None)
+    trial |= {"mode": "report", "search": "sweep", "concurrency_levels": [probed.concurrency_per_copy]}
+    _relocate(document, loaded.path.parent, folder)
+    return document
+
+
+def _copied(data: dict[str, Yaml]) -> dict[str, Yaml]:
+    copied: dict[str, Yaml] = json.loads(json.dumps(data))
+    return copied
+
+
+def _mapping(document: dict[str, Yaml], name: str) -> dict[str, Yaml]:
+    """Return the mapping of a field; an empty one is made where there is none."""
+    found = document.get(name)
+    if not isinstance(found, dict):
+        found = document[name] = {}
+    return found
+
+
+def _relocate(document: dict[str, Yaml], before: Path, after: Path) -> None:
+    """Name the spec's files relative to another folder; an absolute path stays, to be judged as it was written."""
+    for section, field in _FILES:
+        part = document.get(section)
+        name = part.get(field) if isinstance(part, dict) else None
+        if isinstance(part, dict) and isinstance(name, str) and not Path(name).is_absolute():
+            part[field] = os.path.relpath(before.resolve() / name, after.resolve())
+
+
+def pin(
+    loaded: LoadedSpec, probed: Iterable[ProbedDeployment], folder: Path, environments: Path
+) -> tuple[PinnedSpec, ...]:
+    """Write, plan, lock and render the spec of each deployment, each in a folder of its own.
+
+    Args:
+        loaded: The spec in its environment.
+        probed: The deployments.
+        folder: What an earlier probe left there is replaced; it lies in the spec's repository.
+        environments: Folder of environments.
+
+    Raises:
+        SpecError: With every problem of every deployment; what was written is removed.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    pinned: list[PinnedSpec] = []
+    problems: list[Problem] = []
+    for each in probed:
+        try:
+            pinned.append(_pin(loaded, each, folder / each.role, environments))
+        except SeatrialError as error:
+            problems += error.problems
+    if problems:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise SpecError(dict.fromkeys(problems))
+    return tuple(pinned)
+
+
+def _pin(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path, environments: Path) -> PinnedSpec:
+    folder.mkdir(parents=True)
+    document, name = pinned_document(loaded, probed, folder), loaded.environment.name
+    path = folder / f"{document['name']}.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    _copy_calibration(loaded, path, f"{document['name']}")
+    pinned = load_spec(path, name, environments=environments)
+    write_lock(make_plan(pinned, accept_slo_miss=True), path)
+    (deployment,) = load_deployments(folder, environments, name)
+    return PinnedSpec(probed, pinned, deployment)
+
+
+def _copy_calibration(loaded: LoadedSpec, path: Path, endpoint: str) -> None:
+    """Write the endpoint's calibration beside the probe's spec; a model that has no other name is called as it is."""
+    entry = None if loaded.calibration is None else dict(loaded.calibration)
+    if entry is None:
+        return
+    own = model_name(loaded.endpoint)
+    if entry.get("model") == own == loaded.endpoint.name:
+        entry["model"] = endpoint
+    document = {"schema_version": SCHEMA_VERSION, "environments": {loaded.environment.name: entry}}
+    calibration_path(path).write_text(json.dumps(document), encoding="utf-8")

@@ -1,0 +1,85 @@
+"""The answers of a probe on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from seatrial.plan.cost import hourly_words
+from seatrial.report.terminal.tables import add_row, heading, short, table
+from seatrial.report.values import sentence
+from seatrial.units import S_PER_MINUTE, counted, usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from seatrial.plan.document import Plan
+    from seatrial.probe.answer import ProbeAnswer
+    from seatrial.probe.pinned import PinnedSpec
+
+_NONE = "-"
+_VERDICTS = {True: "meets the SLO", False: "misses the SLO", None: "inconclusive"}
+
+
+def estimate_lines(pinned: Sequence[PinnedSpec]) -> Iterator[str]:
+    """Yield what the probe will deploy, and what it costs if all its time limits are used up."""
+    total: float | None = 0.0
+    for each in pinned:
+        hourly, limit_s = each.plan.cost.usd_per_hour, longest_s(each)
+        most = None if hourly is None else hourly * limit_s / 3600
+        total = None if total is None or most is None else total + most
+        price = hourly_words(hourly, each.plan.cost.discount)
+        told = "" if most is None else f", {usd(most)} in all"
+        yield (
+            f"{each.deployment.stack_name}: {counted(each.plan.instance_count.value, 'instance')} of "
+            f"{each.probed.hardware}, {price}, up to {limit_s / S_PER_MINUTE:.0f} min{told}"
+        )
+    yield f"cost of the probe: {'unknown' if total is None else f'up to {usd(total)}'}, then the stacks are deleted"
+
+
+def longest_s(pinned: PinnedSpec) -> float:
+    """Return the time limits of download, start and trial, in seconds; creation and deletion of the stack come on top.
+
+    The instances are paid for meanwhile.
+    """
+    plan, budget = pinned.plan, pinned.loaded.endpoint.trial.budget_minutes
+    return plan.download_timeout_s.value + plan.startup_timeout_s.value + budget * S_PER_MINUTE
+
+
+def probe_view(plan: Plan, answers: Sequence[ProbeAnswer], decided: str) -> RenderableType:
+    """Return every measured deployment, and what was decided.
+
+    Args:
+        plan: The locked plan.
+        answers: What was measured.
+        decided: The conclusion.
+    """
+    parts: list[RenderableType] = [Text(f"Probe of {plan.endpoint} in {plan.environment}", style="bold")]
+    for answer in answers:
+        parts += _deployment(answer)
+    return Group(*parts, Text(f"\n{decided}"))
+
+
+def _deployment(answer: ProbeAnswer) -> Iterator[RenderableType]:
+    probed, result = answer.pinned.probed, answer.result
+    level = counted(probed.concurrency_per_copy, "concurrent request")
+    yield heading(f"{probed.role}: {probed.hardware}, {level} per copy")
+    rows = table(words=("",), numbers=("predicted", "measured", "SLO"))
+    for metric in answer.metrics:
+        add_row(rows, metric.name, short(metric.predicted), short(metric.measured, _NONE), short(metric.bound, _NONE))
+    yield rows
+    yield Text(f"{_VERDICTS[answer.meets_slo]}: {sentence(result.verdict.because)}")
+    if result.engine_note:
+        yield Text(f"simulated, measured on: {result.engine_note}", style="yellow")
+    if answer.spent_s is not None:
+        spent = "unknown, as the price is" if answer.spent_usd is None else f"about {usd(answer.spent_usd)}"
+        yield Text(f"cost: {spent}, for {answer.spent_s / S_PER_MINUTE:.0f} min of {_instances(answer)}")
+
+
+def _instances(answer: ProbeAnswer) -> str:
+    plan = answer.pinned.plan
+    return f"{plan.instance_count.value} x {plan.instance_type.value}"
