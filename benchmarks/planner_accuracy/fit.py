@@ -8,8 +8,9 @@ Eight constants are fitted (`PRIOR` and the slowdown of ml.p4d's host); the othe
 Residuals are the logarithms of predicted over published throughput and p90 latency, with a soft L1 loss; a prior keeps
 each constant near a round number, because a configuration that is left out may be the only one that tells two of them
 apart. A configuration is an instance type with its tensor parallel degree at one prompt length: all its concurrencies
-are left out together. `--write` writes what was predicted for the rows that were left out to `leave_one_out.csv`.
-Nothing is written into the catalog: the printed constants are copied there by hand, rounded to three digits.
+are left out together. `--write` writes what was predicted for the rows that were left out to `leave_one_out.csv`, and
+the errors, those of the catalog's constants beside them, into the table of docs/explanation/planner.md. Nothing is
+written into the catalog: the printed constants are copied there by hand, rounded to three digits.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import fmean
@@ -29,13 +31,14 @@ from seatrial.predict.memory import fit_memory, held_tokens
 from seatrial.predict.simulation import PUBLISHED, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from seatrial.predict.copy_model import Copy
 
 HERE = Path(__file__).parent
 ROWS = HERE.parents[1] / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"
 LEFT_OUT = HERE / "leave_one_out.csv"
+PAGE = HERE.parents[1] / "docs" / "explanation" / "planner.md"
 ENGINE = engines.find("tgi", "1.1.0")
 PRIOR = {
     "product_factor": 1.0,
@@ -66,6 +69,10 @@ _NO_LIMIT = 1_000  # sequences: the study's concurrencies end at 512
 _NOISE = 0.08  # of a row, as a logarithm: the article's own repetitions differ by so much
 _FACTOR_PRIOR = 0.3  # as a logarithm: kernels in an engine and hosts of two generations are rarely 30 % slower
 _TIME_PRIOR = 0.8  # likewise: what no kernel shows is known within a factor of two
+
+
+Pair = tuple[float, float]
+"""Throughput in tokens/s and p90 latency in ms per token."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,7 @@ class _Fitting(engines.Engine):
         return self._constants  # type: ignore[no-any-return, attr-defined]  # (a slot set by __init__)
 
 
-def predicted(row: Row, constants: Performance) -> tuple[float, float]:
+def predicted(row: Row, constants: Performance) -> Pair:
     """Return predicted throughput in tokens/s and p90 latency in ms per token."""
     found = outcome(copy_of(row, constants), row.concurrency, PUBLISHED)
     return found.output_tok_s, found.ms_per_token.p90
@@ -182,14 +189,14 @@ def fit(rows: Sequence[Row], fixed: Performance) -> Performance:
     return with_factors(fixed, found.x)
 
 
-def errors(rows: Sequence[Row], found: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+def errors(rows: Sequence[Row], found: Sequence[Pair]) -> tuple[list[float], list[float]]:
     """Return how far throughput and latency are off, as shares of the published values."""
     throughput = [abs(pair[0] / row.throughput_tok_s - 1) for row, pair in zip(rows, found, strict=True)]
     latency = [abs(pair[1] / row.latency_ms_per_token - 1) for row, pair in zip(rows, found, strict=True)]
     return throughput, latency
 
 
-def leave_one_out(rows: Sequence[Row], fixed: Performance) -> list[tuple[float, float]]:
+def leave_one_out(rows: Sequence[Row], fixed: Performance) -> list[Pair]:
     """Predict each row with constants fitted on the other configurations."""
     constants = {
         left_out: fit([row for row in rows if row.configuration != left_out], fixed)
@@ -198,7 +205,7 @@ def leave_one_out(rows: Sequence[Row], fixed: Performance) -> list[tuple[float, 
     return [predicted(row, constants[row.configuration]) for row in rows]
 
 
-def write(rows: Sequence[Row], found: Sequence[tuple[float, float]]) -> None:
+def write(rows: Sequence[Row], found: Sequence[Pair]) -> None:
     """Write the predictions of the rows that were left out, in the columns of `seatrial predict`."""
     with LEFT_OUT.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -209,7 +216,28 @@ def write(rows: Sequence[Row], found: Sequence[tuple[float, float]]) -> None:
             writer.writerow([*place_of, row.concurrency, *published, round(throughput, 2), round(latency, 2)])
 
 
-def tell(name: str, rows: Sequence[Row], found: Sequence[tuple[float, float]]) -> None:
+def write_page(rows: Sequence[Row], found: Sequence[Pair], left_out: Sequence[Pair]) -> None:
+    """Write the table of errors, those of the catalog's constants and of the rows that were left out."""
+    page = PAGE.read_text(encoding="utf-8")
+    places = dict.fromkeys((row.instance_type, row.degree, row.input_tokens) for row in rows)
+    lines = []
+    for instance_type, degree, prompt in places:
+        inside = [at for at, row in enumerate(rows) if row.configuration == (instance_type, degree, prompt)]
+        cells = _cells(rows, inside, found, left_out)
+        lines.append(f"| {instance_type} | {degree} | {prompt:,} | {cells} |\n")
+    lines.append(f"| all {len(rows)} rows | | | {_cells(rows, range(len(rows)), found, left_out)} |\n")
+    before, after = re.split(r"^\| ml\..*^\| all 52 rows [^\n]*\n", page, maxsplit=1, flags=re.MULTILINE | re.DOTALL)
+    PAGE.write_text(f"{before}{''.join(lines)}{after}", encoding="utf-8")
+
+
+def _cells(rows: Sequence[Row], inside: Iterable[int], found: Sequence[Pair], left_out: Sequence[Pair]) -> str:
+    """Return the mean errors of some rows: throughput and latency, then of what was left out."""
+    chosen = list(inside)
+    means = [fmean(off[at] for at in chosen) for predictions in (found, left_out) for off in errors(rows, predictions)]
+    return " | ".join(f"{mean * 100:.1f} %" for mean in means)
+
+
+def tell(name: str, rows: Sequence[Row], found: Sequence[Pair]) -> None:
     """Print mean errors and the error that 80 % of the rows stay within."""
     for what, off in zip(("throughput", "latency"), errors(rows, found), strict=True):
         within = sorted(off)[math.ceil(0.8 * len(off)) - 1]
@@ -219,10 +247,11 @@ def tell(name: str, rows: Sequence[Row], found: Sequence[tuple[float, float]]) -
 def main() -> None:
     """Fit, validate, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write leave_one_out.csv")
+    parser.add_argument("--write", action="store_true", help="write leave_one_out.csv and the page's table")
     options = parser.parse_args()
     rows, shipped = read_rows(), ENGINE.performance
-    tell("as in the catalog", rows, [predicted(row, shipped) for row in rows])
+    as_shipped = [predicted(row, shipped) for row in rows]
+    tell("as in the catalog", rows, as_shipped)
     constants = fit(rows, shipped)
     tell("fitted on all rows", rows, [predicted(row, constants) for row in rows])
     for name in PRIOR:
@@ -232,6 +261,7 @@ def main() -> None:
     tell("one configuration left out", rows, found)
     if options.write:
         write(rows, found)
+        write_page(rows, as_shipped, found)
 
 
 if __name__ == "__main__":
