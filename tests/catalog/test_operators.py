@@ -83,7 +83,6 @@ def test_an_accelerator_that_nobody_knows_has_no_tables() -> None:
         (H100, "product", "awq", "16-bit"),
         (H100, "experts", "awq", "int4"),
         (H100, "experts", "gptq", "int4"),
-        (A100, "experts", "int4", "16-bit"),
         (H100, "experts", "mxfp4", "mxfp4"),
         (A100, "experts", "mxfp4", "16-bit"),
         (B200, "product", "nvfp4", "nvfp4"),
