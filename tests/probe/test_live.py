@@ -45,7 +45,7 @@ def client_of(stub: Stubber) -> SageMakerClient:
 
 
 def serves(
-    stub: Stubber, *components: str, devices: float = 1, endpoint: str = "dev-chat", listed: bool = True
+    stub: Stubber, *components: str, devices: float | None = 1, endpoint: str = "dev-chat", listed: bool = True
 ) -> None:
     """Answer as the control plane does for an endpoint with these components."""
     described = {"EndpointName": "dev-chat", "EndpointArn": ARN, "EndpointStatus": "InService"}
@@ -60,7 +60,7 @@ def serves(
         stub.add_response("list_inference_components", {"InferenceComponents": names})
     if len(components) != 1:
         return
-    needs = {"NumberOfAcceleratorDevicesRequired": devices, "MinMemoryRequiredInMb": 1024}
+    needs = {"MinMemoryRequiredInMb": 1024} | ({"NumberOfAcceleratorDevicesRequired": devices} if devices else {})
     specification = {"ModelName": "model-2", "ComputeResourceRequirements": needs}
     named = {**each, "InferenceComponentName": components[0], "EndpointName": endpoint}
     stub.add_response("describe_inference_component", {**named, "Specification": specification})
@@ -93,14 +93,14 @@ def test_a_component_of_another_endpoint_is_refused(stub: Stubber) -> None:
 
 
 def test_a_component_without_accelerators_is_refused(stub: Stubber) -> None:
-    serves(stub, "dev-chat-model", devices=0)
+    serves(stub, "dev-chat-model", devices=None)
     with pytest.raises(BenchError, match="SEA502: component dev-chat-model tells no model"):
         read_live(client_of(stub), "dev-chat", None)
 
 
 def test_an_endpoint_that_is_not_there_is_told(stub: Stubber) -> None:
     stub.add_client_error("describe_endpoint", "ValidationException", "Could not find endpoint")
-    with pytest.raises(BenchError, match="SEA502: it can't be described: .*Could not find endpoint"):
+    with pytest.raises(BenchError, match=r"SEA502: it can't be described: .*Could not find endpoint"):
         read_live(client_of(stub), "dev-chat", None)
 
 
