@@ -158,12 +158,14 @@ class Calibrated:
         degree: Accelerators of the copy that was measured.
         calibration: Factors on the constants.
         band: How far it was off.
+        levels: Requests in flight per copy at which it was measured.
     """
 
     instance_type: str
     degree: int
     calibration: Calibration
     band: Band
+    levels: frozenset[int] = frozenset()
 
     def holds_for(self, instance_type: str, degree: int) -> bool:
         """Tell whether a deployment is the one that was measured."""
@@ -191,7 +193,8 @@ def read_calibrated(loaded: LoadedSpec, choice: EngineChoice) -> tuple[Calibrate
         because=_because(found),
         points=len(found.points),
     )
-    return Calibrated(found.instance_type, found.tensor_parallel_degree, found.calibration, band), ()
+    levels = frozenset(point.concurrency for point in found.points)
+    return Calibrated(found.instance_type, found.tensor_parallel_degree, found.calibration, band, levels), ()
 
 
 def _misfits(found: EndpointCalibration, loaded: LoadedSpec, choice: EngineChoice) -> Iterator[str]:

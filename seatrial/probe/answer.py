@@ -10,7 +10,7 @@ from seatrial.plan.resolve import resolve
 from seatrial.plan.search.capacity import trial_protocol
 from seatrial.plan.search.demand import LatencyBound, read_objectives
 from seatrial.predict.simulation import outcome
-from seatrial.units import usd
+from seatrial.units import S_PER_HOUR, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ class ProbeAnswer:
     Attributes:
         pinned: The deployment.
         result: The trial's result.
-        metrics: Throughput and latencies of one copy.
+        metrics: Of one copy: its throughput first, then its latencies.
         spent_usd: What the instances of the probe cost; `None` where no price is known or nothing was deployed.
         spent_s: How long they were there, from the beginning of the deployment to the end of the deletion.
     """
@@ -65,8 +65,20 @@ class ProbeAnswer:
 
     @property
     def meets_slo(self) -> bool | None:
-        """Whether the verdict is that the SLO is met; `None` where it is inconclusive."""
-        return {"pass": True, "fail": False}.get(self.result.verdict.status)
+        """Whether the trial met the SLO and the copy its share of the throughput; `None` where that is not known."""
+        latencies = {"pass": True, "fail": False}.get(self.result.verdict.status)
+        reached = self.throughput_met
+        if latencies is False or reached is False:
+            return False
+        return latencies if self.metrics[0].bound is None or reached else None
+
+    @property
+    def throughput_met(self) -> bool | None:
+        """Whether the copy reached its share of `slo.output_tok_s`; `None` without one, and where nothing tells it."""
+        throughput = self.metrics[0]
+        if throughput.bound is None or throughput.measured is None:
+            return None
+        return throughput.measured >= throughput.bound
 
 
 def answer_of(pinned: PinnedSpec, result: TrialResult, spent_s: float | None = None) -> ProbeAnswer:
@@ -83,7 +95,7 @@ def answer_of(pinned: PinnedSpec, result: TrialResult, spent_s: float | None = N
         pinned=pinned,
         result=result,
         metrics=tuple(_metrics(pinned, level, result.live.copy_count or result.request.copy_count)),
-        spent_usd=None if spent_s is None or hourly is None else hourly * spent_s / 3600,
+        spent_usd=None if spent_s is None or hourly is None else hourly * spent_s / S_PER_HOUR,
         spent_s=spent_s,
     )
 
@@ -109,7 +121,7 @@ def _metrics(pinned: PinnedSpec, level: LevelResult | None, copies: int) -> Iter
         name="output, tok/s per copy",
         predicted=predicted.output_tok_s,
         measured=None if throughput is None else throughput / copies,
-        bound=endpoint.slo.output_tok_s,
+        bound=pinned.least_tok_s,
     )
     bounds = tuple(bound for bound in read_objectives(endpoint) if bound.path[0] == "slo")
     for bound in bounds or _UNBOUNDED:

@@ -43,11 +43,14 @@ class PinnedSpec:
         probed: What is measured.
         loaded: Its spec.
         deployment: What is deployed.
+        least_tok_s: One copy's share of `slo.output_tok_s`; `None` without one. The planner refuses what is predicted
+            to miss it, so the spec leaves it out, and the answer of the probe judges it.
     """
 
     probed: ProbedDeployment
     loaded: LoadedSpec
     deployment: Deployment
+    least_tok_s: float | None = None
 
     @property
     def plan(self) -> Plan:
@@ -67,8 +70,8 @@ def pinned_name(name: str, role: str) -> str:
 def pinned_document(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path) -> dict[str, Yaml]:
     """Return the spec of one deployment of a probe.
 
-    Limits of the budget are left out, as they hold for the whole endpoint; the discount stays. An objective on the
-    throughput of all copies becomes this copy's share of it.
+    Limits of the budget and the objective on throughput are left out, as they hold for all copies together; the
+    discount stays.
 
     Args:
         loaded: The spec in its environment.
@@ -84,9 +87,7 @@ def pinned_document(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path) 
     _mapping(serving, "overrides")["tensor_parallel_degree"] = probed.hardware.tensor_parallel_degree
     document["scaling"] = {**_mapping(document, "scaling"), "min_copies": 1, "max_copies": 1}
     document["budget"] = {"discount": loaded.endpoint.budget.discount}
-    throughput = loaded.endpoint.slo.output_tok_s
-    if throughput is not None:
-        _mapping(document, "slo")["output_tok_s"] = throughput / probed.copy_count
+    _mapping(document, "slo").pop("output_tok_s", None)
     trial = _mapping(document, "trial")
     trial.pop("goal", None)
     trial |= {"mode": "report", "search": "sweep", "concurrency_levels": [probed.concurrency_per_copy]}
@@ -153,7 +154,8 @@ def _pin(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path, environment
     pinned = load_spec(path, name, environments=environments)
     write_lock(make_plan(pinned, accept_slo_miss=True), path)
     (deployment,) = load_deployments(folder, environments, name)
-    return PinnedSpec(probed, pinned, deployment)
+    throughput = loaded.endpoint.slo.output_tok_s
+    return PinnedSpec(probed, pinned, deployment, None if throughput is None else throughput / probed.copy_count)
 
 
 def _copy_calibration(loaded: LoadedSpec, path: Path, endpoint: str) -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 from seatrial.plan.cost import hourly_words
 from seatrial.report.terminal.tables import add_row, heading, short, table
 from seatrial.report.values import sentence
-from seatrial.units import S_PER_MINUTE, counted, usd
+from seatrial.units import S_PER_HOUR, S_PER_MINUTE, counted, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,11 +26,14 @@ _VERDICTS = {True: "meets the SLO", False: "misses the SLO", None: "inconclusive
 
 
 def estimate_lines(pinned: Sequence[PinnedSpec]) -> Iterator[str]:
-    """Yield what the probe will deploy, and what it costs if all its time limits are used up."""
+    """Yield what the probe will deploy, and what it costs if all its time limits are used up; nothing on a laptop."""
+    if pinned[0].loaded.environment.is_embedded:
+        yield from (f"{each.deployment.stack_name}: on the embedded AWS, at no cost" for each in pinned)
+        return
     total: float | None = 0.0
     for each in pinned:
         hourly, limit_s = each.plan.cost.usd_per_hour, longest_s(each)
-        most = None if hourly is None else hourly * limit_s / 3600
+        most = None if hourly is None else hourly * limit_s / S_PER_HOUR
         total = None if total is None or most is None else total + most
         price = hourly_words(hourly, each.plan.cost.discount)
         told = "" if most is None else f", {usd(most)} in all"
@@ -72,12 +75,13 @@ def _deployment(answer: ProbeAnswer) -> Iterator[RenderableType]:
     for metric in answer.metrics:
         add_row(rows, metric.name, short(metric.predicted), short(metric.measured, _NONE), short(metric.bound, _NONE))
     yield rows
-    yield Text(f"{_VERDICTS[answer.meets_slo]}: {sentence(result.verdict.because)}")
+    slow = "slo.output_tok_s is not reached. " if answer.throughput_met is False else ""
+    yield Text(f"{_VERDICTS[answer.meets_slo]}: {slow}{sentence(result.verdict.because)}")
     if result.engine_note:
         yield Text(f"simulated, measured on: {result.engine_note}", style="yellow")
-    if answer.spent_s is not None:
+    elif answer.spent_s is not None:
         spent = "unknown, as the price is" if answer.spent_usd is None else f"about {usd(answer.spent_usd)}"
-        yield Text(f"cost: {spent}, for {answer.spent_s / S_PER_MINUTE:.0f} min of {_instances(answer)}")
+        yield Text(f"cost: {spent}, for {answer.spent_s / S_PER_MINUTE:.1f} min of {_instances(answer)}")
 
 
 def _instances(answer: ProbeAnswer) -> str:

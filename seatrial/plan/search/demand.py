@@ -125,6 +125,11 @@ class Demand:
         own = self.calibrated
         return own.calibration if own is not None and own.holds_for(instance_type, degree) else None
 
+    def is_measured(self, instance_type: str, degree: int, concurrency: int) -> bool:
+        """Tell whether a deployment of this endpoint was measured with this many requests in flight per copy."""
+        own = self.calibrated
+        return own is not None and own.holds_for(instance_type, degree) and concurrency in own.levels
+
     @property
     def timeout(self) -> LatencyBound:
         """The time after which a request ends."""

@@ -115,8 +115,11 @@ def _hopeless(demand: Demand, size: _Size, band: float) -> bool:
 
 
 def _doubt(demand: Demand, size: _Size, band: Band) -> Doubt | None:
-    """Simulate a size; `None` where it is beyond the band, or misses nothing."""
-    outcome = size.candidate.levels.at(size.load.concurrency_per_copy)
+    """Simulate a size; `None` where it is beyond the band, misses nothing, or was measured at this level."""
+    candidate, concurrency = size.candidate, size.load.concurrency_per_copy
+    if demand.is_measured(candidate.instance.instance_type, candidate.degree, concurrency):
+        return None
+    outcome = candidate.levels.at(concurrency)
     worst = max(demand.objectives, key=lambda objective: objective.ratio(outcome))
     asked, reached = demand.endpoint.slo.output_tok_s or 0.0, size.load.output_tok_s
     slow = asked / reached
@@ -130,6 +133,4 @@ def _doubt(demand: Demand, size: _Size, band: Band) -> Doubt | None:
     if not 1 < ratio <= 1 + most:
         return None
     chance = NormalDist().cdf(-math.log(ratio) / (math.log1p(most) / _COVERAGE_Z))
-    return Doubt(
-        size.candidate, size.load, size.instance_count, size.usd_per_hour, field, predicted, bound, ratio, chance
-    )
+    return Doubt(candidate, size.load, size.instance_count, size.usd_per_hour, field, predicted, bound, ratio, chance)

@@ -144,7 +144,7 @@ def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     if plan.proposals:
         yield "proposed", "\n".join(map(_proposal, plan.proposals))
     if plan.probe is not None:
-        yield "probe", _probe(plan.probe)
+        yield "probe", _probe(plan.probe, loaded)
     warnings = warnings_of(plan)
     if warnings:
         yield "warnings", f"{len(warnings)}: {_cut(warnings[0])}"
@@ -226,13 +226,14 @@ def _proposal(proposal: Proposal) -> str:
     return f"{proposal.quantization}: {where}: {price}, at most {short(proposal.highest_tok_s)} output tok/s"
 
 
-def _probe(probe: Probe) -> str:
+def _probe(probe: Probe, loaded: LoadedSpec) -> str:
     """Say which level of which cheaper deployment is worth measuring."""
     unit = "tok/s" if probe.field == "slo.output_tok_s" else "ms"
     where = f"{probe.instance_count} x {probe.instance_type}, TP {probe.tensor_parallel_degree}"
     return (
         f"{where} at {probe.concurrency_per_copy} per copy would save {usd(probe.saving_usd_per_hour)}/h\n"
-        f"if {probe.field} is {short(probe.bound)} {unit}; predicted {short(probe.predicted)}, within the band"
+        f"if {probe.field} is {short(probe.bound)} {unit}; predicted {short(probe.predicted)}, within the band\n"
+        f"measure it: seatrial probe {loaded.path.as_posix()} -e {loaded.environment.name}"
     )
 
 

@@ -1,0 +1,80 @@
+"""What a probe measures, by default and as asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.errors import SpecError
+from seatrial.probe.deployments import Hardware, deployments_to_probe, probed_as, read_candidate
+from tests.probe.conftest import CHEAP, DEAR, LEVEL
+
+if TYPE_CHECKING:
+    from tests.probe.conftest import Locked
+
+OTHER = Hardware("ml.g6e.2xlarge", 1)
+
+
+def test_the_plan_names_candidate_and_level(locked: Locked) -> None:
+    plan, candidate = deployments_to_probe(locked.plan, None, None)
+    probe = locked.plan.probe
+    assert probe is not None
+    assert (plan.role, plan.hardware) == ("plan", Hardware(DEAR, locked.plan.tensor_parallel_degree.value))
+    assert plan.concurrency_per_copy == locked.plan.gate_concurrency_per_copy.value
+    assert (candidate.role, candidate.hardware) == ("candidate", Hardware(CHEAP, probe.tensor_parallel_degree))
+    assert (candidate.concurrency_per_copy, candidate.copy_count) == (LEVEL, probe.copy_count)
+
+
+def test_a_plan_that_is_not_in_doubt_has_nothing_to_probe(certain: Locked) -> None:
+    assert deployments_to_probe(certain.plan, None, None) == ()
+
+
+def test_a_level_alone_measures_the_plan(certain: Locked) -> None:
+    (only,) = deployments_to_probe(certain.plan, None, 7)
+    assert (only.role, only.concurrency_per_copy) == ("plan", 7)
+
+
+def test_the_plan_as_candidate_is_measured_once(certain: Locked) -> None:
+    assert [each.role for each in deployments_to_probe(certain.plan, Hardware.of(certain.plan), None)] == ["plan"]
+
+
+def test_another_candidate_takes_the_level_and_the_copies_of_the_plan(locked: Locked) -> None:
+    probed = probed_as(locked.plan, OTHER, None)
+    assert probed.role == "candidate"
+    assert probed.concurrency_per_copy == locked.plan.gate_concurrency_per_copy.value
+    assert probed.copy_count == locked.plan.copy_count.value
+
+
+def test_a_level_that_is_asked_for_is_that_of_both(locked: Locked) -> None:
+    assert [each.concurrency_per_copy for each in deployments_to_probe(locked.plan, OTHER, 5)] == [5, 5]
+
+
+def test_a_candidate_is_an_instance_type_with_its_degree() -> None:
+    assert read_candidate("ml.g6e.12xlarge:4") == Hardware("ml.g6e.12xlarge", 4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ":",
+        "g5.2xlarge:1",
+        "ml.g5.2xlarge",
+        "ml.g5.2xlarge:",
+        "ml.g5.2xlarge:0",
+        "ml.g5.2xlarge:-1",
+        "ml.g5.2xlarge:1.0",
+        "ml.g5.2xlarge:1:2",
+        "ml.g5.2xlarge:1025",
+        "ml.g5.2xlarge:\u0663",
+        "ml.g5.2xlarge:1\n",
+        "x" * 9999,
+    ],
+)
+def test_what_is_no_candidate_is_refused(text: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        read_candidate(text)
+    (problem,) = refused.value.problems
+    assert (problem.rule, problem.field) == ("SEA524", "--candidate")
+    assert len(problem.message) < 200
