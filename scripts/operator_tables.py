@@ -25,14 +25,15 @@ from scipy.optimize import least_squares
 from seatrial.catalog import precision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.float64]
 
 OUT: Final = Path(__file__).parents[1] / "seatrial" / "catalog" / "data" / "operators.json"
-SOURCE: Final = "aiconfigurator-core 0.12.0 (Apache-2.0), tables of vLLM {version}"
+SOURCE: Final = "aiconfigurator-core 0.12.0 (Apache-2.0), tables of {version}"
+ENGINES: Final = ("vllm", "sglang", "trtllm")
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,16 @@ EXPERTS: Final = {
     "mxfp4": ("w4a16_mxfp4", "w4a8_mxfp4_mxfp8"),
     "int4": ("int4_wo",),
 }
-LEAST_PRODUCT_BYTES: Final = 8e6
-MOST_SIDE: Final = 30_000
+LEAST_PRODUCT_BYTES: Final = 8e6  # smaller weights stay in the cache between two runs
+SIDES: Final = (1024, 30_000)  # of a weight matrix
+LEAST_EXPERTS: Final = 32
+LEAST_EXPERT_POINTS: Final = 50
 CONTEXTS: Final = (128, 33_000)
 HEAD_DIM: Final = 128
+LEAST_PREFILL_FLOPS: Final = 1e10  # below, the launch of the kernel counts
+MESSAGES: Final = (1024, 2**26)  # elements of 16 bits
+DEGREES: Final = (2, 4, 8)
+S_PER_MS: Final = 1e-3
 
 
 @dataclass(frozen=True)
@@ -115,16 +122,22 @@ def operand_bits(name: str) -> int:
 
 
 def newest(folder: Path, table: str) -> tuple[pd.DataFrame, str] | None:
-    """Return a table as of the newest version of vLLM, and the version."""
-    found = sorted(folder.glob(f"vllm/*/{table}.parquet"))
-    if not found:
-        return None
-    frame = pd.read_parquet(found[-1])
+    """Return a table with the newest version of each engine, and those versions."""
+    frames, versions = [], []
+    for engine in ENGINES:
+        found = sorted(folder.glob(f"{engine}/*/{table}.parquet"))
+        if found:
+            frames.append(_numbers(pd.read_parquet(found[-1])))
+            versions.append(f"{engine} {found[-1].parent.name}")
+    return (pd.concat(frames), ", ".join(versions)) if frames else None
+
+
+def _numbers(frame: pd.DataFrame) -> pd.DataFrame:
     texts = {"framework", "version", "device", "op_name", "kernel_source", "distribution", "backend"}
     for column in frame.columns:
         if column not in texts and not column.endswith("dtype"):
             frame[column] = pd.to_numeric(frame[column], errors="coerce")
-    return frame, found[-1].parent.name
+    return frame
 
 
 def logistic(value: float, low: float, high: float) -> float:
@@ -132,14 +145,15 @@ def logistic(value: float, low: float, high: float) -> float:
     return low + (high - low) / (1 + float(np.exp(-value)))
 
 
-def roofline(fitted: Sequence[float], read_s: Numbers, arithmetic_s: Numbers) -> Numbers:
+def roofline(fitted: Sequence[float] | Numbers, read_s: Numbers, arithmetic_s: Numbers) -> Numbers:
     """Return latency + ((read / em) ** q + (arithmetic / ec) ** q) ** (1 / q)."""
     latency, memory, compute, sharpness = _bounded(fitted)
-    inside = (read_s / memory) ** sharpness + (arithmetic_s / compute) ** sharpness
-    return latency + inside ** (1 / sharpness)
+    inside: Numbers = (read_s / memory) ** sharpness + (arithmetic_s / compute) ** sharpness
+    seconds: Numbers = latency + inside ** (1 / sharpness)
+    return seconds
 
 
-def _bounded(fitted: Sequence[float]) -> tuple[float, float, float, float]:
+def _bounded(fitted: Sequence[float] | Numbers) -> tuple[float, float, float, float]:
     return (
         float(np.exp(fitted[0])),
         logistic(fitted[1], 0.3, 0.97),
@@ -161,24 +175,42 @@ def fitted_row(gpu: Gpu, operator: str, name: str, measured: tuple[Numbers, Numb
     latency, memory, compute, sharpness = _bounded(found.x)
     error = float(np.mean(np.abs(roofline(found.x, read_s, arithmetic_s) / latency_s - 1)))
     source = SOURCE.format(version=version)
-    numbers = [float(f"{value:.3g}") for value in (latency, memory, compute, sharpness)]
-    return Row(gpu.name, operator, name, *numbers, 0.0, len(latency_s), round(error, 3), source)
+    return Row(
+        accelerator=gpu.name,
+        operator=operator,
+        precision=name,
+        latency_s=three_digits(latency),
+        memory_efficiency=three_digits(memory),
+        compute_efficiency=three_digits(compute),
+        sharpness=three_digits(sharpness),
+        half_length=0.0,
+        points=len(latency_s),
+        error=round(error, 3),
+        source=source,
+    )
+
+
+def three_digits(value: float) -> float:
+    """Return a number rounded to three significant digits."""
+    return float(f"{value:.3g}")
 
 
 def products(gpu: Gpu, folder: Path) -> list[Row]:
     """Fit matrix products of the sizes that language models have."""
     table = newest(folder / "gemm", "gemm_perf")
+    if table is None:
+        return []
+    frame, version = table
     rows: list[Row] = []
-    for name, kinds in PRODUCTS.items() if table else ():
-        frame, version = table
+    for name, kinds in PRODUCTS.items():
         best = frame[frame.gemm_dtype.isin(kinds)].groupby(["m", "n", "k"]).latency.min().reset_index()
         width = bits_of(name) / 8
-        best = best[(best.n * best.k * width > LEAST_PRODUCT_BYTES) & best.n.between(1024, MOST_SIDE)]
-        best = best[best.k.between(1024, MOST_SIDE)]
+        best = best[(best.n * best.k * width > LEAST_PRODUCT_BYTES) & best.n.between(*SIDES)]
+        best = best[best.k.between(*SIDES)]
         if best.empty:
             continue
         moved = best.n * best.k * width + best.m * best.k * min(2, width) + best.m * best.n * 2
-        read_s, latency_s = moved / gpu.bandwidth, best.latency * 1e-3
+        read_s, latency_s = moved / gpu.bandwidth, best.latency * S_PER_MS
         arithmetic_s = 2 * best.m * best.n * best.k / gpu.flops(operand_bits(name))
         keep = latency_s > 0.98 * read_s
         measured = tuple(each[keep].to_numpy(float) for each in (read_s, arithmetic_s, latency_s))
@@ -189,18 +221,20 @@ def products(gpu: Gpu, folder: Path) -> list[Row]:
 def experts(gpu: Gpu, folder: Path) -> list[Row]:
     """Fit the experts of one layer: read are those that any token chose."""
     table = newest(folder / "moe", "moe_perf")
+    if table is None:
+        return []
+    frame, version = table
     rows: list[Row] = []
-    for name, kinds in EXPERTS.items() if table else ():
-        frame, version = table
-        mine = frame[frame.moe_dtype.isin(kinds) & (frame.moe_ep_size == 1) & (frame.num_experts >= 32)]
+    for name, kinds in EXPERTS.items():
+        mine = frame[frame.moe_dtype.isin(kinds) & (frame.moe_ep_size == 1) & (frame.num_experts >= LEAST_EXPERTS)]
         mine = mine[mine.distribution == "power_law_1.01"]
         shape = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size"]
         best = mine.groupby(shape).latency.min().reset_index()
-        if len(best) < 50:
+        if len(best) < LEAST_EXPERT_POINTS:
             continue
         one = 3 * best.hidden_size * best.inter_size / best.moe_tp_size
         touched = best.num_experts * (1 - (1 - best.topk / best.num_experts) ** best.num_tokens)
-        read_s, latency_s = touched * one * bits_of(name) / 8 / gpu.bandwidth, best.latency * 1e-3
+        read_s, latency_s = touched * one * bits_of(name) / 8 / gpu.bandwidth, best.latency * S_PER_MS
         arithmetic_s = 2 * best.num_tokens * best.topk * one / gpu.flops(operand_bits(name))
         keep = latency_s > 0.5 * read_s
         measured = tuple(each[keep].to_numpy(float) for each in (read_s, arithmetic_s, latency_s))
@@ -211,14 +245,16 @@ def experts(gpu: Gpu, folder: Path) -> list[Row]:
 def decode_attention(gpu: Gpu, folder: Path) -> list[Row]:
     """Fit attention of decode steps: one query a sequence, the whole cache is read."""
     table = newest(folder / "attention", "generation_attention_perf")
+    if table is None:
+        return []
+    frame, version = table
     rows: list[Row] = []
-    for name, kind, width in (("16-bit", "bfloat16", 2), ("fp8", "fp8", 1)) if table else ():
-        frame, version = table
+    for name, kind, width in (("16-bit", "bfloat16", 2), ("fp8", "fp8", 1)):
         mine = frame[(frame.kv_cache_dtype == kind) & (frame.head_dim == HEAD_DIM)]
         context = mine.step + mine.isl
         mine, context = mine[context.between(*CONTEXTS)], context[context.between(*CONTEXTS)]
         read_s = mine.batch_size * context * mine.num_key_value_heads * 2 * HEAD_DIM * width / gpu.bandwidth
-        latency_s = mine.latency * 1e-3
+        latency_s = mine.latency * S_PER_MS
         keep = latency_s > read_s
         if not keep.any():
             continue
@@ -231,22 +267,23 @@ def decode_attention(gpu: Gpu, folder: Path) -> list[Row]:
 def prefill_attention(gpu: Gpu, folder: Path) -> list[Row]:
     """Fit attention of whole prompts: the reached share of the peak grows with the length, e * s / (s + h)."""
     table = newest(folder / "attention", "context_attention_perf")
-    if not table:
+    if table is None:
         return []
     frame, version = table
     mine = frame[(frame.kv_cache_dtype == "bfloat16") & (frame.attn_dtype == "bfloat16") & (frame.head_dim == HEAD_DIM)]
     for column in ("step", "window_size"):
         mine = mine[mine[column] <= 0] if column in mine else mine
     flops = 2 * mine.batch_size * mine.isl**2 * mine.num_heads * HEAD_DIM  # causal: half of all pairs
-    mine, flops = mine[flops > 1e10], flops[flops > 1e10]
-    share, length = (flops / (mine.latency * 1e-3) / gpu.flops_16).to_numpy(float), mine.isl.to_numpy(float)
+    mine, flops = mine[flops > LEAST_PREFILL_FLOPS], flops[flops > LEAST_PREFILL_FLOPS]
+    share, length = (flops / (mine.latency * S_PER_MS) / gpu.flops_16).to_numpy(float), mine.isl.to_numpy(float)
 
     def shape(fitted: Numbers) -> Numbers:
-        return logistic(fitted[0], 0.05, 0.95) * length / (length + np.exp(fitted[1]))
+        reached: Numbers = logistic(fitted[0], 0.05, 0.95) * length / (length + np.exp(fitted[1]))
+        return reached
 
     found = least_squares(lambda fitted: np.log(shape(fitted) / share), [0.0, 6.0], loss="soft_l1", f_scale=0.2)
     error = float(np.mean(np.abs(shape(found.x) / share - 1)))
-    efficiency, half = float(f"{logistic(found.x[0], 0.05, 0.95):.3g}"), float(f"{np.exp(found.x[1]):.3g}")
+    efficiency, half = three_digits(logistic(found.x[0], 0.05, 0.95)), three_digits(float(np.exp(found.x[1])))
     source = SOURCE.format(version=version)
     return [
         Row(gpu.name, "prefill attention", "16-bit", 0, 1, efficiency, 1, half, len(share), round(error, 3), source)
@@ -256,24 +293,25 @@ def prefill_attention(gpu: Gpu, folder: Path) -> list[Row]:
 def links(gpu: Gpu, folder: Path) -> list[LinkRow]:
     """Fit the all-reduce of each degree: latency + 2 (n - 1) / n * bytes / bus bandwidth."""
     table = newest(folder / "comm", "custom_allreduce_perf")
-    rows: list[LinkRow] = []
-    for degree in (2, 4, 8) if table else ():
-        frame, version = table
-        mine = frame[(frame.num_gpus == degree) & frame.kernel_source.str.contains("graph")]
-        mine = mine[mine.message_size.between(1024, 2**26)]
-        moved = 2 * (degree - 1) / degree * 2 * mine.message_size.to_numpy(float)
-        latency_s = mine.latency.to_numpy(float) * 1e-3
+    if table is None:
+        return []
+    frame, version = table
+    return [link(gpu, frame[frame.num_gpus == degree], degree, version) for degree in DEGREES]
 
-        def shape(fitted: Numbers, moved: Numbers = moved) -> Numbers:
-            return np.exp(fitted[0]) + moved / np.exp(fitted[1])
 
-        def off(fitted: Numbers, shape: Callable[..., Numbers] = shape, measured: Numbers = latency_s) -> Numbers:
-            return np.log(shape(fitted) / measured)
+def link(gpu: Gpu, frame: pd.DataFrame, degree: int, version: str) -> LinkRow:
+    """Fit the all-reduce of one degree on kernels that run in a CUDA graph, as decode steps do."""
+    mine = frame[frame.kernel_source.str.contains("graph") & frame.message_size.between(*MESSAGES)]
+    moved = 2 * (degree - 1) / degree * 2 * mine.message_size.to_numpy(float)
+    latency_s = mine.latency.to_numpy(float) * S_PER_MS
 
-        found = least_squares(off, [np.log(8e-6), np.log(100e9)], loss="soft_l1", f_scale=0.2)
-        latency, bus = (float(f"{np.exp(value):.3g}") for value in found.x)
-        rows.append(LinkRow(gpu.name, degree, latency, bus, SOURCE.format(version=version)))
-    return rows
+    def off(fitted: Numbers) -> Numbers:
+        logs: Numbers = np.log((np.exp(fitted[0]) + moved / np.exp(fitted[1])) / latency_s)
+        return logs
+
+    found = least_squares(off, [np.log(8e-6), np.log(100e9)], loss="soft_l1", f_scale=0.2)
+    latency, bus = (three_digits(float(np.exp(value))) for value in found.x)
+    return LinkRow(gpu.name, degree, latency, bus, SOURCE.format(version=version))
 
 
 def systems() -> Path:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BANDS = FOLDER.parents[1] / "seatrial" / "catalog" / "data" / "bands.json"
 INSIDE = 0.8  # share of the rows that a band holds
 FEWEST = 15  # rows of a cell, of one kind of figure
+FEWEST_MODELS = 2  # of a cell: rows of one model do not tell how much models differ
 SOURCE = "benchmarks/planner_accuracy/left_out.csv, by benchmarks/planner_accuracy/earned_bands.py"
 _DIGITS = 3
 
@@ -111,8 +112,12 @@ def _levels(kind: Facet) -> tuple[Level, ...]:
 
 def _level(kind: Facet, level: Level, rows: Sequence[JudgedRow]) -> list[BandCell]:
     groups = grouped(rows, lambda row: _kept(row, level))
-    found = [_cell(kind, key, own) for key, own in groups.items()]
+    found = [_cell(kind, key, own) for key, own in groups.items() if _models(own) >= FEWEST_MODELS]
     return [cell for cell in found if cell.throughput is not None or cell.latency is not None]
+
+
+def _models(rows: Iterable[JudgedRow]) -> int:
+    return len({row.question.model for row in rows})
 
 
 def _kept(row: JudgedRow, level: Level) -> tuple[object, ...]:

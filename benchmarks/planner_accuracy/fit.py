@@ -4,11 +4,13 @@ Needs SciPy, which the project itself does not:
 
     uv run --isolated --with scipy==1.17.1 python -m benchmarks.planner_accuracy.fit [--write]
 
-Eight constants are fitted (`FITTED`); the others of the catalog's row are fixed. Residuals are the logarithms of
-predicted over published throughput and p90 latency, with a soft L1 loss. A configuration is an instance type with its
-tensor parallel degree at one prompt length: all its concurrencies are left out together. `--write` writes what was
-predicted for the rows that were left out to `leave_one_out.csv`. Nothing is written into the catalog: the printed
-constants are copied there by hand, rounded to three digits.
+Eight constants are fitted (`PRIOR` and the slowdown of ml.p4d's host); the others of the catalog's row are fixed.
+Residuals are the logarithms of predicted over published throughput and p90 latency, with a soft L1 loss; a prior keeps
+each constant near a round number, because a configuration that is left out may be the only one that tells two of them
+apart. A configuration is an instance type with its tensor parallel degree at one prompt length: all its concurrencies
+are left out together. `--write` writes what was predicted for the rows that were left out to `leave_one_out.csv`, and
+the errors, those of the catalog's constants beside them, into the table of docs/explanation/planner.md. Nothing is
+written into the catalog: the printed constants are copied there by hand, rounded to three digits.
 """
 
 from __future__ import annotations
@@ -16,38 +18,40 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from scipy.optimize import least_squares
-
 from seatrial.catalog import engines, instances, models
+from seatrial.catalog.engines import Performance
 from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.memory import fit_memory, held_tokens
 from seatrial.predict.simulation import PUBLISHED, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from seatrial.catalog.engines import Performance
     from seatrial.predict.copy_model import Copy
 
 HERE = Path(__file__).parent
 ROWS = HERE.parents[1] / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"
 LEFT_OUT = HERE / "leave_one_out.csv"
+PAGE = HERE.parents[1] / "docs" / "explanation" / "planner.md"
 ENGINE = engines.find("tgi", "1.1.0")
-FITTED = (
-    "product_factor",
-    "kernel_launch_s",
-    "sequence_s",
-    "input_token_s",
-    "attention_token_s",
-    "hop_s",
-    "link_factor",
-    "slowdown",
-)
+PRIOR = {
+    "product_factor": 1.0,
+    "link_factor": 1.0,
+    "kernel_launch_s": 3e-5,
+    "sequence_s": 1e-4,
+    "input_token_s": 3e-5,
+    "attention_token_s": 1e-7,
+    "hop_s": 2e-5,
+}
+"""Where the fit starts and what it stays near: round numbers."""
+SLOWDOWN_PRIOR = 1.3
+"""The same of the host of ml.p4d, the eighth constant."""
 _COLUMNS = (
     "model",
     "instance_type",
@@ -62,7 +66,14 @@ _COLUMNS = (
     "predicted_latency_ms_per_token",
 )
 _NO_LIMIT = 1_000  # sequences: the study's concurrencies end at 512
-_WEAK_PRIOR = 0.02  # keeps what a subset of the rows does not identify near where it started
+_NOISE = 0.08  # of a row, as a logarithm: the article's own repetitions differ by so much
+_FACTOR_PRIOR = 0.15  # as a logarithm: kernels in an engine are rarely 15 % slower or faster than alone
+_SLOWDOWN_PRIOR = 0.3  # likewise: hosts of two generations rarely differ by more than 30 %
+_TIME_PRIOR = 0.8  # likewise: what no kernel shows is known within a factor of two
+
+
+Pair = tuple[float, float]
+"""Throughput in tokens/s and p90 latency in ms per token."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +113,13 @@ def read_rows() -> list[Row]:
     ]
 
 
-def with_factors(start: Performance, logs: Sequence[float]) -> Performance:
-    """Multiply the fitted constants by factors, given as logarithms."""
-    factors = dict(zip(FITTED, (math.exp(log) for log in logs), strict=True))
-    slower = factors.pop("slowdown")
-    values = {name: getattr(start, name) * factor for name, factor in factors.items()}
-    slow = tuple(f"{family}={start.slowdown(f'{family}.x') * slower}" for family in ("ml.p4d", "ml.p4de"))
-    return replace(start, **values, host_slowdowns=slow)
+def with_factors(fixed: Performance, logs: Sequence[float]) -> Performance:
+    """Multiply the priors by factors, given as logarithms in the order of `PRIOR`, that of the slowdown last."""
+    own = {field.name: getattr(fixed, field.name) for field in fields(fixed)}
+    values = {name: prior * math.exp(log) for (name, prior), log in zip(PRIOR.items(), logs[:-1], strict=True)}
+    slower = SLOWDOWN_PRIOR * math.exp(logs[-1])
+    slow = tuple(f"{family}={slower}" for family in ("ml.p4d", "ml.p4de"))
+    return Performance(**{**own, **values, "host_slowdowns": slow})
 
 
 def copy_of(row: Row, constants: Performance) -> Copy:
@@ -155,44 +166,47 @@ class _Fitting(engines.Engine):
         return self._constants  # type: ignore[no-any-return, attr-defined]  # (a slot set by __init__)
 
 
-def predicted(row: Row, constants: Performance) -> tuple[float, float]:
+def predicted(row: Row, constants: Performance) -> Pair:
     """Return predicted throughput in tokens/s and p90 latency in ms per token."""
     found = outcome(copy_of(row, constants), row.concurrency, PUBLISHED)
     return found.output_tok_s, found.ms_per_token.p90
 
 
-def fit(rows: Sequence[Row], start: Performance) -> Performance:
-    """Fit the constants on some rows."""
+def fit(rows: Sequence[Row], fixed: Performance) -> Performance:
+    """Fit the constants on some rows; the others are those of `fixed`."""
+    from scipy.optimize import least_squares  # noqa: PLC0415 (only a fit needs SciPy, which the project does not)
+
+    spread = [*(_TIME_PRIOR if name.endswith("_s") else _FACTOR_PRIOR for name in PRIOR), _SLOWDOWN_PRIOR]
 
     def residuals(logs: Sequence[float]) -> list[float]:
-        constants = with_factors(start, logs)
-        off = [_WEAK_PRIOR * log for log in logs]
+        constants = with_factors(fixed, logs)
+        off = [_NOISE * log / width for log, width in zip(logs, spread, strict=True)]
         for row in rows:
             throughput, latency = predicted(row, constants)
             off += [math.log(throughput / row.throughput_tok_s), math.log(latency / row.latency_ms_per_token)]
         return off
 
-    found = least_squares(residuals, [0.0] * len(FITTED), loss="soft_l1", f_scale=0.08, diff_step=0.01, max_nfev=60)
-    return with_factors(start, found.x)
+    found = least_squares(residuals, [0.0] * len(spread), loss="soft_l1", f_scale=_NOISE, diff_step=0.01, max_nfev=60)
+    return with_factors(fixed, found.x)
 
 
-def errors(rows: Sequence[Row], found: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+def errors(rows: Sequence[Row], found: Sequence[Pair]) -> tuple[list[float], list[float]]:
     """Return how far throughput and latency are off, as shares of the published values."""
     throughput = [abs(pair[0] / row.throughput_tok_s - 1) for row, pair in zip(rows, found, strict=True)]
     latency = [abs(pair[1] / row.latency_ms_per_token - 1) for row, pair in zip(rows, found, strict=True)]
     return throughput, latency
 
 
-def leave_one_out(rows: Sequence[Row], start: Performance) -> list[tuple[float, float]]:
+def leave_one_out(rows: Sequence[Row], fixed: Performance) -> list[Pair]:
     """Predict each row with constants fitted on the other configurations."""
     constants = {
-        left_out: fit([row for row in rows if row.configuration != left_out], start)
+        left_out: fit([row for row in rows if row.configuration != left_out], fixed)
         for left_out in dict.fromkeys(row.configuration for row in rows)
     }
     return [predicted(row, constants[row.configuration]) for row in rows]
 
 
-def write(rows: Sequence[Row], found: Sequence[tuple[float, float]]) -> None:
+def write(rows: Sequence[Row], found: Sequence[Pair]) -> None:
     """Write the predictions of the rows that were left out, in the columns of `seatrial predict`."""
     with LEFT_OUT.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -203,7 +217,28 @@ def write(rows: Sequence[Row], found: Sequence[tuple[float, float]]) -> None:
             writer.writerow([*place_of, row.concurrency, *published, round(throughput, 2), round(latency, 2)])
 
 
-def tell(name: str, rows: Sequence[Row], found: Sequence[tuple[float, float]]) -> None:
+def write_page(rows: Sequence[Row], found: Sequence[Pair], left_out: Sequence[Pair]) -> None:
+    """Write the table of errors, those of the catalog's constants and of the rows that were left out."""
+    page = PAGE.read_text(encoding="utf-8")
+    places = dict.fromkeys((row.instance_type, row.degree, row.input_tokens) for row in rows)
+    lines = []
+    for instance_type, degree, prompt in places:
+        inside = [at for at, row in enumerate(rows) if row.configuration == (instance_type, degree, prompt)]
+        cells = _cells(rows, inside, found, left_out)
+        lines.append(f"| {instance_type} | {degree} | {prompt:,} | {cells} |\n")
+    lines.append(f"| all {len(rows)} rows | | | {_cells(rows, range(len(rows)), found, left_out)} |\n")
+    before, after = re.split(r"^\| ml\..*^\| all 52 rows [^\n]*\n", page, maxsplit=1, flags=re.MULTILINE | re.DOTALL)
+    PAGE.write_text(f"{before}{''.join(lines)}{after}", encoding="utf-8")
+
+
+def _cells(rows: Sequence[Row], inside: Iterable[int], found: Sequence[Pair], left_out: Sequence[Pair]) -> str:
+    """Return the mean errors of some rows: throughput and latency, then of what was left out."""
+    chosen = list(inside)
+    means = [fmean(off[at] for at in chosen) for predictions in (found, left_out) for off in errors(rows, predictions)]
+    return " | ".join(f"{mean * 100:.1f} %" for mean in means)
+
+
+def tell(name: str, rows: Sequence[Row], found: Sequence[Pair]) -> None:
     """Print mean errors and the error that 80 % of the rows stay within."""
     for what, off in zip(("throughput", "latency"), errors(rows, found), strict=True):
         within = sorted(off)[math.ceil(0.8 * len(off)) - 1]
@@ -213,19 +248,21 @@ def tell(name: str, rows: Sequence[Row], found: Sequence[tuple[float, float]]) -
 def main() -> None:
     """Fit, validate, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write leave_one_out.csv")
+    parser.add_argument("--write", action="store_true", help="write leave_one_out.csv and the page's table")
     options = parser.parse_args()
-    rows, start = read_rows(), ENGINE.performance
-    tell("as in the catalog", rows, [predicted(row, start) for row in rows])
-    constants = fit(rows, start)
+    rows, shipped = read_rows(), ENGINE.performance
+    as_shipped = [predicted(row, shipped) for row in rows]
+    tell("as in the catalog", rows, as_shipped)
+    constants = fit(rows, shipped)
     tell("fitted on all rows", rows, [predicted(row, constants) for row in rows])
-    for name in FITTED[:-1]:
+    for name in PRIOR:
         print(f"  {name} {getattr(constants, name):.3g}")
     print(f"  host_slowdowns {constants.host_slowdowns}")
-    found = leave_one_out(rows, start)
+    found = leave_one_out(rows, shipped)
     tell("one configuration left out", rows, found)
     if options.write:
         write(rows, found)
+        write_page(rows, as_shipped, found)
 
 
 if __name__ == "__main__":

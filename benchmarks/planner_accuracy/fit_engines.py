@@ -16,15 +16,14 @@ import argparse
 import json
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scipy.optimize import least_squares
-
 from benchmarks.planner_accuracy.measured import ENGINES, read_rows
 from seatrial.catalog import engines
+from seatrial.catalog.engines import Performance
 from seatrial.predict.closed_form import predict as closed_form
 from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
 from seatrial.predict.iteration_cost import kernels_of
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from benchmarks.planner_accuracy.measured import MeasuredRow
-    from seatrial.catalog.engines import Performance
     from seatrial.predict.copy_model import Copy
 
 CATALOG = Path(__file__).parents[2] / "seatrial" / "catalog" / "data" / "engines.json"
@@ -50,16 +48,16 @@ PRIOR = {
     "bunching": 0.12,
 }
 """Where the fit starts and what it stays near: round numbers."""
-_FACTOR_PRIOR = 0.15  # as a logarithm: kernels in an engine are rarely 15 % slower or faster than alone
-_KERNEL_PRIOR = 0.3  # likewise, of one operator on one accelerator: the error of the fits on measured kernels
+_FACTOR_PRIOR = 0.07  # as a logarithm: kernels in an engine are rarely 7 % slower or faster than alone
+_KERNEL_PRIOR = 0.2  # likewise, of one operator on one accelerator: the error of the fits on measured kernels
 _NOISE = 0.08  # of a row, as a logarithm: published repeats and versions differ by so much
-_MOST_STEPS = 20
+_MOST_STEPS = 12
 _REQUEST_PRIOR = 0.4  # likewise, of the front end, which TTFT alone shows
-_TIME_PRIOR = 1.5  # likewise: what no kernel shows is known within a factor of four or five
+_TIME_PRIOR = 1.0  # likewise: what no kernel shows is known within a factor of three
 _TTFT_WEIGHT = 0.25  # rows don't say whether it is a mean or a median, nor how prompts arrived
 _MOST_SEQUENCES = {"vllm": 1024, "sglang": 1024, "trtllm": 1024}
 
-Fitted = dict[str, "Performance"]
+Fitted = dict[str, Performance]
 """Constants by engine."""
 
 
@@ -78,9 +76,15 @@ class PredictedRow:
 def fit(rows: Sequence[MeasuredRow]) -> Fitted:
     """Fit the constants of each engine on its rows, from `PRIOR`; an engine without rows keeps that."""
     return {
-        engine: _fit_engine([row for row in rows if row.engine == engine], replace(start, **PRIOR, kernel_factors=()))
-        for engine, start in shipped().items()
+        engine: _fit_engine([row for row in rows if row.engine == engine], _from_prior(constants))
+        for engine, constants in shipped().items()
     }
+
+
+def _from_prior(constants: Performance) -> Performance:
+    """Return constants with those that are fitted at `PRIOR`."""
+    fixed = {field.name: getattr(constants, field.name) for field in fields(constants) if field.name not in PRIOR}
+    return Performance(**{**fixed, **PRIOR, "kernel_factors": ()})
 
 
 def shipped() -> Fitted:
@@ -203,6 +207,8 @@ def _fit_engine(rows: Sequence[MeasuredRow], start: Performance) -> Performance:
     usable = [row for row in rows if _placed(row) is not None and not is_direct(row) and not has_queued(row)]
     if not usable:
         return start
+    from scipy.optimize import least_squares  # noqa: PLC0415 (only a fit needs SciPy, which the project does not)
+
     sizes, unknowns = Counter(map(cell_of, usable)), _unknowns(usable)
     spread = unknowns.spread()
 

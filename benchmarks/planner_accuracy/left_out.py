@@ -83,15 +83,15 @@ def leave_out(rows: Sequence[MeasuredRow], judge: Judge, jobs: int = 1) -> list[
 def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple[Figures, ...]:
     """Fit the planner's constants on some rows and predict others.
 
-    The fit starts at round numbers, never at the catalog's constants: those were fitted on what is left out, too.
+    The fit starts at its prior, never at the catalog's constants: those were fitted on what is left out, too.
     """
     from benchmarks.planner_accuracy import fit_engines  # noqa: PLC0415  (SciPy is there only when this runs)
 
     known, asked = {row.engine for row in seen}, {row.engine for row in unseen}
-    used = [row for row in seen if row.engine in asked] if asked <= known else seen  # a fit needs its engine's rows
-    fitted = fit_engines.fit(used)
-    names = tuple(fit_engines.PRIOR)
-    constants = {engine: one if engine in known else _borrowed(fitted, known, names) for engine, one in fitted.items()}
+    # A fit needs the rows of its engine.
+    used = [row for row in seen if row.engine in asked] if asked <= known else seen
+    fitted, names = fit_engines.fit(used), tuple(fit_engines.PRIOR)
+    constants = {name: one if name in known else _borrowed(fitted, known, names) for name, one in fitted.items()}
     answers = (fit_engines.predict(row, constants) for row in unseen)
     return tuple(Figures() if answer is None else Figures(**asdict(answer)) for answer in answers)
 

@@ -39,8 +39,9 @@ class Performance:
             the kernel spreads a head over several.
         hop_s: What each further accelerator adds to the latency of an all-reduce.
         reserve_bytes: Memory of one accelerator that neither weights nor KV cache can use.
-        throughput_error: Share that 80 % of predicted throughputs were off by at most, configurations left out.
-        latency_error: The same of predicted latencies.
+        throughput_error: Band of throughputs where `catalog/data/bands.json` has none for the engine: the share that
+            80 % of predictions were off by at most with configurations left out (TGI 1.x), or an assumption.
+        latency_error: The same of latencies.
         fitted_accelerators: Accelerators of the fit.
         source: What the constants were fitted on.
         date: When.

@@ -17,6 +17,9 @@ from seatrial.catalog.rows import read_rows
 
 Kind = Literal["product", "experts", "decode attention", "prefill attention"]
 
+WIDE = "16-bit"
+"""The precision of weights that are not quantized."""
+
 # Accelerators without tables, and the one with tables whose multiprocessors and memory are built most alike.
 _ALIKE = {
     "NVIDIA A100 40GB SXM4": "NVIDIA A100 80GB SXM4",
@@ -26,7 +29,7 @@ _ALIKE = {
     "NVIDIA RTX PRO 4500 Blackwell Server": "NVIDIA RTX PRO 6000 Blackwell Server",
 }
 # Precisions without a table of their own; 4-bit weights of dense layers are read as those of experts are.
-_INSTEAD = {"int8": "fp8", "awq": "int4", "gptq": "int4", "int4": "16-bit", "mxfp4": "16-bit", "nvfp4": "mxfp4"}
+_INSTEAD = {"int8": "fp8", "awq": "int4", "gptq": "int4", "int4": WIDE, "mxfp4": WIDE, "nvfp4": "mxfp4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +93,10 @@ def find(accelerator: str, kind: Kind, quantization: str | None) -> Operator:
     """
     table = _operators()
     name = _known(accelerator)
-    wanted: str | None = quantization or "16-bit"
-    while wanted is not None and (name, kind, wanted) not in table:
-        wanted = _INSTEAD.get(wanted, None if wanted == "16-bit" else "16-bit")
-    return table[name, kind, wanted or "16-bit"]
+    wanted = quantization or WIDE
+    while wanted != WIDE and (name, kind, wanted) not in table:
+        wanted = _INSTEAD.get(wanted, WIDE)
+    return table[name, kind, wanted]
 
 
 @cache

@@ -40,6 +40,11 @@ class Hardware:
     memory_bandwidth_bytes_s: float
     multiprocessors: int
 
+    @property
+    def has_narrow_arithmetic(self) -> bool:
+        """Whether operands of fewer than 16 bits are multiplied as they are."""
+        return self.flops > self.flops_16bit
+
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
@@ -158,18 +163,17 @@ class Copy:
 def hardware_of(instance: Instance, quantization: str | None = None) -> Hardware | None:
     """Return an instance type's accelerators; `None` when the catalog lacks their FLOPS or memory bandwidth.
 
-    Weights whose arithmetic is narrow (`catalog/precision.py`) run at the accelerator's FLOPS of that width, or of the
-    next wider one that it has.
+    Weights whose arithmetic is narrow (`catalog/precision.py`) run at the accelerator's FLOPS of that width, or at 16
+    bits where it has none: the kernel then widens the weights as it reads them.
     """
     if instance.flops_16bit is None or instance.memory_bandwidth_bytes_s is None:
         return None
     narrow = precision.find(quantization)
     by_bits = {16: instance.flops_16bit, 8: instance.flops_8bit, 4: flops_4bit(instance.accelerator)}
-    widths = [16] if narrow is None else [bits for bits in (4, 8, 16) if bits >= narrow.arithmetic_bits]
     return Hardware(
         instance_type=instance.instance_type,
         accelerator=instance.accelerator,
-        flops=float(next(found for bits in widths if (found := by_bits[bits]))),
+        flops=float((by_bits[narrow.arithmetic_bits] if narrow else None) or instance.flops_16bit),
         flops_16bit=float(instance.flops_16bit),
         memory_bandwidth_bytes_s=float(instance.memory_bandwidth_bytes_s),
         multiprocessors=multiprocessors(instance.accelerator),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.engines import Engine
     from seatrial.catalog.instances import Instance
-    from seatrial.predict.published_names import KvPrecision, NamedEngine, Place
+    from seatrial.predict.published_names import KvPrecision, NamedEngine, PublishedInstance
 
 
 # Column, default, least, most: what is absurd is refused, so that a row takes milliseconds and a typing error is told.
@@ -149,7 +149,7 @@ class Cells:
             self._wrong(column, "SEA223", message, "write it as `0.11.0`, or leave it empty for the newest")
         return engine or default
 
-    def place(self) -> Place | None:
+    def place(self) -> PublishedInstance | None:
         """Return the instance type, or those that have the accelerator."""
         name = self._named("instance_type")
         found = published_names.read_place(name) if name else ()
@@ -162,7 +162,7 @@ class Cells:
             self._wrong("instance_type", "SEA223", f"{_quoted(name)} may be {names}", "write which one")
         return found[0] if len(found) == 1 else None
 
-    def degree(self, place: Place | None, accelerators: int) -> int:
+    def degree(self, place: PublishedInstance | None, accelerators: int) -> int:
         """Return the tensor parallel degree; it may be left out where there is one accelerator."""
         degree, wrong = self.count("tp_degree"), len(self.problems)
         if self._text("tp_degree"):
@@ -173,7 +173,7 @@ class Cells:
             self._wrong("tp_degree", "SEA222", f"the cell is empty, and there are {has} accelerators", hint)
         return 1
 
-    def instance(self, place: Place, degree: int, copies: int, accelerators: int) -> Instance | None:
+    def instance(self, place: PublishedInstance, degree: int, copies: int, accelerators: int) -> Instance | None:
         """Return an instance type with accelerators enough whose speed is known.
 
         Args:

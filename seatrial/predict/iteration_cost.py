@@ -203,11 +203,18 @@ def product_of(copy: Copy) -> Operator:
 
 
 def _operator(copy: Copy, kind: operators.Kind) -> Operator:
-    """Return an operator at the precision of its weights: the experts alone may be narrow."""
-    narrow = precision.find(copy.quantization)
+    """Return an operator at the precision of its weights: the experts alone may be narrow.
+
+    One with narrow operands runs only where the accelerator has such arithmetic, whatever the one most alike has.
+    """
+    narrow, hardware = precision.find(copy.quantization), copy.hardware
     everywhere = narrow is not None and (narrow.scope == "linear" or copy.architecture.experts is None)
     mine = narrow if narrow and "attention" not in kind and (kind == "experts" or everywhere) else None
-    return operators.find(copy.hardware.accelerator, kind, mine.name if mine else None)
+    found = operators.find(hardware.accelerator, kind, mine.name if mine else None)
+    narrowed = found.precision != operators.WIDE and precision.find(found.precision)
+    if narrowed and narrowed.arithmetic_bits < precision.BITS_16BIT and not hardware.has_narrow_arithmetic:
+        return operators.find(hardware.accelerator, kind, None)
+    return found
 
 
 def kernels_of(copy: Copy) -> tuple[str, ...]:
@@ -271,12 +278,17 @@ def _chosen(shape: Architecture) -> float:
 
 
 def _prompt_token_s(copy: Copy) -> float:
-    """Return the arithmetic of causal attention for one prompt token: half of its prompt on average."""
+    """Return the arithmetic of causal attention for one computed prompt token.
+
+    It sees the cached prefix, and half of the tokens that are computed on average.
+    """
     shape, hardware = copy.architecture, copy.hardware
     kernel = operators.find(hardware.accelerator, "prefill attention", None)
     reached = kernel.compute_efficiency * copy.input_tokens / (copy.input_tokens + kernel.half_length)
-    seen = shape.layers * shape.cached_tokens(copy.input_tokens)
-    flops = 2 * seen * shape.attention_heads * shape.head_dim
+    twice_seen = 2 - copy.prefilled_tokens / copy.input_tokens
+    flops = (
+        2 * twice_seen * shape.layers * shape.cached_tokens(copy.input_tokens) * shape.attention_heads * shape.head_dim
+    )
     return _factor(copy, kernel) * flops / (copy.degree * hardware.flops_16bit * reached)
 
 

@@ -189,7 +189,7 @@ _GB = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PublishedInstance:
     """An instance type, or an accelerator of which the instance type is still to be chosen.
 
     Attributes:
@@ -217,18 +217,18 @@ def _size(instance: Instance) -> tuple[int, float, int]:
 
 
 @cache
-def read_place(text: str) -> tuple[Place, ...]:
+def read_place(text: str) -> tuple[PublishedInstance, ...]:
     """Read `ml.g6e.12xlarge`, `g6e.12xlarge`, `L40S` or `8x H100 SXM`; several where it may mean several."""
     written = text.strip().lower()
     known = instances.find(written) or instances.find(f"ml.{written}")
     if known is not None:
-        return (Place((known,), None, known.accelerator_count),)
+        return (PublishedInstance((known,), None, known.accelerator_count),)
     counted = _COUNTED.fullmatch(written)
     if counted is None:
         return ()
     count = int(counted["before"] or counted["after"] or 1)
     matching = [name for name in _accelerator_names() if _means(counted["name"], name)]
-    return tuple(Place(_with(name), name, count) for name in matching if _with(name))
+    return tuple(PublishedInstance(_with(name), name, count) for name in matching if _with(name))
 
 
 def places_like(text: str) -> str:

@@ -71,7 +71,9 @@ class _EngineState:
         growing: Share of the layers whose cache grows with every token.
         context: Cached tokens of the batch, as long as no window slides.
         chunk_done: Tokens of the next waiting prompt that are prefilled already.
+        prompt: Tokens of a prompt that are computed.
         iterations: Time of a mixed iteration without its attention, by batch and prompt tokens.
+        decode_times: Time of a decode step without its attention, and of attention per cached token, by batch.
     """
 
     copy: Copy
@@ -83,6 +85,7 @@ class _EngineState:
     per_prefill: int
     per_step: float
     decode_steps: int
+    prompt: int
     slides: bool
     kept: float
     growing: float
@@ -96,13 +99,14 @@ class _EngineState:
     groups: deque[_Group] = field(default_factory=deque)
     done: list[Request] = field(default_factory=list)
     iterations: dict[tuple[int, int], float] = field(default_factory=dict)
+    decode_times: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def waiting(self) -> int:
         admitted, arrivals = self.admitted, self.arrivals
         if admitted == len(arrivals) or arrivals[admitted] > self.now:
             return 0
-        return bisect_right(self.arrivals, self.now, lo=self.admitted) - self.admitted
+        return bisect_right(arrivals, self.now, lo=admitted) - admitted
 
     @property
     def steps_left(self) -> int:
@@ -141,6 +145,7 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
         per_prefill=copy.prompts_per_prefill,
         per_step=copy.tokens_per_step,
         decode_steps=copy.decode_steps,
+        prompt=copy.prefilled_tokens,
         slides=not outgrown and cached(longest) < longest,
         kept=cached(longest) - growing * longest if outgrown else 0.0,
         growing=growing,
@@ -157,12 +162,12 @@ def _separate(server: _EngineState) -> None:
     waiting = server.waiting
     prompts = min(waiting, server.per_prefill, server.most_running - server.batch)
     if prompts > 0 and _may_enter(server, prompts):
-        server.now += server.costs.prefill(prompts, server.copy.prefilled_tokens)
+        server.now += server.costs.prefill(prompts, server.prompt)
         _admit(server, prompts)
         server.waited_steps = 1
         waiting = server.waiting
     if server.groups:
-        _decode(server, waiting, _steps_until_entry(server, waiting))
+        _decode(server, waiting, min(_steps_until_entry(server, waiting), server.steps_left))
 
 
 def _may_enter(server: _EngineState, prompts: int) -> bool:
@@ -184,17 +189,17 @@ def _steps_until_entry(server: _EngineState, waiting: int) -> int:
 
 def _chunked(server: _EngineState) -> None:
     """Run one mixed iteration while prompts wait, or leap through decode steps."""
-    waiting, room = server.waiting, server.most_running - server.batch
+    waiting, batch = server.waiting, server.batch
+    room = server.most_running - batch
     if room <= 0 or not (server.chunk_done or waiting):
         _decode(server, waiting, server.steps_left)
         return
-    prompt = server.copy.prefilled_tokens
-    budget = max(1, server.copy.batched_tokens - server.batch)
-    tokens = min(budget, min(waiting, room) * prompt - server.chunk_done)
-    whole, server.chunk_done = divmod(server.chunk_done + tokens, prompt)
+    budget = max(1, server.copy.batched_tokens - batch)
+    tokens = min(budget, min(waiting, room) * server.prompt - server.chunk_done)
+    whole, server.chunk_done = divmod(server.chunk_done + tokens, server.prompt)
     server.now += _iteration_s(server, tokens)
-    if server.batch:
-        server.now += server.context_after(0) * server.costs.attention(server.batch)
+    if batch:
+        server.now += server.context_after(0) * server.costs.attention(batch)
         _advance(server, 1)
     if whole:
         _admit(server, whole)
@@ -223,26 +228,43 @@ def _admit(server: _EngineState, prompts: int) -> None:
 
 
 def _decode(server: _EngineState, waiting: int, most: int) -> None:
-    """Take decode steps in one leap: until a group ends, a prompt may enter, or one arrives that could."""
-    steps = min(most, server.steps_left)
-    step, attention = server.costs.step(server.batch), server.costs.attention(server.batch)
+    """Take decode steps in one leap: until a group ends, a prompt may enter, or one arrives that could.
+
+    Args:
+        server: The engine.
+        waiting: Requests that have arrived, and wait.
+        most: Steps of the leap at most, no more than until a group ends.
+    """
+    steps, batch, now = most, server.batch, server.now
+    step, attention = _decode_time(server, batch)
     context = server.context_after(0)
     following = server.admitted + waiting
-    if server.most_running > server.batch and following < len(server.arrivals):
-        pause = server.arrivals[following] - server.now
-        steps = min(steps, max(1, math.ceil(pause / (step + attention * context))))
-    middle = (context + server.context_after(steps - 1)) / 2
-    server.now += steps * (step + attention * middle)
+    if server.most_running > batch and following < len(server.arrivals):
+        pause = math.ceil((server.arrivals[following] - now) / (step + attention * context))
+        if pause < steps:
+            steps = max(1, pause)
+    middle = (context + server.context_after(steps - 1)) / 2 if steps > 1 else context
+    server.now = now + steps * (step + attention * middle)
     _advance(server, steps)
 
 
+def _decode_time(server: _EngineState, batch: int) -> tuple[float, float]:
+    """Return the time of a decode step without its attention, and of attention per cached token; likewise."""
+    known = server.decode_times.get(batch)
+    if known is None:
+        known = server.costs.step(batch), server.costs.attention(batch)
+        server.decode_times[batch] = known
+    return known
+
+
 def _advance(server: _EngineState, steps: int) -> None:
+    groups = server.groups
     server.waited_steps += steps
     server.steps += steps
     server.context += server.batch * steps * server.per_step
     ended = server.steps - server.decode_steps
-    while server.groups and server.groups[0].entered == ended:
-        group = server.groups.popleft()
+    while groups and groups[0].entered == ended:
+        group = groups.popleft()
         server.batch -= group.size
         server.context -= group.size * (server.copy.input_tokens + 1 + server.decode_steps * server.per_step)
         _end(server, group)
@@ -254,10 +276,11 @@ def _end(server: _EngineState, group: _Group) -> None:
     answered = server.now + half
     server.done += [Request(sent - half, group.first_token + half, answered) for sent in group.sent]
     following = min(group.size, server.unsent)
-    server.unsent -= following
-    arrival = answered + half
-    at = bisect_right(server.arrivals, arrival, lo=server.admitted)
-    server.arrivals[at:at] = [arrival] * following
+    if following:
+        server.unsent -= following
+        arrival = answered + half
+        at = bisect_right(server.arrivals, arrival, lo=server.admitted)
+        server.arrivals[at:at] = [arrival] * following
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.planner_accuracy import accuracy, decisions, earned_bands, left_out
+from benchmarks.planner_accuracy import accuracy, decisions, earned_bands, fit_engines, left_out
 from benchmarks.planner_accuracy.decisions import Objective
 from benchmarks.planner_accuracy.judged import KINDS, JudgedRow, read_judged, write_judged
 from benchmarks.planner_accuracy.measured import MeasuredRow, read_rows
@@ -27,7 +27,6 @@ from benchmarks.planner_accuracy.questions import (
     read_answers,
     read_questions,
 )
-from seatrial.catalog.engines import Performance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,10 +92,13 @@ def test_rows_of_two_reasons_are_fitted_once() -> None:
 
 
 def test_a_fit_starts_where_no_row_was_seen() -> None:
-    factors = [name for name in left_out.NEUTRAL if name.endswith("_factor")]
+    fitted = fit_engines.fit(())
 
-    assert set(left_out.NEUTRAL) <= {field.name for field in fields(Performance)}
-    assert {left_out.NEUTRAL[name] for name in factors} == {1.0}
+    assert set(fitted) == {"vllm", "sglang", "trtllm"}
+    for name, prior in fit_engines.PRIOR.items():
+        assert {getattr(constants, name) for constants in fitted.values()} == {prior}
+    assert {constants.kernel_factors for constants in fitted.values()} == {()}
+    assert {fit_engines.PRIOR[name] for name in fit_engines.FACTORS} == {1.0}
 
 
 def test_judged_rows_are_read_as_they_were_written(tmp_path: Path) -> None:

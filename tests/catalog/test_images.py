@@ -10,7 +10,6 @@ from seatrial.catalog.image_updates import ImageChange, Update, update_of
 from seatrial.errors import PlanError
 
 if TYPE_CHECKING:
-    from seatrial.catalog.engines import Family
     from seatrial.catalog.images import Flavour, ImageFamily
 
 LMI_27 = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -57,7 +56,7 @@ def test_a_region_has_its_registry(region: str, registry: str) -> None:
         ("tgi", "1.1.0", None),
     ],
 )
-def test_an_ami_is_named_only_when_its_driver_is_native(family: Family, version: str, ami: str | None) -> None:
+def test_an_ami_is_named_only_when_its_driver_is_native(family: ImageFamily, version: str, ami: str | None) -> None:
     assert images.resolve(family, version, "us-east-1").ami_version == ami
 
 
@@ -80,7 +79,7 @@ def test_an_ami_is_named_only_when_its_driver_is_native(family: Family, version:
         ),
     ],
 )
-def test_the_unknown_names_the_nearest(family: Family, version: str | None, region: str, message: str) -> None:
+def test_the_unknown_names_the_nearest(family: ImageFamily, version: str | None, region: str, message: str) -> None:
     with pytest.raises(PlanError) as caught:
         images.resolve(family, version, region)
 

@@ -39,7 +39,7 @@ def test_its_band_is_that_of_the_calibration(ask: Ask) -> None:
     resolved = resolve(ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]}))
     demand = replace(resolved.demand, calibrated=ON_G5)
     bands = {
-        str(feasible.candidate): band_for(demand, "27", feasible.candidate).measured
+        str(feasible.candidate): band_for(demand, "27", feasible.candidate) == ON_G5.band
         for feasible in search(demand, resolved.allowed).ranked
     }
 
@@ -111,7 +111,7 @@ def test_numbers_of_a_local_engine_are_left_out_and_said(ask: Ask) -> None:
     write(source={"file": "result.json", "digest": "0123456789abcdef", "engine_note": note})
     plan = make_plan(ask())
 
-    assert (plan.curve, plan.band.measured) == (before.curve, False)
+    assert (plan.curve, plan.band) == (before.curve, before.band)
     assert plan.warnings[0] == f"Calibration ignored: it was measured with a local engine ({note})."
 
 
@@ -119,7 +119,7 @@ def test_what_was_measured_otherwise_is_left_out_and_said(ask: Ask) -> None:
     write(engine="tgi", quantization="awq", model="other/model")
     plan = make_plan(ask())
 
-    assert not plan.band.measured
+    assert plan.band.points == 0
     assert plan.warnings[0] == ("Calibration ignored: it was measured with tgi, awq weights, other/model.")
 
 

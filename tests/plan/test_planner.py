@@ -328,14 +328,6 @@ def test_speculative_decoding_is_faster_for_a_single_request_and_its_assumptions
     )
 
 
-def test_quantization_says_what_it_is_taken_to_do(ask: Ask) -> None:
-    plan = make_plan(ask(serving={"instance_types": ["ml.g5.2xlarge"], "overrides": {"quantization": "awq"}}))
-
-    assert (
-        "awq is not fitted: the plan assumes the memory efficiency of 16-bit weights and arithmetic at 16 bits."
-    ) in plan.warnings
-
-
 def test_the_batch_limit_is_the_kv_room(ask: Ask) -> None:
     plan = make_plan(ask())
 
@@ -351,8 +343,10 @@ def test_the_objectives_lower_the_batch_limit_but_leave_room_for_the_error(ask: 
     found = re.match(r"One copy sustains (\d+) concurrent requests", plan.copy_count.because)
 
     assert found is not None
-    assert plan.max_num_seqs.value == math.ceil(int(found[1]) * 1.5)
-    assert plan.max_num_seqs.because.startswith(f"One copy sustains {found[1]} concurrent requests, plus 50% ")
+    assert plan.max_num_seqs.value == math.ceil(int(found[1]) * (1 + plan.band.latency))
+    assert plan.max_num_seqs.because.startswith(
+        f"One copy sustains {found[1]} concurrent requests, plus {plan.band.latency:.0%} "
+    )
 
 
 def test_no_request_at_the_gate_passes_the_timeout(ask: Ask) -> None:

@@ -27,6 +27,8 @@ class PlaceCopy(Protocol):
         input_tokens: int = ...,
         output_tokens: int = ...,
         engine: Engine = ...,
+        quantization: str | None = ...,
+        prefix_hit_rate: float = ...,
     ) -> Copy: ...
 
 
@@ -43,11 +45,13 @@ def placed(
     input_tokens: int = 256,
     output_tokens: int = 256,
     engine: Engine = TGI,
+    quantization: str | None = None,
+    prefix_hit_rate: float = 0.0,
 ) -> Copy:
     architecture, instance = models.find(hub_id), instances.find(instance_type)
     assert architecture is not None
     assert instance is not None
-    hardware = hardware_of(instance)
+    hardware = hardware_of(instance, quantization)
     assert hardware is not None
     batched = max(engine.default_batched_tokens, input_tokens)
     memory = fit_memory(
@@ -55,7 +59,7 @@ def placed(
         instance,
         engine,
         degree=degree,
-        quantization=None,
+        quantization=quantization,
         tokens=input_tokens + output_tokens,
         batched_tokens=batched,
     )
@@ -65,9 +69,10 @@ def placed(
         engine,
         memory,
         degree=degree,
-        quantization=None,
+        quantization=quantization,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         batched_tokens=batched,
         max_num_seqs=1_000,
+        prefix_hit_rate=prefix_hit_rate,
     )

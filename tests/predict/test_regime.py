@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.catalog import engines, instances, models
+from seatrial.catalog import engines, instances, models, operators
 from seatrial.predict.closed_form import mean_step, predict
 from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.iteration_cost import costs_of
@@ -81,8 +81,8 @@ class TestNumbers:
 
     def test_the_balance_is_what_the_engine_reaches_of_the_data_sheet(self) -> None:
         copy = copy_on("ml.g5.2xlarge", 1)
-        constants = copy.engine.performance
-        reached = 70e12 * constants.compute_efficiency / (600e9 * constants.memory_efficiency)
+        product = operators.find("NVIDIA A10G", "product", None)
+        reached = 70e12 * product.compute_efficiency / (600e9 * product.memory_efficiency)
 
         assert regime_of(copy, 1, []).machine_balance_flops_per_byte == pytest.approx(reached)
 

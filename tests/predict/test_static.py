@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.catalog import engines, instances, models
+from seatrial.catalog import engines, instances, models, operators
 from seatrial.predict.copy_model import hardware_of, place
 from seatrial.predict.memory import fit_memory
 from seatrial.predict.simulation import PUBLISHED, TRIAL, Batches, batch_time_s, closed_static, outcome, simulate_static
@@ -90,8 +90,9 @@ class TestBatches:
 
     def test_layers_that_follow_one_another_read_at_the_speed_of_one_accelerator(self) -> None:
         copy = falcon()
-        bandwidth = copy.hardware.memory_bandwidth_bytes_s * copy.engine.performance.memory_efficiency
-        reading_s = copy.decode_steps * copy.weights_bytes / bandwidth
+        product = operators.find(copy.hardware.accelerator, "product", None)
+        bandwidth = copy.hardware.memory_bandwidth_bytes_s * product.memory_efficiency
+        reading_s = copy.decode_steps * copy.weights_bytes / bandwidth * copy.engine.performance.product_factor
 
         assert batch_time_s(copy, 1) == pytest.approx(reading_s, rel=0.05)
 

@@ -144,7 +144,7 @@ def _max_model_len(chosen: Chosen) -> Decision[int]:
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
     candidate, demand = chosen.best.candidate, chosen.demand
     return (
-        *assumption_warnings(demand.overrides, demand.quantization),
+        *assumption_warnings(demand.overrides),
         *calibration_warnings(demand.calibrated, candidate.instance.instance_type, candidate.degree),
         *encoder_warnings(demand.architecture),
     )

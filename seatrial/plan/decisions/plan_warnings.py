@@ -55,8 +55,8 @@ def encoder_warnings(architecture: Architecture) -> tuple[str, ...]:
     return (f"{name} has an encoder of images or sound; the plan counts neither its memory nor its requests.",)
 
 
-def assumption_warnings(overrides: ServingOverrides, quantization: str | None) -> tuple[str, ...]:
-    """Say what speculative decoding and the quantization of the served weights are taken to do to the speed."""
+def assumption_warnings(overrides: ServingOverrides) -> tuple[str, ...]:
+    """Say what speculative decoding is taken to do to the speed."""
     warnings = []
     drafted = overrides.speculative_decoding
     if drafted is not None:
@@ -64,12 +64,6 @@ def assumption_warnings(overrides: ServingOverrides, quantization: str | None) -
             f"Speculative decoding is assumed: {counted(drafted.draft_tokens, 'drafted token')} per step, acceptance "
             f"{drafted.acceptance_rate:.0%}, draft cost {drafted.draft_cost:.0%} of a step per token. The memory of a "
             f"draft model is not counted."
-        )
-    if quantization is not None:
-        speed = "at 8 bits where the accelerator has FP8 arithmetic" if quantization == "fp8" else "at 16 bits"
-        warnings.append(
-            f"{quantization} is not fitted: the plan assumes the memory efficiency of 16-bit weights and "
-            f"arithmetic {speed}."
         )
     return tuple(warnings)
 

@@ -26,6 +26,9 @@ _NO_DECISION = frozenset(
         "rejected",
         "warnings",
         "adopted",
+        "unpriced",
+        "probe",
+        "proposals",
     }
 )
 

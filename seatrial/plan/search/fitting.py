@@ -11,7 +11,7 @@ from seatrial.plan.decisions.batching import ENGINE_BATCH_LIMIT
 from seatrial.plan.search.candidate import Candidate, RejectedCandidate
 from seatrial.plan.search.capacity import Levels
 from seatrial.predict.copy_model import hardware_of, place
-from seatrial.predict.memory import fit_memory, held_tokens, missing_bytes
+from seatrial.predict.memory import fit_memory, missing_bytes
 from seatrial.units import MS_PER_S, counted, gib
 
 if TYPE_CHECKING:
@@ -96,15 +96,14 @@ def _too_few(instance: Instance, degree: int) -> RejectedCandidate:
 
 
 def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
-    """Divide the memory of one accelerator for the demand."""
-    workload = demand.endpoint.workload
+    """Divide the memory of one accelerator for the demand, whose sequences may all be at their full length at once."""
     return fit_memory(
         demand.architecture,
         instance,
         demand.engine,
         degree=degree,
         quantization=demand.quantization,
-        tokens=held_tokens(demand.engine, workload.input_tokens, workload.output_tokens),
+        tokens=demand.tokens,
         batched_tokens=demand.batched_tokens,
     )
 
@@ -145,7 +144,7 @@ def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: i
         input_tokens=workload.input_tokens,
         output_tokens=workload.output_tokens,
         batched_tokens=demand.batched_tokens,
-        max_num_seqs=overrides.max_num_seqs or ENGINE_BATCH_LIMIT,
+        max_num_seqs=overrides.max_num_seqs or min(ENGINE_BATCH_LIMIT, memory.kv_limited_batch),
         speculation=demand.speculation,
         calibration=demand.calibration_of(instance.instance_type, degree),
         prefix_hit_rate=workload.prefix_hit_rate,
