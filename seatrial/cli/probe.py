@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seatrial.changes.deployed import Identity
     from seatrial.plan.document import Plan
     from seatrial.probe.answer import ProbeAnswer
-    from seatrial.probe.deployments import Hardware
+    from seatrial.probe.deployments import ProbedHardware
     from seatrial.probe.pinned import PinnedSpec
     from seatrial.probe.run import ProbeTools
     from seatrial.spec.load import LoadedSpec
@@ -41,7 +41,7 @@ class _Asked:
     loaded: LoadedSpec
     plan: Plan
     environments: Path
-    candidate: Hardware | None
+    candidate: ProbedHardware | None
     level: int | None
 
 

@@ -18,7 +18,7 @@ _MOST_DEGREE = 1024  # as of serving.overrides.tensor_parallel_degree
 
 
 @dataclass(frozen=True, slots=True)
-class Hardware:
+class ProbedHardware:
     """What one copy runs on.
 
     Attributes:
@@ -30,7 +30,7 @@ class Hardware:
     tensor_parallel_degree: int
 
     @classmethod
-    def of(cls, plan: Plan) -> Hardware:
+    def of(cls, plan: Plan) -> ProbedHardware:
         """Return the hardware of a plan."""
         return cls(plan.instance_type.value, plan.tensor_parallel_degree.value)
 
@@ -50,12 +50,12 @@ class ProbedDeployment:
     """
 
     role: Role
-    hardware: Hardware
+    hardware: ProbedHardware
     copy_count: int
     concurrency_per_copy: int
 
 
-def read_candidate(text: str) -> Hardware:
+def read_candidate(text: str) -> ProbedHardware:
     """Read `ml.g6e.12xlarge:4`: an instance type and a tensor parallel degree.
 
     Raises:
@@ -63,14 +63,16 @@ def read_candidate(text: str) -> Hardware:
     """
     instance_type, _, degree = text.partition(":")
     if re.fullmatch(INSTANCE_TYPE, instance_type) and re.fullmatch("[1-9][0-9]{0,3}", degree):
-        found = Hardware(instance_type, int(degree))
+        found = ProbedHardware(instance_type, int(degree))
         if found.tensor_parallel_degree <= _MOST_DEGREE:
             return found
     message = f"{text[:60]!r} is not an instance type with a tensor parallel degree"
     raise SpecError.of("SEA524", message, hint="write ml.g6e.12xlarge:4", where=WHERE, field="--candidate")
 
 
-def deployments_to_probe(plan: Plan, candidate: Hardware | None, level: int | None) -> tuple[ProbedDeployment, ...]:
+def deployments_to_probe(
+    plan: Plan, candidate: ProbedHardware | None, level: int | None
+) -> tuple[ProbedDeployment, ...]:
     """Return what to measure, the plan's deployment first; none where the plan is not in doubt and nothing is asked.
 
     Args:
@@ -81,16 +83,16 @@ def deployments_to_probe(plan: Plan, candidate: Hardware | None, level: int | No
     """
     probe = plan.probe
     if candidate is None and probe is not None:
-        candidate = Hardware(probe.instance_type, probe.tensor_parallel_degree)
+        candidate = ProbedHardware(probe.instance_type, probe.tensor_parallel_degree)
     if candidate is None and level is None:
         return ()
-    planned = probed_as(plan, Hardware.of(plan), level)
+    planned = probed_as(plan, ProbedHardware.of(plan), level)
     if candidate is None or candidate == planned.hardware:
         return (planned,)
     return planned, probed_as(plan, candidate, level)
 
 
-def probed_as(plan: Plan, hardware: Hardware, level: int | None) -> ProbedDeployment:
+def probed_as(plan: Plan, hardware: ProbedHardware, level: int | None) -> ProbedDeployment:
     """Return the deployment on some hardware, with the copies and the level that the plan has for it.
 
     Args:
@@ -99,12 +101,12 @@ def probed_as(plan: Plan, hardware: Hardware, level: int | None) -> ProbedDeploy
         level: Requests in flight per copy; `None` takes that of the plan.
     """
     probe, gate = plan.probe, plan.gate_concurrency_per_copy.value
-    if probe is not None and hardware == Hardware(probe.instance_type, probe.tensor_parallel_degree):
+    if probe is not None and hardware == ProbedHardware(probe.instance_type, probe.tensor_parallel_degree):
         copies, own = probe.copy_count, probe.concurrency_per_copy
     else:
         copies, own = plan.copy_count.value, gate
     return ProbedDeployment(
-        role="plan" if hardware == Hardware.of(plan) else "candidate",
+        role="plan" if hardware == ProbedHardware.of(plan) else "candidate",
         hardware=hardware,
         copy_count=copies,
         concurrency_per_copy=own if level is None else level,

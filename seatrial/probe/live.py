@@ -9,7 +9,7 @@ from seatrial.bench.aws.deployment_check import asking
 from seatrial.bench.model.request import Expected, TrialTarget
 from seatrial.deployment.trial import trial_request
 from seatrial.errors import BenchError
-from seatrial.probe.deployments import Hardware
+from seatrial.probe.deployments import ProbedHardware
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
@@ -36,7 +36,7 @@ class LiveEndpoint:
     component: str
     config_name: str
     model_name: str
-    hardware: Hardware
+    hardware: ProbedHardware
 
 
 def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | None) -> LiveEndpoint:
@@ -73,7 +73,7 @@ def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | N
         component=name,
         config_name=config_name,
         model_name=model,
-        hardware=Hardware(instance_type, round(devices)),
+        hardware=ProbedHardware(instance_type, round(devices)),
     )
 
 
@@ -89,7 +89,7 @@ def _only_component(sagemaker: SageMakerClient, endpoint_name: str, where: str) 
     raise BenchError.of(_RULE, f"the endpoint has {len(names)} inference components", where=where, hint=hint)
 
 
-def check_hardware(live: LiveEndpoint, asked: Hardware | None) -> None:
+def check_hardware(live: LiveEndpoint, asked: ProbedHardware | None) -> None:
     """Refuse an endpoint that runs on other hardware than the candidate that is asked for.
 
     Raises:

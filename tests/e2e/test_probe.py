@@ -79,8 +79,8 @@ def test_a_level_of_an_endpoint_that_serves_is_measured(
     probe: Callable[..., Outcome], probed: Workspace, cdk: RunCdk, cloud: EmbeddedAws, tmp_path: Path
 ) -> None:
     stack = f"seatrial-{ENVIRONMENT}-{NAME}"
-    deploy = ("deploy", stack, *probed.synth_arguments(), "--output", tmp_path, "--require-approval", "never")
-    deployed = cdk(*deploy, "--method", "direct")
+    output = ("--output", tmp_path, "--require-approval", "never", "--method", "direct")
+    deployed = cdk("deploy", stack, *probed.synth_arguments(), *output)
     assert deployed.exit_code == 0, deployed.output
     done = probe("--endpoint", cloud.stack(stack).output("EndpointName"), "--level", "2")
     assert done.exit_code == 0, done.output

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from seatrial.bench.model.stop import Void, VoidReason
 from seatrial.probe.answer import answer_of, conclusion
-from seatrial.probe.deployments import Hardware, probed_as
+from seatrial.probe.deployments import ProbedHardware, probed_as
 from seatrial.probe.pinned import pin
 from seatrial.probe.view import estimate_lines, longest_s, probe_view
 from tests.probe.conftest import CHEAP, NOTE, locked_as, result_of
@@ -43,6 +43,7 @@ def test_measured_stands_beside_predicted(locked: Locked) -> None:
     assert throughput.predicted == pytest.approx(candidate.plan.curve[0].output_tok_s, rel=0.01)
     assert (tpot.name, tpot.measured) == ("TPOT p95, ms", 45.5)
     assert tpot.predicted == pytest.approx(candidate.plan.curve[0].tpot_p95_ms, rel=0.01)
+    assert tpot.bound is not None
     assert tpot.bound == locked.loaded.endpoint.slo.tpot_ms.p95
     assert tpot.predicted / tpot.bound == pytest.approx(1.05, rel=0.01)
     hourly = candidate.plan.cost.usd_per_hour
@@ -101,7 +102,7 @@ def test_a_local_engine_decides_nothing(locked: Locked) -> None:
 def test_a_copy_that_misses_its_share_of_the_throughput_misses_the_slo(tmp_path: Path) -> None:
     locked = locked_as(tmp_path, slo={"output_tok_s": 60.0}, serving={"instance_types": [CHEAP]})
     (pinned,) = pin(
-        locked.loaded, [probed_as(locked.plan, Hardware(CHEAP, 1), None)], tmp_path / "probe", locked.environments
+        locked.loaded, [probed_as(locked.plan, ProbedHardware(CHEAP, 1), None)], tmp_path / "probe", locked.environments
     )
     slow, fast = (answer_of(pinned, result_of(pinned, tok_s=tok_s)) for tok_s in (59.0, 61.0))
     assert (slow.meets_slo, fast.meets_slo) == (False, True)

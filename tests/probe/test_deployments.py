@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.errors import SpecError
-from seatrial.probe.deployments import Hardware, deployments_to_probe, probed_as, read_candidate
+from seatrial.probe.deployments import ProbedHardware, deployments_to_probe, probed_as, read_candidate
 from tests.probe.conftest import CHEAP, DEAR, LEVEL
 
 if TYPE_CHECKING:
     from tests.probe.conftest import Locked
 
-OTHER = Hardware("ml.g6e.2xlarge", 1)
+OTHER = ProbedHardware("ml.g6e.2xlarge", 1)
 
 
 def test_the_plan_names_candidate_and_level(locked: Locked) -> None:
     plan, candidate = deployments_to_probe(locked.plan, None, None)
     probe = locked.plan.probe
     assert probe is not None
-    assert (plan.role, plan.hardware) == ("plan", Hardware(DEAR, locked.plan.tensor_parallel_degree.value))
+    assert (plan.role, plan.hardware) == ("plan", ProbedHardware(DEAR, locked.plan.tensor_parallel_degree.value))
     assert plan.concurrency_per_copy == locked.plan.gate_concurrency_per_copy.value
-    assert (candidate.role, candidate.hardware) == ("candidate", Hardware(CHEAP, probe.tensor_parallel_degree))
+    assert (candidate.role, candidate.hardware) == ("candidate", ProbedHardware(CHEAP, probe.tensor_parallel_degree))
     assert (candidate.concurrency_per_copy, candidate.copy_count) == (LEVEL, probe.copy_count)
 
 
@@ -36,7 +36,7 @@ def test_a_level_alone_measures_the_plan(certain: Locked) -> None:
 
 
 def test_the_plan_as_candidate_is_measured_once(certain: Locked) -> None:
-    assert [each.role for each in deployments_to_probe(certain.plan, Hardware.of(certain.plan), None)] == ["plan"]
+    assert [each.role for each in deployments_to_probe(certain.plan, ProbedHardware.of(certain.plan), None)] == ["plan"]
 
 
 def test_another_candidate_takes_the_level_and_the_copies_of_the_plan(locked: Locked) -> None:
@@ -51,7 +51,7 @@ def test_a_level_that_is_asked_for_is_that_of_both(locked: Locked) -> None:
 
 
 def test_a_candidate_is_an_instance_type_with_its_degree() -> None:
-    assert read_candidate("ml.g6e.12xlarge:4") == Hardware("ml.g6e.12xlarge", 4)
+    assert read_candidate("ml.g6e.12xlarge:4") == ProbedHardware("ml.g6e.12xlarge", 4)
 
 
 @pytest.mark.parametrize(

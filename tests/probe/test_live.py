@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from seatrial.errors import BenchError
-from seatrial.probe.deployments import Hardware
+from seatrial.probe.deployments import ProbedHardware
 from seatrial.probe.live import LiveEndpoint, check_hardware, level_request, read_live
 from tests.probe.conftest import CHEAP, LEVEL
 
@@ -27,7 +27,7 @@ LIVE = LiveEndpoint(
     component="dev-chat-model",
     config_name="config-2",
     model_name="model-2",
-    hardware=Hardware(CHEAP, 1),
+    hardware=ProbedHardware(CHEAP, 1),
 )
 
 
@@ -106,9 +106,9 @@ def test_an_endpoint_that_is_not_there_is_told(stub: Stubber) -> None:
 
 def test_other_hardware_than_asked_for_is_refused() -> None:
     check_hardware(LIVE, None)
-    check_hardware(LIVE, Hardware(CHEAP, 1))
+    check_hardware(LIVE, ProbedHardware(CHEAP, 1))
     with pytest.raises(BenchError, match=r"SEA502: .* runs on ml\.g5\.2xlarge, TP 1, not on ml\.g5\.2xlarge, TP 4"):
-        check_hardware(LIVE, Hardware(CHEAP, 4))
+        check_hardware(LIVE, ProbedHardware(CHEAP, 4))
 
 
 def test_the_trial_is_of_the_level_and_proves_the_image(locked: Locked) -> None:

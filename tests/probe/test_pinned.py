@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from seatrial.errors import SpecError
-from seatrial.probe.deployments import Hardware, probed_as
+from seatrial.probe.deployments import ProbedHardware, probed_as
 from seatrial.probe.pinned import LONGEST_NAME, pin, pinned_name
 from seatrial.spec.calibration import calibration_path
 from tests.probe.conftest import CHEAP, DEAR, LEVEL, bound_in_doubt, locked_as
@@ -29,7 +29,7 @@ def test_each_deployment_is_pinned(locked: Locked) -> None:
         assert (endpoint.trial.mode, endpoint.trial.concurrency_levels) == ("report", (probed.concurrency_per_copy,))
         assert (endpoint.scaling.min_copies, endpoint.scaling.max_copies) == (1, 1)
         assert endpoint.slo == locked.loaded.endpoint.slo
-        assert Hardware.of(pinned.plan) == probed.hardware
+        assert ProbedHardware.of(pinned.plan) == probed.hardware
         assert pinned.plan.concurrency_levels.value == (probed.concurrency_per_copy,)
         assert pinned.plan.gate_concurrency_per_copy.value == probed.concurrency_per_copy
     assert [each.deployment.stack_name for each in (plan, candidate)] == [
@@ -45,7 +45,7 @@ def test_rates_budget_and_adaptive_search_give_way(tmp_path: Path) -> None:
         budget={"usd_per_hour": 9.0, "discount": 0.25},
         trial={"search": "adaptive", "goal": "max_concurrency", "requests_per_concurrency": 5},
     )
-    probed = probed_as(locked.plan, Hardware(CHEAP, 1), 3)
+    probed = probed_as(locked.plan, ProbedHardware(CHEAP, 1), 3)
     (pinned,) = pin(locked.loaded, [probed], tmp_path / "probe", locked.environments)
     endpoint = pinned.loaded.endpoint
     assert (endpoint.workload.concurrency, endpoint.workload.requests_per_second) == (3, None)
@@ -57,7 +57,7 @@ def test_a_throughput_of_all_copies_is_shared_by_them_and_not_planned_for(tmp_pa
     """The planner refuses a deployment that is predicted to miss it: the probe is to measure just that."""
     scaling = {"min_copies": 3, "max_copies": 3}
     locked = locked_as(tmp_path, slo={"output_tok_s": 60.0}, scaling=scaling, serving={"instance_types": [CHEAP]})
-    probed = probed_as(locked.plan, Hardware(CHEAP, 1), None)
+    probed = probed_as(locked.plan, ProbedHardware(CHEAP, 1), None)
     (pinned,) = pin(locked.loaded, [probed], tmp_path / "probe", locked.environments)
     assert pinned.loaded.endpoint.slo.output_tok_s is None
     assert pinned.least_tok_s == pytest.approx(20.0)
@@ -85,7 +85,7 @@ def test_overrides_of_environments_are_merged_and_files_found_from_the_new_place
     locked = locked_as(tmp_path, model=model, environments={"dev": {"trial": {"budget_minutes": 4}}})
     (pinned,) = pin(
         locked.loaded,
-        [probed_as(locked.plan, Hardware(CHEAP, 1), 2)],
+        [probed_as(locked.plan, ProbedHardware(CHEAP, 1), 2)],
         tmp_path / ".seatrial" / "x",
         locked.environments,
     )
@@ -96,7 +96,10 @@ def test_overrides_of_environments_are_merged_and_files_found_from_the_new_place
 
 
 def test_every_problem_of_every_deployment_is_told_and_nothing_is_left(locked: Locked, tmp_path: Path) -> None:
-    probed = [probed_as(locked.plan, hardware, 4) for hardware in (Hardware("ml.x9.large", 1), Hardware(CHEAP, 64))]
+    probed = [
+        probed_as(locked.plan, hardware, 4)
+        for hardware in (ProbedHardware("ml.x9.large", 1), ProbedHardware(CHEAP, 64))
+    ]
     folder = tmp_path / "probe"
     with pytest.raises(SpecError) as refused:
         pin(locked.loaded, probed[:1], folder, locked.environments)
@@ -130,7 +133,10 @@ def test_the_calibration_of_the_endpoint_is_used(tmp_path: Path) -> None:
     path.write_text(json.dumps({"schema_version": "1", "environments": {"dev": entry}}))
     locked = locked_as(tmp_path, slo={"tpot_ms": {"p95": bound}})
     (pinned,) = pin(
-        locked.loaded, [probed_as(locked.plan, Hardware(CHEAP, 1), LEVEL)], tmp_path / "probe", locked.environments
+        locked.loaded,
+        [probed_as(locked.plan, ProbedHardware(CHEAP, 1), LEVEL)],
+        tmp_path / "probe",
+        locked.environments,
     )
     assert pinned.loaded.calibration == entry
     assert pinned.plan.curve[0].tpot_p95_ms > 1.5 * bound
