@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LATENCY_SLACK = 1.25
 # Simulated throughputs lie at most about this much above the closed form's: an estimate must not be too low.
-_THROUGHPUT_SLACK = 1.05
+_THROUGHPUT_SLACK = 1.08
 _TOO_MANY_COPIES, _TOO_SLOW, _TOO_DEAR, _NO_PRICE = 4, 3, 1, 2
 
 

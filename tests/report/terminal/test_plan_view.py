@@ -39,7 +39,7 @@ def test_a_plan_without_levels_alternatives_or_price_says_so(plan: Plan, loaded:
     bare = plan.model_copy(update={"curve": (), "pareto": (), "rejected": (), "warnings": (), "cost": cost})
     text = shown(plan_view(bare, loaded, SECTIONS))
     assert "The plan has no levels.\n" in text
-    assert "Cost unknown: the catalog has no price for this instance type.\n" in text
+    assert "Cost unknown: this instance type has no known price.\n" in text
     assert "Pareto" not in text
     assert "rejected" not in text
     assert "warning" not in text
