@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
-from seatrial.catalog import precision
+from seatrial.catalog import accelerators, instances, precision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,29 +38,29 @@ ENGINES: Final = ("vllm", "sglang", "trtllm")
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU of the tables: the catalog's name of it, and its data sheet (bytes/s, dense FLOP/s)."""
+    """A GPU of the tables: its folder there, the catalog's name of it, and its data sheet (bytes/s, dense FLOP/s)."""
 
     folder: str
     name: str
     bandwidth: float
     flops_16: float
-    flops_8: float
-    flops_4: float
+    flops_8: float | None
+    flops_4: float | None
 
     def flops(self, bits: int) -> float:
-        """Return the peak for operands of some bits; the next wider ones where there is no such arithmetic."""
-        return {16: self.flops_16, 8: self.flops_8 or self.flops_16, 4: self.flops_4 or self.flops_16}[bits]
+        """Return the peak for operands of some bits; that of 16 where there is no such arithmetic."""
+        return {16: self.flops_16, 8: self.flops_8, 4: self.flops_4}[bits] or self.flops_16
 
 
-GPUS: Final = (
-    Gpu("a100_sxm", "NVIDIA A100 80GB SXM4", 2039e9, 312e12, 0, 0),
-    Gpu("l40s", "NVIDIA L40S", 864e9, 362.05e12, 733e12, 0),
-    Gpu("h100_sxm", "NVIDIA H100 SXM5 80GB", 3350e9, 989e12, 1979e12, 0),
-    Gpu("h200_sxm", "NVIDIA H200 SXM 141GB", 4800e9, 989e12, 1979e12, 0),
-    Gpu("b200_sxm", "NVIDIA B200 SXM", 8000e9, 2250e12, 4500e12, 9000e12),
-    Gpu("b300_sxm", "NVIDIA B300 SXM", 8000e9, 2250e12, 4500e12, 13500e12),
-    Gpu("rtx_pro_6000_server", "NVIDIA RTX PRO 6000 Blackwell Server", 1597e9, 503e12, 1007e12, 2015e12),
-)
+FOLDERS: Final = {
+    "a100_sxm": "NVIDIA A100 80GB SXM4",
+    "l40s": "NVIDIA L40S",
+    "h100_sxm": "NVIDIA H100 SXM5 80GB",
+    "h200_sxm": "NVIDIA H200 SXM 141GB",
+    "b200_sxm": "NVIDIA B200 SXM",
+    "b300_sxm": "NVIDIA B300 SXM",
+    "rtx_pro_6000_server": "NVIDIA RTX PRO 6000 Blackwell Server",
+}
 PRODUCTS: Final = {"16-bit": ("bfloat16",), "fp8": ("fp8",), "nvfp4": ("nvfp4",)}
 EXPERTS: Final = {
     "16-bit": ("bfloat16",),
@@ -107,6 +107,16 @@ class LinkRow:
     latency_s: float
     bus_bytes_s: float
     source: str
+
+
+def gpu_of(folder: str, name: str) -> Gpu:
+    """Return a GPU with the catalog's data sheet: shares of another one would be wrong where they are multiplied."""
+    sheet = next(instance for instance in instances.every() if instance.accelerator == name)
+    if sheet.memory_bandwidth_bytes_s is None or sheet.flops_16bit is None:
+        raise SystemExit(f"the catalog has no data sheet of {name}")
+    return Gpu(
+        folder, name, sheet.memory_bandwidth_bytes_s, sheet.flops_16bit, sheet.flops_8bit, accelerators.flops_4bit(name)
+    )
 
 
 def bits_of(name: str) -> float:
@@ -328,7 +338,7 @@ def main() -> None:
     """Fit everything and write the data file."""
     rows: list[Row] = []
     reduces: list[LinkRow] = []
-    for gpu in GPUS:
+    for gpu in (gpu_of(folder, name) for folder, name in FOLDERS.items()):
         folder = systems() / "data" / gpu.folder
         for fit in (products, experts, decode_attention, prefill_attention):
             rows += fit(gpu, folder)

@@ -203,7 +203,7 @@ def test_a_band_is_the_same_for_half_and_for_twice(ratios: list[float]) -> None:
 
 
 def test_a_cell_of_too_few_rows_leaves_them_to_a_coarser_one() -> None:
-    rows = [judged(1.1)] * 20 + [judged(1.5, family="MoE")] * 5
+    rows = [judged(1.1), judged(1.1, model="b")] * 10 + [judged(1.5, family="MoE")] * 5
     found = earned_bands.cells(rows)
 
     assert earned_bands.share_for(found, judged(1), "latency") == pytest.approx(0.1)
@@ -211,20 +211,25 @@ def test_a_cell_of_too_few_rows_leaves_them_to_a_coarser_one() -> None:
     assert earned_bands.share_for(found, judged(1, family="MoE"), "latency") == pytest.approx(0.1)  # 20 of the 25
 
 
+def test_one_model_earns_no_cell() -> None:
+    assert not earned_bands.cells([judged(1.1)] * 20)
+    assert earned_bands.cells([judged(1.1), judged(1.1, model="b")] * 10)
+
+
 def test_an_accelerator_that_is_left_out_has_no_cell_of_its_own() -> None:
-    found = earned_bands.cells([judged(1.1, kind="accelerator")] * 20)
+    found = earned_bands.cells([judged(1.1, kind="accelerator"), judged(1.1, model="b", kind="accelerator")] * 10)
 
     assert {cell.accelerator for cell in found} == {None}
     assert {cell.engine for cell in found} == {"vllm", None}
 
 
 def test_coverage_is_judged_by_the_errors_of_other_models() -> None:
-    rows = [judged(1.1)] * 20 + [judged(1.3, model="b")] * 20
+    rows = [judged(1.1)] * 20 + [judged(1.3, model="b")] * 20 + [judged(1.1, model="c")] * 20
     told = earned_bands.nested(rows, "latency")
 
     assert [inside for row, inside in told if row.question.model == "a"] == [True] * 20  # within the 30 % of b
     assert [inside for row, inside in told if row.question.model == "b"] == [False] * 20
-    assert earned_bands.coverage(told) == 0.5
+    assert earned_bands.coverage(told) == pytest.approx(2 / 3)
 
 
 def test_the_cheapest_that_does_has_no_regret() -> None:
