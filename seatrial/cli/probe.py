@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.errors import SpecError
+from seatrial.errors import SeatrialError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,10 +81,7 @@ def probe(
     one level, and deletes the stack, also after a failure or Ctrl-C. Without a probe in the plan and without options it
     deploys nothing. It exits with 0 when everything was measured, whatever the verdicts are.
     """
-    from seatrial.cli.support.terminal import show
-    from seatrial.probe.answer import conclusion
     from seatrial.probe.run import only_probe, probe_folder
-    from seatrial.probe.view import probe_view
 
     if component is not None and endpoint is None:
         raise typer.BadParameter("needs --endpoint", param_hint="'--component'")
@@ -97,7 +94,7 @@ def probe(
     if not answers:
         typer.echo("The plan is not in doubt: no cheaper deployment is within the band. Nothing to probe.")
         return
-    show(probe_view(asked.plan, answers, conclusion(asked.plan, answers)))
+    _tell(asked.plan, answers)
     if write:
         _write(asked.loaded, answers[-1])
 
@@ -167,7 +164,23 @@ def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, 
     tools = _tools(asked, root, folder)
     _confirm(pinned, yes=yes or asked.loaded.environment.is_embedded)
     end_on_signals()
-    return deploy_in_turn(pinned, tools, Steps(console(markup=True), verbose=verbose))
+    answers: list[ProbeAnswer] = []
+    try:
+        answers += deploy_in_turn(pinned, tools, Steps(console(markup=True), verbose=verbose))
+    except SeatrialError:
+        _tell(asked.plan, answers)
+        raise
+    return tuple(answers)
+
+
+def _tell(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
+    """Show what was measured, and what it decides; nothing where nothing was measured."""
+    from seatrial.cli.support.terminal import show
+    from seatrial.probe.answer import conclusion
+    from seatrial.probe.view import probe_view
+
+    if answers:
+        show(probe_view(plan, answers, conclusion(plan, answers)))
 
 
 def _tools(asked: _Asked, root: Path, folder: Path) -> ProbeTools:

@@ -122,13 +122,12 @@ def check_tools(spec: Path) -> Path:
     return root
 
 
-def deploy_in_turn(pinned: Sequence[PinnedSpec], tools: ProbeTools, steps: Steps) -> tuple[ProbeAnswer, ...]:
-    """Deploy, measure and delete one deployment after the other; the first that fails ends the probe.
+def deploy_in_turn(pinned: Sequence[PinnedSpec], tools: ProbeTools, steps: Steps) -> Iterator[ProbeAnswer]:
+    """Deploy, measure and delete one deployment after the other, and yield what was measured; a failure ends it.
 
     Raises:
         BenchError: As `ProbeRun.measure`.
     """
-    answers = []
     for each in pinned:
         run = tools.run_of(each, verbose=steps.verbose)
         with steps.step(f"deploy, try and delete {run.stack_name}") as step:
@@ -136,8 +135,7 @@ def deploy_in_turn(pinned: Sequence[PinnedSpec], tools: ProbeTools, steps: Steps
                 result, spent_s = run.measure()
             step.did(f"verdict: {result.verdict.status}")
         keep_result(each, result)
-        answers.append(answer_of(each, result, spent_s))
-    return tuple(answers)
+        yield answer_of(each, result, spent_s)
 
 
 def measure_level(request: TrialRequest, pinned: PinnedSpec, watched: Callable[..., TrialResult]) -> ProbeAnswer:
