@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from benchmarks.planner_accuracy.fitting_engine import with_constants
 from seatrial.catalog import engines, instances, models
 from seatrial.catalog.engines import Performance
 from seatrial.predict.copy_model import hardware_of, place
@@ -127,7 +128,7 @@ def copy_of(row: Row, constants: Performance) -> Copy:
     architecture, instance = models.find("meta-llama/Llama-2-7b-hf"), instances.find(row.instance_type)
     if architecture is None or instance is None or (hardware := hardware_of(instance)) is None:
         raise LookupError(row.instance_type)
-    engine = _Fitting(ENGINE, constants)
+    engine = with_constants(ENGINE, constants)
     batched = ENGINE.default_batched_tokens
     memory = fit_memory(
         architecture,
@@ -150,20 +151,6 @@ def copy_of(row: Row, constants: Performance) -> Copy:
         batched_tokens=batched,
         max_num_seqs=_NO_LIMIT,
     )
-
-
-class _Fitting(engines.Engine):
-    """The engine with constants that are being fitted."""
-
-    __slots__ = ("_constants",)
-
-    def __init__(self, engine: engines.Engine, constants: Performance) -> None:
-        super().__init__(**{name: getattr(engine, name) for name in engines.Engine.__dataclass_fields__})
-        object.__setattr__(self, "_constants", constants)
-
-    @property
-    def performance(self) -> Performance:
-        return self._constants  # type: ignore[no-any-return, attr-defined]  # (a slot set by __init__)
 
 
 def predicted(row: Row, constants: Performance) -> Pair:

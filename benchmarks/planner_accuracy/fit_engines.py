@@ -21,8 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.planner_accuracy.fitting_engine import with_constants
 from benchmarks.planner_accuracy.measured import ENGINES, read_rows
-from seatrial.catalog import engines
+from seatrial.catalog import engines, precision
 from seatrial.catalog.engines import Performance
 from seatrial.predict.closed_form import predict as closed_form
 from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
@@ -97,7 +98,7 @@ def predict(row: MeasuredRow, fitted: Mapping[str, Performance]) -> PredictedRow
     copy = _placed(row)
     if copy is None:
         return None
-    return _predict(replace(copy, engine=_with(copy.engine, fitted[row.engine])), row)
+    return _predict(replace(copy, engine=with_constants(copy.engine, fitted[row.engine])), row)
 
 
 def _predict(copy: Copy, row: MeasuredRow) -> PredictedRow:
@@ -126,7 +127,7 @@ def _placed(row: MeasuredRow) -> Copy | None:
         quantization=row.quantization,
         tokens=held_tokens(engine, row.input_tokens, row.output_tokens),
         batched_tokens=batched,
-        kv_bits=_kv_bits(row),
+        kv_bits=precision.default_kv_bits(row.engine, row.quantization),
     )
     if memory.kv_limited_batch < 1:
         return None
@@ -143,30 +144,6 @@ def _placed(row: MeasuredRow) -> Copy | None:
         max_num_seqs=_MOST_SEQUENCES[row.engine],
         prefix_hit_rate=row.prefix_hit_rate,
     )
-
-
-def _kv_bits(row: MeasuredRow) -> int:
-    """Return the bits of a cached element: checkpoints of NVIDIA's Model Optimizer bring scales of an FP8 cache."""
-    narrow = row.quantization == "nvfp4" or (row.quantization == "fp8" and row.engine == "trtllm")
-    return 8 if narrow else 16
-
-
-class _Fitting(engines.Engine):
-    """An engine with constants that are being fitted."""
-
-    __slots__ = ("_constants",)
-
-    def __init__(self, engine: engines.Engine, constants: Performance) -> None:
-        super().__init__(**{name: getattr(engine, name) for name in engines.Engine.__dataclass_fields__})
-        object.__setattr__(self, "_constants", constants)
-
-    @property
-    def performance(self) -> Performance:
-        return self._constants  # type: ignore[no-any-return, attr-defined]  # (a slot set by __init__)
-
-
-def _with(engine: engines.Engine, constants: Performance) -> engines.Engine:
-    return _Fitting(engine, constants)
 
 
 @dataclass(frozen=True, slots=True)

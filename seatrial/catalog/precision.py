@@ -44,6 +44,20 @@ _EVERY = (
 _BY_NAME = {each.name: each for each in _EVERY}
 
 
+def default_kv_bits(engine: str, quantization: str | None) -> int:
+    """Return the bits of a cached element where nothing else is asked.
+
+    NVFP4 checkpoints, and the FP8 ones that TensorRT-LLM is run with, come from NVIDIA's Model Optimizer and bring the
+    scales of an FP8 cache (`kv_cache_quant_algo`), which the engines then take.
+
+    Args:
+        engine: The engine's family.
+        quantization: Quantization of the weights; `None` for 16 bits.
+    """
+    narrow = quantization == "nvfp4" or (quantization == "fp8" and engine == "trtllm")
+    return 8 if narrow else 16
+
+
 def find(quantization: str | None) -> WeightPrecision | None:
     """Return how weights are stored; `None` for 16 bits.
 

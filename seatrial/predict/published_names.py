@@ -123,7 +123,7 @@ _KV_8BIT = ("fp8", "fp8e4m3", "fp8e5m2", "e4m3", "e5m2")
 _KV_16BIT = ("bf16", "bfloat16", "fp16", "float16", "16bit")
 # TensorRT-LLM takes the KV cache of the checkpoint, and the quantized ones of its Model Optimizer have FP8 (the note of
 # its benchmark pages: "KV cache fp8 when precision is fp8"). The other engines keep 16 bits unless told.
-_WITH_NARROW_CACHE = ("fp8", "nvfp4")
+_BITS_8 = 8
 
 
 def is_precision(text: str) -> bool:
@@ -172,7 +172,7 @@ def read_kv_precision(text: str, family: Family, quantization: str | None) -> Kv
     """
     written = _compact(text)
     if written in _CHECKPOINT:
-        return "fp8" if family == "trtllm" and quantization in _WITH_NARROW_CACHE else "16bit"
+        return "fp8" if precision.default_kv_bits(family, quantization) == _BITS_8 else "16bit"
     if written in _KV_8BIT:
         return "fp8"
     return "16bit" if written in _KV_16BIT else None
