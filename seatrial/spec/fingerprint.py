@@ -29,6 +29,7 @@ _ADDED_LATER = (
     ("model", "jumpstart_metadata"),
     ("serving", "code"),
     ("workload", "max_model_len"),
+    ("workload", "prefix_hit_rate"),
     ("budget", "usd_per_million_output_tokens"),
     ("budget", "blended_usd_per_million_tokens"),
     ("budget", "discount"),
