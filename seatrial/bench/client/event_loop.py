@@ -402,13 +402,14 @@ class Stream:
             self._end(failure)
 
     def hang_up(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            if self._events:
-                self._watch.forget(self._connection.fileno())
-            self._connection.close()
+        """Close the connection; one that Ctrl-C interrupts in here is not closed a second time."""
+        connection, events = self._connection, self._events
         self._connection, self._events, self.opening, self._unsent = None, 0, False, None
         self.give_up_s = NEVER_S
+        if connection is not None:
+            if events:
+                self._watch.forget(connection.fileno())
+            connection.close()
 
     def _step(self) -> None:
         if self._connection is None:

@@ -193,6 +193,7 @@ def _records(rows: list[list[object]], times_s: array[float]) -> Iterator[Reques
 RECEIVE_BYTES = 1_048_576
 STOP = b"\x00"
 _START = struct.Struct("!d")
+_OF_THE_PARENT = (signal.SIGINT, signal.SIGTERM)  # a child that they reached would unwind its parent's frames
 
 
 @dataclass(slots=True, kw_only=True)
@@ -267,6 +268,13 @@ class Worker:
         return [Problem(**entry) for entry in json.loads(content)]
 
 
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Python 3.12 warns of threads: the child takes no lock of theirs.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
 def fork_worker(
     share: CrewOrder,
     write_request: WriteRequest,
@@ -287,17 +295,20 @@ def fork_worker(
         elders: Those forked before, whose channels are not its own.
     """
     ours, theirs = socket.socketpair()
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # Python 3.12 warns of threads: the child takes no lock of theirs
-        pid = os.fork()
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_THE_PARENT)  # until the child ignores them
+    try:
+        pid = _fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        raise
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
         theirs.close()
         return Worker(pid=pid, name=name, channel=ours, requests=share.wave.requests)
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
         for channel in (ours, *(elder.channel for elder in elders)):
             channel.close()
         _work(_Parent(theirs), share, write_request, dial_factory, clock)

@@ -253,3 +253,17 @@ def test_waiting_is_for_the_event_that_the_connection_asks_for() -> None:
     answer = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
     result = run_wave(wave, lambda _index: b"request", lambda: SlowConnection(answer))
     assert record_of(result.exchanges[0], stream=True).status == 503
+
+
+def test_a_second_close_after_an_interrupted_one_finds_nothing_to_close() -> None:
+    """Ctrl-C arrives while a connection is being closed; the clean-up of the wave then closes all of them."""
+
+    class Interrupted(ScriptedConnection):
+        def close(self) -> None:
+            super().close()
+            raise KeyboardInterrupt
+
+    answer = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    wave = Wave(streams=1, requests=1, timeout_s=5, deadline_s=time.perf_counter() + 5)
+    with pytest.raises(KeyboardInterrupt):
+        run_wave(wave, lambda _index: b"request", lambda: Interrupted(answer))
