@@ -23,6 +23,7 @@ import pandas as pd
 from scipy.optimize import least_squares
 
 from seatrial.catalog import accelerators, instances, precision
+from seatrial.catalog.operators import Kind, Link, Operator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,34 +80,6 @@ LEAST_PREFILL_FLOPS: Final = 1e10  # below, the launch of the kernel counts
 MESSAGES: Final = (1024, 2**26)  # elements of 16 bits
 DEGREES: Final = (2, 4, 8)
 S_PER_MS: Final = 1e-3
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of the data file; see `seatrial.catalog.operators.Operator`."""
-
-    accelerator: str
-    operator: str
-    precision: str
-    latency_s: float
-    memory_efficiency: float
-    compute_efficiency: float
-    sharpness: float
-    half_length: float
-    points: int
-    error: float
-    source: str
-
-
-@dataclass(frozen=True)
-class LinkRow:
-    """A row of the links; see `seatrial.catalog.operators.Link`."""
-
-    accelerator: str
-    degree: int
-    latency_s: float
-    bus_bytes_s: float
-    source: str
 
 
 def gpu_of(folder: str, name: str) -> Gpu:
@@ -172,7 +145,9 @@ def _bounded(fitted: Sequence[float] | Numbers) -> tuple[float, float, float, fl
     )
 
 
-def fitted_row(gpu: Gpu, operator: str, name: str, measured: tuple[Numbers, Numbers, Numbers], version: str) -> Row:
+def fitted_row(
+    gpu: Gpu, operator: Kind, name: str, measured: tuple[Numbers, Numbers, Numbers], version: str
+) -> Operator:
     """Fit the constants of one operator on read, arithmetic and measured seconds."""
     read_s, arithmetic_s, latency_s = measured
     start = [np.log(8e-6), 1.5, 0.0, 0.0]
@@ -185,7 +160,7 @@ def fitted_row(gpu: Gpu, operator: str, name: str, measured: tuple[Numbers, Numb
     latency, memory, compute, sharpness = _bounded(found.x)
     error = float(np.mean(np.abs(roofline(found.x, read_s, arithmetic_s) / latency_s - 1)))
     source = SOURCE.format(version=version)
-    return Row(
+    return Operator(
         accelerator=gpu.name,
         operator=operator,
         precision=name,
@@ -205,13 +180,13 @@ def three_digits(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def products(gpu: Gpu, folder: Path) -> list[Row]:
+def products(gpu: Gpu, folder: Path) -> list[Operator]:
     """Fit matrix products of the sizes that language models have."""
     table = newest(folder / "gemm", "gemm_perf")
     if table is None:
         return []
     frame, version = table
-    rows: list[Row] = []
+    rows: list[Operator] = []
     for name, kinds in PRODUCTS.items():
         best = frame[frame.gemm_dtype.isin(kinds)].groupby(["m", "n", "k"]).latency.min().reset_index()
         width = bits_of(name) / 8
@@ -228,13 +203,13 @@ def products(gpu: Gpu, folder: Path) -> list[Row]:
     return rows
 
 
-def experts(gpu: Gpu, folder: Path) -> list[Row]:
+def experts(gpu: Gpu, folder: Path) -> list[Operator]:
     """Fit the experts of one layer: read are those that any token chose."""
     table = newest(folder / "moe", "moe_perf")
     if table is None:
         return []
     frame, version = table
-    rows: list[Row] = []
+    rows: list[Operator] = []
     for name, kinds in EXPERTS.items():
         mine = frame[frame.moe_dtype.isin(kinds) & (frame.moe_ep_size == 1) & (frame.num_experts >= LEAST_EXPERTS)]
         mine = mine[mine.distribution == "power_law_1.01"]
@@ -252,29 +227,24 @@ def experts(gpu: Gpu, folder: Path) -> list[Row]:
     return rows
 
 
-def decode_attention(gpu: Gpu, folder: Path) -> list[Row]:
+def decode_attention(gpu: Gpu, folder: Path) -> list[Operator]:
     """Fit attention of decode steps: one query a sequence, the whole cache is read."""
     table = newest(folder / "attention", "generation_attention_perf")
     if table is None:
         return []
     frame, version = table
-    rows: list[Row] = []
-    for name, kind, width in (("16-bit", "bfloat16", 2), ("fp8", "fp8", 1)):
-        mine = frame[(frame.kv_cache_dtype == kind) & (frame.head_dim == HEAD_DIM)]
-        context = mine.step + mine.isl
-        mine, context = mine[context.between(*CONTEXTS)], context[context.between(*CONTEXTS)]
-        read_s = mine.batch_size * context * mine.num_key_value_heads * 2 * HEAD_DIM * width / gpu.bandwidth
-        latency_s = mine.latency * S_PER_MS
-        keep = latency_s > read_s
-        if not keep.any():
-            continue
-        nothing = np.full(int(keep.sum()), 1e-15)
-        measured = (read_s[keep].to_numpy(float), nothing, latency_s[keep].to_numpy(float))
-        rows.append(fitted_row(gpu, "decode attention", name, measured, version))
-    return rows
+    mine = frame[(frame.kv_cache_dtype == "bfloat16") & (frame.head_dim == HEAD_DIM)]
+    context = mine.step + mine.isl
+    mine, context = mine[context.between(*CONTEXTS)], context[context.between(*CONTEXTS)]
+    read_s = mine.batch_size * context * mine.num_key_value_heads * 2 * HEAD_DIM * 2 / gpu.bandwidth
+    latency_s = mine.latency * S_PER_MS
+    keep = latency_s > read_s
+    nothing = np.full(int(keep.sum()), 1e-15)
+    measured = (read_s[keep].to_numpy(float), nothing, latency_s[keep].to_numpy(float))
+    return [fitted_row(gpu, "decode attention", "16-bit", measured, version)]
 
 
-def prefill_attention(gpu: Gpu, folder: Path) -> list[Row]:
+def prefill_attention(gpu: Gpu, folder: Path) -> list[Operator]:
     """Fit attention of whole prompts: the reached share of the peak grows with the length, e * s / (s + h)."""
     table = newest(folder / "attention", "context_attention_perf")
     if table is None:
@@ -296,11 +266,13 @@ def prefill_attention(gpu: Gpu, folder: Path) -> list[Row]:
     efficiency, half = three_digits(logistic(found.x[0], 0.05, 0.95)), three_digits(float(np.exp(found.x[1])))
     source = SOURCE.format(version=version)
     return [
-        Row(gpu.name, "prefill attention", "16-bit", 0, 1, efficiency, 1, half, len(share), round(error, 3), source)
+        Operator(
+            gpu.name, "prefill attention", "16-bit", 0, 1, efficiency, 1, half, len(share), round(error, 3), source
+        )
     ]
 
 
-def links(gpu: Gpu, folder: Path) -> list[LinkRow]:
+def links(gpu: Gpu, folder: Path) -> list[Link]:
     """Fit the all-reduce of each degree: latency + 2 (n - 1) / n * bytes / bus bandwidth."""
     table = newest(folder / "comm", "custom_allreduce_perf")
     if table is None:
@@ -309,7 +281,7 @@ def links(gpu: Gpu, folder: Path) -> list[LinkRow]:
     return [link(gpu, frame[frame.num_gpus == degree], degree, version) for degree in DEGREES]
 
 
-def link(gpu: Gpu, frame: pd.DataFrame, degree: int, version: str) -> LinkRow:
+def link(gpu: Gpu, frame: pd.DataFrame, degree: int, version: str) -> Link:
     """Fit the all-reduce of one degree on kernels that run in a CUDA graph, as decode steps do."""
     mine = frame[frame.kernel_source.str.contains("graph") & frame.message_size.between(*MESSAGES)]
     moved = 2 * (degree - 1) / degree * 2 * mine.message_size.to_numpy(float)
@@ -321,7 +293,7 @@ def link(gpu: Gpu, frame: pd.DataFrame, degree: int, version: str) -> LinkRow:
 
     found = least_squares(off, [np.log(8e-6), np.log(100e9)], loss="soft_l1", f_scale=0.2)
     latency, bus = (three_digits(float(np.exp(value))) for value in found.x)
-    return LinkRow(gpu.name, degree, latency, bus, SOURCE.format(version=version))
+    return Link(gpu.name, degree, latency, bus, SOURCE.format(version=version))
 
 
 def systems() -> Path:
@@ -336,8 +308,8 @@ def systems() -> Path:
 
 def main() -> None:
     """Fit everything and write the data file."""
-    rows: list[Row] = []
-    reduces: list[LinkRow] = []
+    rows: list[Operator] = []
+    reduces: list[Link] = []
     for gpu in (gpu_of(folder, name) for folder, name in FOLDERS.items()):
         folder = systems() / "data" / gpu.folder
         for fit in (products, experts, decode_attention, prefill_attention):

@@ -109,14 +109,19 @@ class Cells:
             self._wrong("model", "SEA223", f"the architecture of {_quoted(name)} is unknown", hint)
         return found
 
-    def quantization(self, architecture: Architecture, checkpoint: str | None) -> str | None:
-        """Return how the weights are stored: what `precision` or `quantization` say, or what the checkpoint has."""
+    def known_precisions(self) -> list[str]:
+        """Return the columns that name a precision; one that names another thing is a problem, whatever the model."""
         written = [name for name in ("precision", "quantization") if self._text(name)]
         known = [name for name in written if published_names.is_precision(self._text(name))]
         for name in written:
             if name not in known:
                 allowed = ", ".join(published_names.PRECISIONS_SHOWN)
                 self._wrong(name, "SEA222", f"{_quoted(self._text(name))} is not one of {allowed}")
+        return known
+
+    def quantization(self, architecture: Architecture, checkpoint: str | None) -> str | None:
+        """Return how the weights are stored: what `precision` or `quantization` say, or what the checkpoint has."""
+        known = self.known_precisions()
         found = [published_names.read_precision(self._text(name), architecture, checkpoint) for name in known]
         if len(set(found)) > 1:
             told = " and ".join(_quoted(self._text(name)) for name in known)
@@ -401,6 +406,8 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     accelerators = counts.pop("accelerators")
     degree, concurrency = read.degree(place, accelerators), read.concurrency(load)
     engine, model, batching = read.engine(default), read.model(), read.batching()
+    if model is None:
+        read.known_precisions()
     quantization = read.quantization(*model) if model else None
     kv_precision = read.kv_precision(engine, quantization)
     copies, prefix_hit_rate = counts["copies_per_instance"], read.prefix_hit_rate()

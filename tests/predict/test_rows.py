@@ -249,6 +249,16 @@ class TestTables:
         assert asked(f"{ROW},FP8-dynamic,fp8", head).quantization == "fp8"
         assert wrong(f"{ROW},bf16,awq", head) == [("precision", "SEA222")]
 
+    def test_of_an_unknown_model_the_precision_is_read_all_the_same(self) -> None:
+        content = table("foo/bar,ml.g5.2xlarge,1,1,256,256,8,fp3,2", head=f"{HEAD},precision,prefix_hit_rate")
+        (row,) = read_rows(content, "rows.csv")[1]
+
+        assert {(problem.field, problem.rule) for problem in row.problems} == {
+            ("model", "SEA223"),
+            ("precision", "SEA222"),
+            ("prefix_hit_rate", "SEA222"),
+        }
+
     def test_a_narrow_kv_cache_holds_twice_the_tokens(self) -> None:
         head = f"{HEAD},kv_precision"
         wide, narrow = (copy_of(asked(f"{ROW},{text}", head)) for text in ("auto", "fp8"))
