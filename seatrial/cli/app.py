@@ -22,6 +22,7 @@ from seatrial.cli.predict import predict
 from seatrial.cli.preflight import preflight
 from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe
+from seatrial.cli.promote import promote
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -45,6 +46,7 @@ for command in (
     compare_instances,
     predict,
     render,
+    promote,
     diff,
     preflight,
     lint,
