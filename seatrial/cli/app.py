@@ -13,6 +13,7 @@ from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
 from seatrial.cli.diff import diff
+from seatrial.cli.drift import drift
 from seatrial.cli.images import images
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
@@ -49,6 +50,7 @@ for command in (
     promote,
     diff,
     preflight,
+    drift,
     lint,
     convert,
     bench,
