@@ -13,7 +13,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from seatrial_cdk.archive_file import archive_file
-from seatrial_cdk.trial_service.permissions import statements
+from seatrial_cdk.trial_service.permissions import publishing, statements
 from seatrial_cdk.trial_service.results import TrialResults, log_group_of
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
 from seatrial_cdk.trial_service.runtime_code import runtime_archive
@@ -59,6 +59,7 @@ class TrialService(Construct):
         kms_key_arn: Key of the results; default: a key of its own.
         removal: What becomes of results and log on deletion.
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
+        findings_topic_arn: Topic that is told of what scheduled trials found; default: no endpoint may have a schedule.
     """
 
     def __init__(
@@ -71,14 +72,18 @@ class TrialService(Construct):
         kms_key_arn: str | None,
         removal: Literal["destroy", "retain"],
         sockets_per_function: int = SOCKETS_PER_FUNCTION,
+        findings_topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = service_name(environment)
+        self.findings_topic_arn = findings_topic_arn
         self.results = TrialResults(self, "Results", kms_key_arn=kms_key_arn, removal=removal)
         self.function = _function(self, environment, network, removal, sockets_per_function)
         self.state_machine = _state_machine(self)
         _call_for_dead_workflows(self)
         _call_on_schedule(self)
+        if findings_topic_arn is not None:
+            _let_rules_call(self, environment)
 
 
 def _function(
@@ -90,7 +95,10 @@ def _function(
 ) -> lambda_.CfnFunction:
     stack, logs = Stack.of(scope), log_group_of(scope, keep=removal == "retain")
     writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
-    rights = statements(stack, environment, scope.results, network, state_machine_name=scope.name)
+    rights = [
+        *statements(stack, environment, scope.results, network, state_machine_name=scope.name),
+        *publishing(scope.findings_topic_arn),
+    ]
     role = iam.Role(
         scope,
         "Role",
@@ -121,6 +129,7 @@ def _function(
                 "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:"
                 f"stateMachine:{scope.name}",
                 "SOCKETS_PER_FUNCTION": f"{sockets_per_function}",
+                **({"FINDINGS_TOPIC": scope.findings_topic_arn} if scope.findings_topic_arn else {}),
             }
         ),
         logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=logs.log_group_name),
@@ -193,4 +202,21 @@ def _let_call(scope: TrialService, construct_id: str, rule: events.CfnRule) -> N
         function_name=scope.function.ref,
         principal="events.amazonaws.com",
         source_arn=rule.attr_arn,
+    )
+
+
+def _let_rules_call(scope: TrialService, environment: str) -> None:
+    """Let the schedules of the environment's endpoints call the function: rules of other stacks, by their names.
+
+    One permission for each would fill the function's policy at some fifty endpoints (20 KB, Lambda quotas).
+    """
+    stack = Stack.of(scope)
+    lambda_.CfnPermission(
+        scope,
+        "SchedulesCall",
+        action="lambda:InvokeFunction",
+        function_name=scope.function.ref,
+        principal="events.amazonaws.com",
+        source_account=stack.account,
+        source_arn=stack.format_arn(service="events", resource="rule", resource_name=f"seatrial-{environment}-*"),
     )
