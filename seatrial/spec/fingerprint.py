@@ -21,7 +21,7 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "schema_version": True,
     "description": True,
     "tags": True,
-    "model": {"accept_eula", "hub_token_secret"},
+    "model": {"accept_eula", "hub_token_secret", "licence"},
     "scaling": {"scale_out_cooldown_s", "scale_in_cooldown_s"},
 }
 _ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {

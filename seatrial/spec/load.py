@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from seatrial.errors import Problem, SpecError
 from seatrial.model import FrozenModel
+from seatrial.spec.broken_rails import guard_rail_problems, set_by
 from seatrial.spec.calibration import calibration_document
 from seatrial.spec.cross_field_rules import contradictions
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import (
     EnvironmentSpec,
-    guard_rail_problems,
     network_problems,
     promotion_problems,
     region_problems,
@@ -85,6 +85,14 @@ class LoadedSpec:
             prices=prices,
         )
 
+    def set_by(self, rail: str) -> str:
+        """Return who set a guard rail of the environment and where, as `set by the-team in environments/prod.yaml:12`.
+
+        Args:
+            rail: The field of `guard_rails`.
+        """
+        return set_by(self.environment, self.place, rail)
+
     def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Problem:
         """Return a problem placed where the user wrote the field."""
         return self.document.problem(path, rule, message, hint)
@@ -110,8 +118,9 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     endpoint, wrong = _validate(EndpointSpec, document) if source.data else (None, [])
     problems += wrong
     problems += [*contradictions(document), *tag_problems(document)] if source.data else []
-    if endpoint is not None and place is not None:
-        problems += [*guard_rail_problems(endpoint, place, document), *tag_count_problems(endpoint, place, document)]
+    if endpoint is not None and place is not None and place_document is not None:
+        problems += guard_rail_problems(endpoint, place, document, place_document)
+        problems += tag_count_problems(endpoint, place, document)
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable
     prices, wrong_prices = read_prices(environments, place.prices if place is not None else None)

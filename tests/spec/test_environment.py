@@ -235,7 +235,8 @@ def test_what_changes_no_plan_makes_no_lock_stale(
     spec = write(endpoint_text)
     before = load_spec(spec, "dev", environments=environments).digest
     (environments / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\n{text}\n")
-    assert load_spec(spec, "dev", environments=environments).digest == before
+    same = write(endpoint_text.replace("  hub_id", "  licence: mit\n  hub_id") + "schema_version: 1\ntags: {a: b}\n")
+    assert load_spec(same, "dev", environments=environments).digest == before
 
 
 @pytest.mark.parametrize("rail", ["engines: [lmi]", "usd_per_million_output_tokens: 5", "max_copies: 2"])
