@@ -84,7 +84,9 @@ class Retention(FrozenModel):
     """How long results and logs are kept."""
 
     results_days: Annotated[int, Field(ge=1, le=36500)] | None = Field(
-        None, description="Days after which results of trials are deleted. Default: never."
+        None,
+        description="Days after which the history of trials is deleted; the latest, passed and released results stay. "
+        "Default: 365.",
     )
     log_days: LogDays | None = Field(None, description="Days after which log events are deleted. Default: 30.")
 
