@@ -16,6 +16,7 @@ from seatrial.cli.diff import diff
 from seatrial.cli.images import images
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
+from seatrial.cli.migrate import migrate
 from seatrial.cli.models import models
 from seatrial.cli.plan import plan
 from seatrial.cli.predict import predict
@@ -41,6 +42,7 @@ app = typer.Typer(
 for command in (
     validate,
     schema,
+    migrate,
     plan,
     compare_instances,
     predict,

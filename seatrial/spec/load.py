@@ -27,6 +27,7 @@ from seatrial.spec.environment import (
 from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.prices import PRICES_FILE, TeamPrices, prices_path, region_document
 from seatrial.spec.promotion_source import source_problems
+from seatrial.spec.schema_version import newer_schema
 from seatrial.spec.text_rules import character_problems, secret_problems, secret_values, without_secrets
 from seatrial.spec.yaml_source import (
     OVERRIDES,
@@ -110,6 +111,8 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
         SpecError: With every problem of both files and of the calibration.
     """
     source = read_source(path)
+    if (newer := newer_schema(source)) is not None:
+        raise SpecError([newer])
     problems = [*source.problems, *secret_problems(source), *character_problems(source)]
     problems += _unknown_overrides(source, environments)
     place, place_document, found = _read_environment(environments, environment)
@@ -185,6 +188,8 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
         hint = f"known environments: {known} (in {environments.as_posix()})"
         return None, None, [Problem(file.as_posix(), "", "SEA109", f"there is no environment {name}", hint)]
     source = read_source(file)
+    if (newer := newer_schema(source)) is not None:
+        return None, None, [newer]
     document = merge_environment(source, None)
     spec, problems = _validate(EnvironmentSpec, document) if source.data else (None, [])
     for rule in (network_problems, tag_problems, topic_problems, schedule_problems, promotion_problems):
