@@ -13,6 +13,7 @@ from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
 from seatrial.cli.diff import diff
+from seatrial.cli.drift import drift
 from seatrial.cli.images import images
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
@@ -23,6 +24,7 @@ from seatrial.cli.predict import predict
 from seatrial.cli.preflight import preflight
 from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe
+from seatrial.cli.promote import promote
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -47,8 +49,10 @@ for command in (
     compare_instances,
     predict,
     render,
+    promote,
     diff,
     preflight,
+    drift,
     lint,
     convert,
     bench,

@@ -220,9 +220,13 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allo
         rows = [verdict.model_dump(mode="json") for verdict in verdicts]
         show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})
         return
+    from seatrial.plan.lock.lock_file import locked_provenance
+    from seatrial.plan.lock.provenance import provenance_lines
     from seatrial.report.terminal.alternatives import why_view
 
     show(why_view(instance_type, verdicts))
+    for line in provenance_lines(locked_provenance(loaded)):
+        typer.echo(f"locked: {line}")
 
 
 def _lock(made: Sequence[_Made], *, many: bool) -> None:
@@ -243,13 +247,15 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
 def _locked(made: _Made, before: dict[str, object] | None) -> tuple[Path, tuple[str, ...]]:
     """Write one lock, and return its path with what changed in it."""
     from seatrial.plan.engine import keep_digest
-    from seatrial.plan.lock.changes import changes
+    from seatrial.plan.lock.changes import changes, dropped_provenance
     from seatrial.plan.lock.generation import count_generation
     from seatrial.plan.lock.lock_file import write_lock
 
     kept, another = count_generation(before, keep_digest(before, made.plan))
     file = write_lock(kept, made.loaded.path)
-    return file, (*another, *changes(before, kept)) if before is not None else ()
+    if before is None:
+        return file, ()
+    return file, (*another, *changes(before, kept), *dropped_provenance(before.get("promoted")))
 
 
 def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:
