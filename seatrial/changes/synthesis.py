@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 LONGEST_S = 600
 LAST_LINES = 25
 MOST_BYTES = 64 * 2**20
+PUBLISHER = "seatrial_stacks.publish_products"
+"""The module that writes the templates of products, by its name: the core knows no CDK."""
 _SOURCE_ROOTS = (".", "constructs", "stacks")
 _OF_GIT = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_COMMON_DIR")
 """Variables that a hook of git sets, and that would lead another git to the wrong place."""
@@ -56,13 +58,8 @@ class StackSource:
         Raises:
             SpecError: SEA450 when there is none.
         """
-        folders = spec.resolve().parents
-        root = next((folder for folder in folders if (folder / "cdk.json").is_file()), None)
-        if root is None:
-            hint = "keep the spec below the folder of the CDK app"
-            raise SpecError.of("SEA450", "no cdk.json in its folder or above", where=spec.as_posix(), hint=hint)
         return cls(
-            root=root,
+            root=app_folder(spec),
             spec=spec.resolve(),
             environments=environments.resolve(),
             environment=environment,
@@ -104,6 +101,43 @@ def synthesize(source: StackSource, folder: Path) -> StackTemplate:
     if not file.is_file():
         raise SeatrialError.of("SEA450", f"the app has no stack {source.stack_name}", where=where)
     return source.template(_text(file), source.stack_name)
+
+
+def publish_products(product: Path, environments: Path) -> str:
+    """Write the templates of a product's current version, with the feature flags of the nearest `cdk.json`.
+
+    Args:
+        product: The product's YAML file.
+        environments: Folder of environments.
+
+    Returns:
+        The paths of the templates, one on each line.
+
+    Raises:
+        SpecError: SEA450 when there is no `cdk.json`.
+        SeatrialError: SEA450 with the last lines when the templates can't be made.
+    """
+    root = app_folder(product)
+    command = [sys.executable, "-m", PUBLISHER, str(product.resolve()), str(environments.resolve())]
+    done = _run(command, root, app_variables(root), product.as_posix())
+    if done.returncode:
+        said = "\n".join(done.stderr.splitlines()[-LAST_LINES:])
+        raise SeatrialError.of("SEA450", f"its templates can't be made:\n{said}", where=product.as_posix())
+    return done.stdout
+
+
+def app_folder(spec: Path) -> Path:
+    """Return the nearest folder with a `cdk.json`, of a spec's folder and those above.
+
+    Raises:
+        SpecError: SEA450 when there is none.
+    """
+    folders = spec.resolve().parents
+    root = next((folder for folder in folders if (folder / "cdk.json").is_file()), None)
+    if root is None:
+        hint = "keep the spec below the folder of the CDK app"
+        raise SpecError.of("SEA450", "no cdk.json in its folder or above", where=spec.as_posix(), hint=hint)
+    return root
 
 
 def _app(source: StackSource) -> tuple[list[str], dict[str, object]]:

@@ -79,6 +79,9 @@ class EnvironmentSpec(FrozenModel):
         {}, description="Tags of every resource."
     )
 
+    vending: bool = Field(
+        default=False, description="Products of `products/` may be offered here: an AWS Service Catalog portfolio."
+    )
     prices: PricesFile | None = Field(
         None, description="Prices file, relative to this file. Default: `prices.yaml` beside it, if there is one."
     )

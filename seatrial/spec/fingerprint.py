@@ -22,7 +22,7 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "model": {"accept_eula", "hub_token_secret"},
     "scaling": {"scale_out_cooldown_s", "scale_in_cooldown_s"},
 }
-_ENVIRONMENT_ONLY_DEPLOYED = {"account", "network", "alarms", "kms_key_arn", "removal", "tags", "prices"}
+_ENVIRONMENT_ONLY_DEPLOYED = {"account", "network", "alarms", "kms_key_arn", "removal", "tags", "prices", "vending"}
 # Fields that came after the first locks were written: one that is left out (None, 0 or auto) makes no lock stale.
 _ADDED_LATER = (
     ("model", "shape"),

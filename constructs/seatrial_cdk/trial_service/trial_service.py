@@ -59,6 +59,7 @@ class TrialService(Construct):
         kms_key_arn: Key of the results; default: a key of its own.
         removal: What becomes of results and log on deletion.
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
+        vending: Stacks of products ask for trials too, whatever their names.
     """
 
     def __init__(
@@ -71,11 +72,12 @@ class TrialService(Construct):
         kms_key_arn: str | None,
         removal: Literal["destroy", "retain"],
         sockets_per_function: int = SOCKETS_PER_FUNCTION,
+        vending: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = service_name(environment)
         self.results = TrialResults(self, "Results", kms_key_arn=kms_key_arn, removal=removal)
-        self.function = _function(self, environment, network, removal, sockets_per_function)
+        self.function = _function(self, environment, network, removal, sockets_per_function, vending=vending)
         self.state_machine = _state_machine(self)
         _call_for_dead_workflows(self)
         _call_on_schedule(self)
@@ -87,10 +89,12 @@ def _function(
     network: Network,
     removal: Literal["destroy", "retain"],
     sockets_per_function: int,
+    *,
+    vending: bool,
 ) -> lambda_.CfnFunction:
     stack, logs = Stack.of(scope), log_group_of(scope, keep=removal == "retain")
     writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
-    rights = statements(stack, environment, scope.results, network, state_machine_name=scope.name)
+    rights = statements(stack, environment, scope.results, network, state_machine_name=scope.name, vending=vending)
     role = iam.Role(
         scope,
         "Role",
