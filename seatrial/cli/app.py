@@ -24,6 +24,7 @@ from seatrial.cli.predict import predict
 from seatrial.cli.preflight import preflight
 from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe
+from seatrial.cli.products import products
 from seatrial.cli.promote import promote
 from seatrial.cli.render import render
 from seatrial.cli.report import report
@@ -67,6 +68,7 @@ for command in (
 app.add_typer(images, name="images")
 app.add_typer(models, name="models")
 app.add_typer(prices, name="prices")
+app.add_typer(products, name="products")
 app.add_typer(local, name="local")
 app.add_typer(trial, name="trial")
 
