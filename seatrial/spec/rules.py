@@ -125,6 +125,7 @@ RULES = MappingProxyType(
         "SEA453": "a change needs an endpoint of another name",
         "SEA454": "a change of a resource would fail",
         "SEA455": "the AWS credentials belong to another account",
+        "SEA480": "an embedded AWS of another account is running",
         "SEA460": "a quota is too small for the deployment",
         "SEA461": "the region lacks what the deployment needs",
         "SEA462": "a secret of the spec can't be used",
