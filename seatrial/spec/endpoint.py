@@ -32,13 +32,14 @@ Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 Positive = Annotated[int, Field(gt=0, le=MOST_REQUESTS)]
 
 
+TrialMode = Literal["rollback", "report", "off"]
 TrialUpdate = Literal["candidate", "in_place", "verify_only"]
 
 
 class TrialSpec(FrozenModel):
     """The sea trial that every changed plan is put through."""
 
-    mode: Literal["rollback", "report", "off"] = Field("rollback", description="Action after a failed trial.")
+    mode: TrialMode = Field("rollback", description="Action after a failed trial.")
     update: TrialUpdate = Field(
         "candidate",
         description="Trial of an update of an endpoint that serves. `candidate` tries one copy of the new model beside "
@@ -130,6 +131,11 @@ Discount = Annotated[float, Field(ge=0, lt=1)]
 MOST_DRAFT_TOKENS = 16
 DEFAULT_DRAFT_COST = 0.05  # of a decode step: a draft model of some twentieth of the model's size
 OptionValue = str | int | float | bool
+MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
+TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
+TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
+Tags = Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)]
+SchemaVersion = Literal[1]
 
 
 def _left_out_or_mapping(schema: JsonDict) -> None:
@@ -306,6 +312,9 @@ class ScalingSpec(FrozenModel):
 class EndpointSpec(FrozenModel):
     """One endpoint, as asked for in one environment (overrides merged)."""
 
+    schema_version: SchemaVersion = Field(
+        1, description="Version of the fields of this file; `seatrial migrate` brings an older file to it."
+    )
     name: EndpointName = Field(description="Name of the endpoint; the environment's name is put before it.")
     description: Annotated[str, StringConstraints(max_length=2048)] = Field("", description="For people.")
     model: ModelSpec
@@ -320,3 +329,8 @@ class EndpointSpec(FrozenModel):
     serving: ServingSpec = ServingSpec()
     scaling: ScalingSpec = ScalingSpec()
     trial: TrialSpec = TrialSpec()
+    tags: Tags = Field(
+        {},
+        description="Tags of the endpoint's resources, added to the environment's; the value of `team` is its team in "
+        "reports.",
+    )

@@ -17,12 +17,16 @@ from seatrial.spec.environment import (
     EnvironmentSpec,
     guard_rail_problems,
     network_problems,
+    promotion_problems,
     region_problems,
+    schedule_problems,
+    tag_count_problems,
     tag_problems,
     topic_problems,
 )
 from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.prices import PRICES_FILE, TeamPrices, prices_path, region_document
+from seatrial.spec.promotion_source import source_problems
 from seatrial.spec.text_rules import character_problems, secret_problems, secret_values, without_secrets
 from seatrial.spec.yaml_source import (
     OVERRIDES,
@@ -105,9 +109,9 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     document = merge_environment(source, environment)
     endpoint, wrong = _validate(EndpointSpec, document) if source.data else (None, [])
     problems += wrong
-    problems += contradictions(document) if source.data else []
+    problems += [*contradictions(document), *tag_problems(document)] if source.data else []
     if endpoint is not None and place is not None:
-        problems += guard_rail_problems(endpoint, place, document)
+        problems += [*guard_rail_problems(endpoint, place, document), *tag_count_problems(endpoint, place, document)]
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable
     prices, wrong_prices = read_prices(environments, place.prices if place is not None else None)
@@ -174,7 +178,9 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     source = read_source(file)
     document = merge_environment(source, None)
     spec, problems = _validate(EnvironmentSpec, document) if source.data else (None, [])
-    problems += [*network_problems(document), *tag_problems(document), *topic_problems(document)]
+    for rule in (network_problems, tag_problems, topic_problems, schedule_problems, promotion_problems):
+        problems += rule(document)
+    problems += source_problems(environments, environment_names(environments), name, document)
     problems += region_problems(spec, document) if spec is not None else ()
     if spec is not None and spec.name != name:
         message = f"the name {spec.name} differs from the file name {name}"
