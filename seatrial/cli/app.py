@@ -14,6 +14,7 @@ from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
 from seatrial.cli.diff import diff
 from seatrial.cli.images import images
+from seatrial.cli.init import init
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
 from seatrial.cli.models import models
@@ -39,6 +40,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for command in (
+    init,
     validate,
     schema,
     plan,
