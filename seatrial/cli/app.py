@@ -15,6 +15,7 @@ from seatrial.cli.demo import demo
 from seatrial.cli.diff import diff
 from seatrial.cli.drift import drift
 from seatrial.cli.images import images
+from seatrial.cli.init import init
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
 from seatrial.cli.migrate import migrate
@@ -43,6 +44,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for command in (
+    init,
     validate,
     schema,
     migrate,
