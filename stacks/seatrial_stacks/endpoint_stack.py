@@ -87,7 +87,7 @@ class EndpointStack(Stack):
         )
         self._schedule(deployment)
         self._outputs(deployment, trial)
-        for key, value in environment.tags.items():
+        for key, value in {**environment.tags, **spec.tags}.items():
             Tags.of(self).add(key, value)
 
     def _id(self, name: str) -> str:

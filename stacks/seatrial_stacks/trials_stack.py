@@ -41,6 +41,8 @@ class TrialsStack(Stack):
             kms_key_arn=environment.kms_key_arn,
             removal=environment.removal,
             findings_topic_arn=self._findings_topic_arn(environment),
+            retention=environment.retention,
+            vending=environment.vending,
         )
         self.alarms = (
             AlarmTopic(self, "Alarms", environment=environment.name, key=self.service.results.key)

@@ -17,6 +17,7 @@ from seatrial.plan.lock.guard_rails import limit_problems, rail_problems
 from seatrial.plan.lock.path import lock_path
 from seatrial.plan.lock.provenance import provenance_problems
 from seatrial.secrets import holds_credential
+from seatrial.spec.schema_version import UPGRADE, compared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,8 +102,13 @@ def write_lock(plan: Plan, spec_path: Path) -> Path:
         "environments": {**lock.environments, plan.environment: document},
         "digests": {**lock.digests, plan.environment: seal_of(document).model_dump()},
     }
-    replace_file(path, json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "SEA403")
+    replace_file(path, lock_text(whole), "SEA403")
     return path
+
+
+def lock_text(whole: Mapping[str, object]) -> str:
+    """Return a lock as it is written; equal locks give equal bytes."""
+    return json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def locked_environments(spec_path: Path) -> frozenset[str]:
@@ -281,7 +287,8 @@ def _read(path: Path) -> _Lock:
         raise _unreadable(path, "not a lock")
     version = document.get("schema_version")
     if version != LOCK_SCHEMA:
-        raise _unreadable(path, f"schema_version is {version}; this release reads {LOCK_SCHEMA}")
+        message = f"schema_version is {version}; this release reads {LOCK_SCHEMA}"
+        raise _unreadable(path, message, hint=UPGRADE if (compared(version, LOCK_SCHEMA) or 0) > 0 else _RESTORE)
     digests = document.get("digests")
     return _Lock(document["environments"], digests if isinstance(digests, dict) else {})
 
@@ -290,7 +297,9 @@ def _validate(document: object, path: Path, name: str) -> Plan:
     version = document.get("schema_version") if isinstance(document, dict) else None
     if version != PLAN_SCHEMA:
         message = f"the plan's schema_version is {version}; this release reads {PLAN_SCHEMA}"
-        raise _unreadable(path, message, name)
+        difference = compared(version, PLAN_SCHEMA)
+        hint = _RESTORE if difference is None else UPGRADE if difference > 0 else _migrate(path)
+        raise _unreadable(path, message, name, hint)
     try:
         return Plan.model_validate_json(json.dumps(document))
     except ValidationError as error:
@@ -299,8 +308,14 @@ def _validate(document: object, path: Path, name: str) -> Plan:
         raise _unreadable(path, f"{where}: {first['msg']}", name) from error
 
 
-def _unreadable(path: Path, message: str, field: str = "") -> SpecError:
-    hint = "plan again with this release, or restore the committed lock"
+def _migrate(path: Path) -> str:
+    return f"run `seatrial migrate {path.as_posix()} --write`, or plan again with this release"
+
+
+_RESTORE = "plan again with this release, or restore the committed lock"
+
+
+def _unreadable(path: Path, message: str, field: str = "", hint: str = _RESTORE) -> SpecError:
     return SpecError.of("SEA403", message, hint=hint, where=path.as_posix(), field=field)
 
 
