@@ -124,11 +124,16 @@ def _load(files: Iterable[Path], environments: Path, environment: str) -> tuple[
             deployments[file] = load_deployment(file, environments, environment)
         except SeatrialError as error:
             problems += error.problems
-    problems += _same_names(deployments)
-    problems += _same_endpoints(deployments)
-    problems += _long_names(deployments)
-    problems += _service_names(deployments)
+    problems += name_problems(deployments)
     return tuple(deployments.values()), problems
+
+
+def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+    """Yield what is wrong with the names of one environment's deployments, by the specs' files."""
+    yield from _same_names(deployments)
+    yield from _same_endpoints(deployments)
+    yield from _long_names(deployments)
+    yield from _service_names(deployments)
 
 
 def load_deployment(spec: Path, environments: Path, environment: str) -> Deployment:

@@ -383,6 +383,8 @@ def digest_of(uri: str) -> str | None:
 def pin(plan: Plan, digest: str) -> Plan:
     """Return the plan with its image named by a digest. The tag stays beside it; SageMaker takes one of the two.
 
+    Provenance ends with it: what was tried was named otherwise.
+
     Args:
         plan: The plan.
         digest: As `sha256:…`, which the registry gives for the plan's tag.
@@ -391,7 +393,7 @@ def pin(plan: Plan, digest: str) -> Plan:
     uri = f"{place_of(image.uri)}@{digest}"
     because = f"{plan.image.because.partition(_GIVEN)[0]}{_GIVEN} {image.tag}."
     named: Decision[Image] = Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
-    return plan.model_copy(update={"image": named})
+    return plan.model_copy(update={"image": named, "promoted": None})
 
 
 def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from seatrial.bench.model.result import TrialResult
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.run import run_trial
-from seatrial.changes.synthesis import app_variables
+from seatrial.changes.app import app_variables
 from seatrial.demo.cdk_cli import CdkCli, cdk_path
 from seatrial.demo.progress import shown_beside
 from seatrial.demo.runner import NO_TEMPLATE_VALIDATION

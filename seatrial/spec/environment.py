@@ -115,6 +115,9 @@ class EnvironmentSpec(FrozenModel):
     removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
     tags: Tags = Field({}, description="Tags of every resource.")
 
+    vending: bool = Field(
+        default=False, description="Products of `products/` may be offered here: an AWS Service Catalog portfolio."
+    )
     prices: PricesFile | None = Field(
         None, description="Prices file, relative to this file. Default: `prices.yaml` beside it, if there is one."
     )

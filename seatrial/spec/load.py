@@ -110,7 +110,21 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     Raises:
         SpecError: With every problem of both files and of the calibration.
     """
-    source = read_source(path)
+    return load_source(read_source(path), path, environment, environments=environments)
+
+
+def load_source(source: YamlSource, path: Path, environment: str, *, environments: Path) -> LoadedSpec:
+    """Load an endpoint's spec that was read already.
+
+    Args:
+        source: The spec's text.
+        path: The file beside which its lock and calibration lie.
+        environment: The environment's name.
+        environments: The folder of `NAME.yaml` files.
+
+    Raises:
+        SpecError: With every problem of both files and of the calibration.
+    """
     if (newer := newer_schema(source)) is not None:
         raise SpecError([newer])
     problems = [*source.problems, *secret_problems(source), *character_problems(source)]
@@ -118,7 +132,7 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     place, place_document, found = _read_environment(environments, environment)
     problems += found
     document = merge_environment(source, environment)
-    endpoint, wrong = _validate(EndpointSpec, document) if source.data else (None, [])
+    endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
     problems += wrong
     problems += [*contradictions(document), *tag_problems(document)] if source.data else []
     if endpoint is not None and place is not None and place_document is not None:
@@ -129,7 +143,7 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     prices, wrong_prices = read_prices(environments, place.prices if place is not None else None)
     problems += wrong_prices
     if problems or endpoint is None or place is None or place_document is None:
-        raise SpecError(_ordered(problems, secret_values(source)))
+        raise SpecError(ordered(problems, secret_values(source)))
     name = endpoint.model.config_file
     config_file = None if name is None else config_file_content(path.parent / name)
     return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration, prices)
@@ -147,7 +161,7 @@ def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | Non
         return None, []
     source = read_source(file)
     document = merge_environment(source, None)
-    found, problems = _validate(TeamPrices, document) if not source.problems else (None, [])
+    found, problems = validated(TeamPrices, document) if not source.problems else (None, [])
     return found, [*source.problems, *problems]
 
 
@@ -172,7 +186,7 @@ def load_environment(environments: Path, name: str) -> EnvironmentSpec:
     """
     spec, _, problems = _read_environment(environments, name)
     if problems or spec is None:
-        raise SpecError(_ordered(problems))
+        raise SpecError(ordered(problems))
     return spec
 
 
@@ -191,7 +205,7 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     if (newer := newer_schema(source)) is not None:
         return None, None, [newer]
     document = merge_environment(source, None)
-    spec, problems = _validate(EnvironmentSpec, document) if source.data else (None, [])
+    spec, problems = validated(EnvironmentSpec, document) if source.data else (None, [])
     for rule in (network_problems, tag_problems, topic_problems, schedule_problems, promotion_problems):
         problems += rule(document)
     problems += source_problems(environments, environment_names(environments), name, document)
@@ -202,7 +216,8 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     return spec, document, [*source.problems, *secret_problems(source), *character_problems(source), *problems]
 
 
-def _validate(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
+def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
+    """Return a document as its model, or `None` with what is wrong with it."""
     try:
         text = json.dumps(document.data)  # as JSON, lists may be tuples and yet `yes` is no number
         return model.model_validate_json(text, strict=True), []
@@ -226,7 +241,9 @@ def _unknown_overrides(source: YamlSource, environments: Path) -> Iterator[Probl
             yield Problem(where, f"{OVERRIDES}.{name}", "SEA105", "must be a mapping of fields", "")
 
 
-def _ordered(problems: list[Problem], secrets: tuple[str, ...] = ()) -> list[Problem]:
+def ordered(problems: list[Problem], secrets: tuple[str, ...] = ()) -> list[Problem]:
+    """Return problems by file and line, each once, without what must not be repeated."""
+
     def place(problem: Problem) -> tuple[str, int, str]:
         file, _, line = problem.where.rpartition(":")
         return (file, int(line), problem.rule) if line.isdigit() else (problem.where, 0, problem.rule)

@@ -41,6 +41,7 @@ class TrialsStack(Stack):
             kms_key_arn=environment.kms_key_arn,
             removal=environment.removal,
             retention=environment.retention,
+            vending=environment.vending,
         )
         self.alarms = (
             AlarmTopic(self, "Alarms", environment=environment.name, key=self.service.results.key)

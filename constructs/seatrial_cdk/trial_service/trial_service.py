@@ -63,6 +63,7 @@ class TrialService(Construct):
         removal: What becomes of results and log on deletion.
         retention: How long results and logs are kept; default: a year and a month.
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
+        vending: Stacks of products ask for trials too, whatever their names.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class TrialService(Construct):
         removal: Literal["destroy", "retain"],
         retention: Retention | None = None,
         sockets_per_function: int = SOCKETS_PER_FUNCTION,
+        vending: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = service_name(environment)
@@ -84,7 +86,13 @@ class TrialService(Construct):
         self.results = TrialResults(self, "Results", kms_key_arn=kms_key_arn, removal=removal, expiry=expiry)
         logs = log_group_of(self, keep=removal == "retain", days=kept.log_days)
         self.function = _function(
-            self, environment, network, logs, log_days=kept.log_days, sockets_per_function=sockets_per_function
+            self,
+            environment,
+            network,
+            logs,
+            log_days=kept.log_days,
+            sockets_per_function=sockets_per_function,
+            vending=vending,
         )
         self.state_machine = _state_machine(self)
         _call_for_dead_workflows(self)
@@ -99,10 +107,11 @@ def _function(
     *,
     log_days: int | None,
     sockets_per_function: int,
+    vending: bool,
 ) -> lambda_.CfnFunction:
     stack = Stack.of(scope)
     writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
-    rights = statements(stack, environment, scope.results, network, state_machine_name=scope.name)
+    rights = statements(stack, environment, scope.results, network, state_machine_name=scope.name, vending=vending)
     role = iam.Role(
         scope,
         "Role",

@@ -15,6 +15,7 @@ from seatrial.plan.document import PLAN_SCHEMA, Plan, values_digest
 from seatrial.plan.lock.changes import text_of
 from seatrial.plan.lock.guard_rails import limit_problems, rail_problems
 from seatrial.plan.lock.path import lock_path
+from seatrial.plan.lock.provenance import provenance_problems
 from seatrial.secrets import holds_credential
 from seatrial.spec.schema_version import UPGRADE, compared
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from seatrial.plan.document import Promoted
     from seatrial.spec.load import LoadedSpec
 
 
@@ -146,6 +148,16 @@ def document_in_lock(spec_path: Path, environment: str) -> dict[str, object] | N
     return {str(key): value for key, value in document.items()} if isinstance(document, dict) else None
 
 
+def locked_provenance(loaded: LoadedSpec) -> Promoted | None:
+    """Return where the locked plan was promoted from; `None` where it was not, or nothing is locked.
+
+    Raises:
+        SpecError: SEA403 when the lock can't be read.
+    """
+    document = locked_document(loaded)
+    return None if document is None else _validate(document, lock_path(loaded.path), loaded.environment.name).promoted
+
+
 def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
     """Return the plan that was locked for a spec in its environment, as it was planned or adopted.
 
@@ -155,14 +167,15 @@ def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
 
     Raises:
         SpecError: SEA401 when there is none, SEA403 when the lock can't be read. Else with every problem of SEA402
-            when it is stale and may not be, SEA411 when it was changed by hand, and SEA413 to SEA415 when it is beyond
-            what the environment and the spec allow.
+            when it is stale and may not be, SEA411 when it was changed by hand, SEA413 to SEA415 when it is beyond
+            what the environment and the spec allow, and SEA478 when it was not promoted and must be.
     """
     plan, changed = read_edited_plan(loaded)
     problems = list(changed.problems)
     if not stale:
         stale_by = _stale(plan, loaded)
         problems += (*stale_by, *rail_problems(plan, loaded)) if stale_by else limit_problems(plan, loaded)
+        problems += provenance_problems(plan, loaded)
     if problems:
         raise SpecError(problems)
     return plan
