@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from seatrial.deployment.load import load_deployment
+from seatrial.deployment.load import deployment_of
 from seatrial.errors import SeatrialError, SpecError
 from seatrial.plan.lock.lock_file import document_in_lock, locked_environments, read_locked_plan
 from seatrial.spec.load import environment_names, load_spec
@@ -99,13 +99,12 @@ def never_locked(side: Side) -> tuple[Path, ...]:
 
 def state_of(side: Side, place: Place) -> EndpointState:
     """Load an endpoint in an environment; what is wrong with it is part of the state."""
-    spec = side.spec(place)
     try:
-        loaded = load_spec(spec, place.environment, environments=side.environments)
+        loaded = load_spec(side.spec(place), place.environment, environments=side.environments)
     except SpecError as error:
         return EndpointState(problems=side.shown(error.problems))
     try:
-        deployment = load_deployment(spec, side.environments, place.environment)
+        deployment = deployment_of(loaded)
     except SeatrialError as error:
         return EndpointState(loaded=loaded, plan=_stale_plan(loaded), problems=side.shown(error.problems))
     return EndpointState(loaded=loaded, plan=deployment.plan, deployment=deployment)
