@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LONGEST_S = 600
 LAST_LINES = 25
+PUBLISHER = "seatrial_stacks.publish_products"
+"""The module that writes the templates of products, by its name: the core knows no CDK."""
 _SOURCE_ROOTS = (".", "constructs", "stacks")
 
 
@@ -63,6 +65,29 @@ def run_app(root: Path, narrowed: Mapping[str, str], folder: Path, variables: Ma
         said = "\n".join(lines[-LAST_LINES:])
         raise SeatrialError.of("SEA450", f"the app ended with exit code {done.returncode}:\n{said}", where=where)
     return out
+
+
+def publish_products(product: Path, environments: Path) -> str:
+    """Write the templates of a product's current version, with the feature flags of the nearest `cdk.json`.
+
+    Args:
+        product: The product's YAML file.
+        environments: Folder of environments.
+
+    Returns:
+        The paths of the templates, one on each line.
+
+    Raises:
+        SpecError: SEA450 when there is no `cdk.json`.
+        SeatrialError: SEA450 with the last lines when the templates can't be made.
+    """
+    root = app_folder(product)
+    command = [sys.executable, "-m", PUBLISHER, str(product.resolve()), str(environments.resolve())]
+    done = _run(command, root, app_variables(root), product.as_posix())
+    if done.returncode:
+        said = "\n".join(done.stderr.splitlines()[-LAST_LINES:])
+        raise SeatrialError.of("SEA450", f"its templates can't be made:\n{said}", where=product.as_posix())
+    return done.stdout
 
 
 def _app(root: Path) -> tuple[list[str], dict[str, object]]:

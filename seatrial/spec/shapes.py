@@ -6,6 +6,12 @@ from types import MappingProxyType
 
 ENDPOINT_NAME = r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
 ENVIRONMENT_NAME = r"^[a-z][a-z0-9]*$"
+PRODUCT_NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
+TEAM_NAME = r"^[a-z][a-z0-9]*$"
+PRODUCT_VERSION = r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$"
+PRINCIPAL = r"^arn:aws[a-z-]*:iam:(:[0-9]{12}:(role|user|group)/[\w+=,.@/-]+|::(role|user|group)/[\w+=,.@/*?-]+)$"
+EMAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
+HTTPS_URL = r"^https://\S+$"
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]+\.[a-z0-9]+$"
 S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$"
 MODEL_URI = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/(.*/|.*[^/]\.tar\.gz)$"
@@ -26,6 +32,9 @@ MODEL_PATH = r"^(s3://|/)?[A-Za-z0-9_][A-Za-z0-9_./-]*$"
 ENGINE_VERSION = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
 OPTION_NAME = r"^[A-Za-z][A-Za-z0-9_]*$"
 TAG_TEXT = r"^[\w .:/=+@-]*$"  # letters and digits of every language, and what AWS allows beside them
+MODEL_PATTERN = r"^[A-Za-z0-9_.:/*?-]+$"  # of hub ids, S3 URIs, JumpStart ids
+LICENCE_ID = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
+OWNER = r"^\S(.*\S)?$"
 ACCOUNT = r"^[0-9]{12}$"
 REGION = r"^[a-z]{2,}(-[a-z]+)+-[0-9]$"
 SUBNET_ID = r"^subnet-[0-9a-z]+$"
@@ -38,6 +47,12 @@ HINTS = MappingProxyType(
         ENDPOINT_NAME: "letters, digits and inner hyphens, as in support-chat",
         ENVIRONMENT_NAME: "lower-case letters and digits, no hyphen: `prod-eu` with `chat` would share a stack name "
         "with `prod` and `eu-chat`",
+        PRODUCT_NAME: "lower-case letters, digits and single inner hyphens, as in chat-standard",
+        TEAM_NAME: "lower-case letters and digits, no hyphen: `a-b` with `c` would share a name with `a` and `b-c`",
+        PRODUCT_VERSION: "three numbers with dots, as in 1.0.0",
+        PRINCIPAL: "as in arn:aws:iam::123456789012:role/NAME; with wildcards and no account: arn:aws:iam:::role/NAME*",
+        EMAIL: "as in platform@example.com",
+        HTTPS_URL: "as in https://example.com/support",
         INSTANCE_TYPE: "as in ml.g5.2xlarge",
         S3_PREFIX: "as in s3://bucket/model/, with the final slash",
         MODEL_URI: "as in s3://bucket/model/, with the final slash, or s3://bucket/model.tar.gz",
@@ -50,6 +65,9 @@ HINTS = MappingProxyType(
         ENGINE_VERSION: "as in `seatrial images list`",
         OPTION_NAME: "letters, digits and underscores, without `option.`",
         TAG_TEXT: "letters, digits, spaces and _ . : / = + - @",
+        MODEL_PATTERN: "as in meta-llama/*, s3://bucket/models/* or meta-textgeneration-*",
+        LICENCE_ID: "a licence id of the hub, as in apache-2.0, mit or llama3.1",
+        OWNER: "a team, person or address on one line, as in platform-team",
         ACCOUNT: "twelve digits in quotes",
         REGION: "as in us-east-1",
         SUBNET_ID: "as in subnet-0a1b2c3d",

@@ -10,7 +10,7 @@ import pytest
 from seatrial.changes.review.affected import affected, is_code_changed
 from seatrial.changes.review.markdown import code, escaped, review_markdown
 from seatrial.changes.review.review import Review
-from seatrial.changes.review.side import Place, Side, places
+from seatrial.changes.review.side import EndpointPlace, RepositorySide, places
 
 REPOSITORY = Path(__file__).parents[2]
 LLAMA = {("llama-2-7b-chat", name) for name in ("dev", "local", "prod")}
@@ -22,10 +22,12 @@ EVERY = {
 
 
 @pytest.fixture
-def side(tmp_path: Path) -> Side:
+def side(tmp_path: Path) -> RepositorySide:
     for folder in ("endpoints", "environments"):
         shutil.copytree(REPOSITORY / folder, tmp_path / folder)
-    return Side(top=tmp_path, root=tmp_path, endpoints=tmp_path / "endpoints", environments=tmp_path / "environments")
+    return RepositorySide(
+        top=tmp_path, root=tmp_path, endpoints=tmp_path / "endpoints", environments=tmp_path / "environments"
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,17 +50,17 @@ def side(tmp_path: Path) -> Side:
         (".github/workflows/a.yml", set()),
     ],
 )
-def test_a_file_affects(side: Side, path: str, expected: set[tuple[str, str]]) -> None:
+def test_a_file_affects(side: RepositorySide, path: str, expected: set[tuple[str, str]]) -> None:
     with (side.endpoints / "llama-2-7b-chat.yaml").open("a") as file:
         file.write("# config_file: shapes/model.json\n")
-    assert affected(side, [path], places(side)) == {Place(*one) for one in expected}
+    assert affected(side, [path], places(side)) == {EndpointPlace(*one) for one in expected}
 
 
 @pytest.mark.parametrize(
     ("path", "expected"),
     [("stacks/a.py", True), ("cdk.json", True), ("endpoints/a.yaml", False), ("docs/a.md", False)],
 )
-def test_code_is_what_is_neither_spec_nor_text(side: Side, path: str, expected: bool) -> None:  # noqa: FBT001 (a case)
+def test_code_is_what_is_neither_spec_nor_text(side: RepositorySide, path: str, expected: bool) -> None:  # noqa: FBT001 (a case)
     assert is_code_changed(side, [path]) is expected
 
 

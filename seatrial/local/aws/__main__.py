@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from seatrial.local.environment import engine_environment, function_environment
+from seatrial.local.environment import ACCOUNT, engine_environment, function_environment
 from seatrial.local.loopback import HOST
 from seatrial.local.state import RunningProcess, StateLock, hold_lock, scratch_folder
 
@@ -37,6 +37,7 @@ class EmbeddedAwsArguments:
     """The command line."""
 
     port: int
+    account: str
     state_dir: Path
     verbose: bool
 
@@ -49,7 +50,8 @@ def main() -> int:
     if lock is None:
         sys.stderr.write(f"an embedded AWS is already running with the state of {arguments.state_dir}\n")
         return 1
-    process = RunningProcess(os.getpid(), arguments.port, new_access_key_id(), secrets.token_urlsafe(32))
+    key_id, secret = new_access_key_id(), secrets.token_urlsafe(32)
+    process = RunningProcess(os.getpid(), arguments.port, key_id, secret, arguments.account)
     scratch = scratch_folder(arguments.state_dir)
     (scratch / "home").mkdir(parents=True)
     engines = engine_environment()
@@ -108,6 +110,7 @@ async def _serve(
     from seatrial.local.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.life import start_life  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.runtime.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
 
     faulthandler.register(signal.SIGUSR1)  # tells in the log where every thread is
     asyncio.get_running_loop().set_task_factory(kept_task)  # type: ignore[arg-type] # MiniStack has no generators as tasks
@@ -116,7 +119,8 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     cloud = open_cloud(arguments.state_dir, engines, alarm_state=MiniStackAlarms().state)
     scaling = Scaling(cloud.store)
-    register_types(cloud, scaling)
+    catalog = Catalog()
+    register_types(cloud, scaling, catalog)
     config = Config()
     config.bind = [f"{HOST}:{arguments.port}"]
     config.loglevel = "INFO" if arguments.verbose else "WARNING"
@@ -129,7 +133,7 @@ async def _serve(
     start_life(cloud, scaling)
     watch = asyncio.create_task(_watch(lock, stop))
     try:
-        app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, ministack)))
+        app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, catalog, ministack)))
         await _until_stopped(asyncio.create_task(serve(app, config, shutdown_trigger=stop.wait)), stop)
     finally:
         watch.cancel()
@@ -157,6 +161,7 @@ async def _until_stopped(serving: asyncio.Task[None], stop: asyncio.Event) -> No
 def _arguments() -> EmbeddedAwsArguments:
     parser = argparse.ArgumentParser(prog="python -m seatrial.local.aws", description="the embedded AWS")
     parser.add_argument("--port", type=int, required=True, help="the loopback port to listen on")
+    parser.add_argument("--account", default=ACCOUNT, help="the account that it is")
     parser.add_argument("--state-dir", type=Path, required=True, help="where state and logs are kept")
     parser.add_argument("--verbose", action="store_true", help="log every request")
     return EmbeddedAwsArguments(**vars(parser.parse_args()))

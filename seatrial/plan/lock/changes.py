@@ -27,6 +27,7 @@ _NO_DECISION = frozenset(
         "rejected",
         "warnings",
         "adopted",
+        "promoted",
         "unpriced",
         "probe",
         "proposals",
@@ -93,6 +94,13 @@ def _decisions(plan: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     cost = plan.get("cost")
     if isinstance(cost, dict):
         yield "usd_per_hour", text_of(cost.get("usd_per_hour"))
+
+
+def dropped_provenance(before: object) -> tuple[str, ...]:
+    """Return a line that says that the plan is no longer the promoted one; none where it had no provenance."""
+    if before is None:
+        return ()
+    return ("promoted: dropped, since the plan is no longer the one that was promoted; run `seatrial promote` again",)
 
 
 def text_of(field: object) -> str:
