@@ -127,7 +127,7 @@ class Review:
 
 
 def make_review(
-    old: RepositorySide, new: RepositorySide, paths: Sequence[str], folder: Path, *, asked: Asked
+    old: RepositorySide, new: RepositorySide, paths: Sequence[str], folder: Path, *, asked: AskedEndpoints
 ) -> Review:
     """Compare two sides.
 
@@ -162,7 +162,7 @@ def make_review(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedEndpoints:
     """What is asked for.
 
     Attributes:
@@ -268,7 +268,7 @@ def _services(templates: tuple[SideTemplates, SideTemplates]) -> Iterator[Servic
             yield ServiceReview(name, diff)
 
 
-def _unlocked(side: RepositorySide, paths: Sequence[str], asked: Asked) -> Iterator[str]:
+def _unlocked(side: RepositorySide, paths: Sequence[str], asked: AskedEndpoints) -> Iterator[str]:
     changed = set(paths)
     for file in never_locked(side):
         shown = file.relative_to(side.top).as_posix()

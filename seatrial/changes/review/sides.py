@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.changes.app import app_folder
 from seatrial.changes.checkout import changed_paths, checkout_of, commit_of, moved, repository_of
-from seatrial.changes.review.review import Asked, make_review
+from seatrial.changes.review.review import AskedEndpoints, make_review
 from seatrial.changes.review.side import RepositorySide
 from seatrial.errors import Problem, SpecError
 from seatrial.spec.load import environment_names
@@ -52,7 +52,7 @@ def review_of(
             environments=moved(new.environments, top, checkout),
         )
         _refuse_unknown(environments_asked, old, new)
-        asked = Asked(names, environments_asked)
+        asked = AskedEndpoints(names, environments_asked)
         return make_review(old, new, changed_paths(top, commit), folder / "synthesis", asked=asked)
 
 
