@@ -47,6 +47,8 @@ def side(tmp_path: Path) -> RepositorySide:
         ("requirements.txt", EVERY),
         ("docs/a.py", set()),
         ("README.md", set()),
+        ("Makefile", set()),
+        ("stacks/Makefile", EVERY),
         (".github/workflows/a.yml", set()),
     ],
 )
