@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from seatrial.changes.review.review import EndpointReview, Review
 
-MOST_CHARACTERS = 65_536
-"""Of a comment (GitHub answers "body is too long (maximum is 65536 characters)")."""
+MOST_CHARACTERS = 65_000
+"""Of a comment: GitHub takes 65,536 ("body is too long (maximum is 65536 characters)"), a workflow adds a mark."""
 _RESERVED = 200  # characters, for the line that tells what is left out
 LONGEST_VALUE = 120
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
