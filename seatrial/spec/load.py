@@ -107,7 +107,7 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     place, place_document, found = _read_environment(environments, environment)
     problems += found
     document = merge_environment(source, environment)
-    endpoint, wrong = _validate(EndpointSpec, document) if source.data else (None, [])
+    endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
     problems += wrong
     problems += [*contradictions(document), *tag_problems(document)] if source.data else []
     if endpoint is not None and place is not None:
@@ -135,7 +135,7 @@ def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | Non
         return None, []
     source = read_source(file)
     document = merge_environment(source, None)
-    found, problems = _validate(TeamPrices, document) if not source.problems else (None, [])
+    found, problems = validated(TeamPrices, document) if not source.problems else (None, [])
     return found, [*source.problems, *problems]
 
 
@@ -177,7 +177,7 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
         return None, None, [Problem(file.as_posix(), "", "SEA109", f"there is no environment {name}", hint)]
     source = read_source(file)
     document = merge_environment(source, None)
-    spec, problems = _validate(EnvironmentSpec, document) if source.data else (None, [])
+    spec, problems = validated(EnvironmentSpec, document) if source.data else (None, [])
     for rule in (network_problems, tag_problems, topic_problems, schedule_problems, promotion_problems):
         problems += rule(document)
     problems += source_problems(environments, environment_names(environments), name, document)
@@ -188,7 +188,8 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     return spec, document, [*source.problems, *secret_problems(source), *character_problems(source), *problems]
 
 
-def _validate(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
+def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
+    """Return what a document says, with every problem of its fields; `None` when there is one."""
     try:
         text = json.dumps(document.data)  # as JSON, lists may be tuples and yet `yes` is no number
         return model.model_validate_json(text, strict=True), []

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.deployment import load
+from seatrial.spec.pipeline_file import load_pipeline
 from seatrial_stacks.context import context_text
 from seatrial_stacks.endpoint_stack import EndpointStack
+from seatrial_stacks.pipeline_stack import PipelineStack
 from seatrial_stacks.trials_stack import TrialsStack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from aws_cdk import App
+    from aws_cdk import App, Stage
 
     from seatrial.deployment.document import Deployment
 
@@ -29,15 +31,20 @@ def define_stacks(app: App) -> None:
     Stacks stand directly below the app, not in stages: the CDK CLI takes a single stack without its name only there,
     and a path in the template would change.
 
+    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks.
+
     Raises:
         SpecError: With everything that is wrong in every environment.
     """
+    if pipeline := context_text(app, "pipeline"):
+        _define_pipeline(app, Path(pipeline))
+        return
     endpoints, environments = (Path(context_text(app, name) or name) for name in ("endpoints", "environments"))
     environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
     add_stacks(app, _asked(endpoints, environments, environment, endpoint))
 
 
-def add_stacks(app: App, deployments: Iterable[Deployment]) -> None:
+def add_stacks(app: App | Stage, deployments: Iterable[Deployment]) -> None:
     """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it."""
     services: dict[str, TrialsStack] = {}
     for deployment in deployments:
@@ -47,6 +54,15 @@ def add_stacks(app: App, deployments: Iterable[Deployment]) -> None:
             if name not in services:
                 services[name] = TrialsStack(app, environment=deployment.environment)
             stack.add_stack_dependency(services[name])
+
+
+def _define_pipeline(app: App, file: Path) -> None:
+    endpoints, environments = (Path(context_text(app, name) or name) for name in ("endpoints", "environments"))
+    spec, order = load_pipeline(file, environments)
+    deployments: dict[str, list[Deployment]] = {}
+    for deployment in _asked(endpoints, environments, None, None):
+        deployments.setdefault(deployment.environment.name, []).append(deployment)
+    PipelineStack(app, spec=spec, environments=order, deployments=deployments, add_stacks=add_stacks)
 
 
 def _asked(
