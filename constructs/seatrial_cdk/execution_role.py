@@ -66,7 +66,7 @@ class ExecutionRole(Construct):
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
         reads = [] if sources is None else [*_reads(stack, sources)]
-        joins = [*_join_network(stack, network)] if network.subnet_ids else []
+        joins = [*join_network(stack, network)] if network.subnet_ids else []
         self.role = iam.Role(
             self,
             f"Role{_digest(stack, sources, network)}",
@@ -138,7 +138,8 @@ def _read_weights(stack: Stack, s3_uri: str) -> Iterator[iam.PolicyStatement]:
     return _read(stack, bucket, f"{prefix}*")
 
 
-def _join_network(stack: Stack, network: Network) -> Iterator[iam.PolicyStatement]:
+def join_network(stack: Stack, network: Network) -> Iterator[iam.PolicyStatement]:
+    """Allow what SageMaker does with a role to join a network."""
     prefix = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}"
     interfaces = f"{prefix}:network-interface/*"
     joined = [

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
     {
         "application-autoscaling:DescribeScalableTargets": "describe actions of this service have no resource level",
+        "application-autoscaling:DescribeScalingPolicies": "describe actions of this service have no resource level",
+        "cloudformation:GetTemplateSummary": "names a template, not a stack",
+        "cloudformation:ValidateTemplate": "names a template, not a stack",
         "cloudwatch:GetMetricData": "has no resource level: numbers alone, of any metric of the account",
         "cloudwatch:PutMetricData": "has no resource level; bound by its namespace instead",
         "ec2:DescribeDhcpOptions": "describe actions of EC2 have no resource level",
@@ -21,6 +24,8 @@ UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
         "ec2:DescribeSubnets": "describe actions of EC2 have no resource level",
         "ec2:DescribeVpcs": "describe actions of EC2 have no resource level",
         "sagemaker:ListInferenceComponents": "has no resource level: names and states alone",
+        "s3:GetObject": "the bucket of Service Catalog has no documented name; bound by the tag of its objects instead",
+        "ssm:DescribeParameters": "has no resource level: names and types alone",
         "ecr:GetAuthorizationToken": "has no resource level: the token is the registry's, the pull is granted by name",
     }
 )

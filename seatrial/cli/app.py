@@ -13,16 +13,20 @@ from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
 from seatrial.cli.diff import diff
+from seatrial.cli.drift import drift
 from seatrial.cli.images import images
 from seatrial.cli.init import init
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
+from seatrial.cli.migrate import migrate
 from seatrial.cli.models import models
 from seatrial.cli.plan import plan
 from seatrial.cli.predict import predict
 from seatrial.cli.preflight import preflight
 from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe
+from seatrial.cli.products import products
+from seatrial.cli.promote import promote
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -43,12 +47,15 @@ for command in (
     init,
     validate,
     schema,
+    migrate,
     plan,
     compare_instances,
     predict,
     render,
+    promote,
     diff,
     preflight,
+    drift,
     lint,
     convert,
     bench,
@@ -63,6 +70,7 @@ for command in (
 app.add_typer(images, name="images")
 app.add_typer(models, name="models")
 app.add_typer(prices, name="prices")
+app.add_typer(products, name="products")
 app.add_typer(local, name="local")
 app.add_typer(trial, name="trial")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from seatrial.cli.support.locking import lock_plan
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
 from seatrial.cli.support.outputs import check_lock
 from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
@@ -14,7 +15,6 @@ from seatrial.cli.support.terminal import show, show_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from seatrial.plan.document import Plan
     from seatrial.plan.lock.lock_file import Freshness
@@ -220,9 +220,13 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allo
         rows = [verdict.model_dump(mode="json") for verdict in verdicts]
         show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})
         return
+    from seatrial.plan.lock.lock_file import locked_provenance
+    from seatrial.plan.lock.provenance import provenance_lines
     from seatrial.report.terminal.alternatives import why_view
 
     show(why_view(instance_type, verdicts))
+    for line in provenance_lines(locked_provenance(loaded)):
+        typer.echo(f"locked: {line}")
 
 
 def _lock(made: Sequence[_Made], *, many: bool) -> None:
@@ -231,25 +235,13 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
 
     before = of_every(made, lambda one: locked_document(one.loaded))
     for one, locked in zip(made, before, strict=True):
-        file, lines = _locked(one, locked)
+        file, lines = lock_plan(one.plan, one.loaded.path, locked)
         if many:
             typer.echo(f"{file.as_posix()}: {'; '.join(lines)}", err=True)
             continue
         typer.echo(f"locked in {file.as_posix()}", err=True)
         for line in lines:
             typer.echo(f"  {line}", err=True)
-
-
-def _locked(made: _Made, before: dict[str, object] | None) -> tuple[Path, tuple[str, ...]]:
-    """Write one lock, and return its path with what changed in it."""
-    from seatrial.plan.engine import keep_digest
-    from seatrial.plan.lock.changes import changes
-    from seatrial.plan.lock.generation import count_generation
-    from seatrial.plan.lock.lock_file import write_lock
-
-    kept, another = count_generation(before, keep_digest(before, made.plan))
-    file = write_lock(kept, made.loaded.path)
-    return file, (*another, *changes(before, kept)) if before is not None else ()
 
 
 def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:

@@ -14,7 +14,7 @@ FOLDER = Path("docs/schema")
 
 def schema(
     document: Annotated[
-        Literal["endpoint", "environment", "trial-result"], typer.Argument(help="Which document.")
+        Literal["endpoint", "environment", "product", "trial-result"], typer.Argument(help="Which document.")
     ] = "endpoint",
     *,
     write: Annotated[bool, typer.Option("--write", help=f"Write all schemas to {FOLDER}.")] = False,

@@ -21,11 +21,16 @@ if TYPE_CHECKING:
     from seatrial.spec.load import LoadedSpec
 
 
-def render(loaded: LoadedSpec, plan: Plan) -> RenderedConfig:
+def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True) -> RenderedConfig:
     """Render a plan as files and environment of its container.
 
     A hub model on LMI is configured by a packaged `serving.properties`; weights mounted from S3 fill the model's
     folder, so their configuration is the environment, as it is for every other engine.
+
+    Args:
+        loaded: What was asked for.
+        plan: What was decided.
+        packaged: Files may be packaged; without, everything is in the environment.
 
     Raises:
         RenderError: SEA301 to SEA310, SEA368 and SEA369, every problem at once; SEA374 when a credential is left.
@@ -36,7 +41,7 @@ def render(loaded: LoadedSpec, plan: Plan) -> RenderedConfig:
         raise RenderError(problems)
     source = model_source(loaded)
     _refuse_short_prefill(loaded, plan)
-    form: Form = "properties" if engine == "lmi" and source.weights_s3_uri is None else "env"
+    form: Form = "properties" if packaged and engine == "lmi" and source.weights_s3_uri is None else "env"
     return _config(loaded, plan, source, _rendered(loaded, plan, source, form))
 
 

@@ -112,6 +112,7 @@ ModelUri = Annotated[str, StringConstraints(pattern=shapes.MODEL_URI)]
 ImageUri = Annotated[str, StringConstraints(pattern=shapes.IMAGE_URI)]
 Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
 HubId = Annotated[str, StringConstraints(pattern=shapes.HUB_ID, max_length=193)]  # twice 96 and the slash
+LicenceId = Annotated[str, StringConstraints(pattern=shapes.LICENCE_ID, max_length=64)]
 Revision = Annotated[str, StringConstraints(pattern=shapes.REVISION, max_length=255)]
 JumpStartId = Annotated[str, StringConstraints(pattern=shapes.JUMPSTART_ID, max_length=128)]
 ModelPath = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATH, max_length=1024)]
@@ -160,6 +161,9 @@ class ModelSpec(FrozenModel):
         None, description="JumpStart's specification of the model: a JSON file or a folder, relative to the spec."
     )
     accept_eula: bool = Field(default=False, description="You have read and accept the model's licence.")
+    licence: LicenceId | None = Field(
+        None, description="Licence of a model whose licence the catalog does not know, by its id on the hub."
+    )
     architecture: HubId | None = Field(None, description="Catalog id whose architecture this model shares.")
     config_file: FilePath | None = Field(None, description="The model's `config.json`, relative to the spec.")
     shape: ModelShape | None = Field(

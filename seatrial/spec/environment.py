@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.spec.endpoint import EndpointSpec
-    from seatrial.spec.yaml_source import Document, FieldPath
+    from seatrial.spec.yaml_source import Document
 
 
 EMBEDDED_ACCOUNT = "000000000000"
@@ -84,7 +84,9 @@ class Retention(FrozenModel):
     """How long results and logs are kept."""
 
     results_days: Annotated[int, Field(ge=1, le=36500)] | None = Field(
-        None, description="Days after which results of trials are deleted. Default: never."
+        None,
+        description="Days after which the history of trials is deleted; the latest, passed and released results stay. "
+        "Default: 365.",
     )
     log_days: LogDays | None = Field(None, description="Days after which log events are deleted. Default: 30.")
 
@@ -113,6 +115,9 @@ class EnvironmentSpec(FrozenModel):
     removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
     tags: Tags = Field({}, description="Tags of every resource.")
 
+    vending: bool = Field(
+        default=False, description="Products of `products/` may be offered here: an AWS Service Catalog portfolio."
+    )
     prices: PricesFile | None = Field(
         None, description="Prices file, relative to this file. Default: `prices.yaml` beside it, if there is one."
     )
@@ -121,26 +126,6 @@ class EnvironmentSpec(FrozenModel):
     def is_embedded(self) -> bool:
         """Whether this is the embedded AWS of the laptop."""
         return self.account == EMBEDDED_ACCOUNT
-
-
-def guard_rail_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:
-    """Yield every guard rail that the spec breaks by itself; the planner keeps those on cost."""
-    rails = environment.guard_rails
-    if rails.max_copies is not None and endpoint.scaling.max_copies > rails.max_copies:
-        message = f"max_copies {endpoint.scaling.max_copies} exceeds {environment.name}'s guard rail {rails.max_copies}"
-        yield _problem(document, ("scaling", "max_copies"), message, f"at most {rails.max_copies}")
-    asked = endpoint.serving.instance_types or ()
-    if rails.instance_types is not None and asked and not set(asked) & set(rails.instance_types):
-        message = f"none of {', '.join(asked)} is allowed in {environment.name}"
-        hint = f"allowed: {', '.join(rails.instance_types)}"
-        yield _problem(document, ("serving", "instance_types"), message, hint)
-    if environment.network.isolated and endpoint.model.hub_id is not None:
-        message = f"{environment.name} has network isolation, so the weights can't come from a hub"
-        yield _problem(document, ("model",), message, "stage the weights to S3 and give model.s3_uri")
-
-
-def _problem(document: Document, path: FieldPath, message: str, hint: str) -> Problem:
-    return Problem(document.where(path), document.field(path), "SEA111", message, hint)
 
 
 _TOPIC_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME

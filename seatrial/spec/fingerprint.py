@@ -21,12 +21,12 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "schema_version": True,
     "description": True,
     "tags": True,
-    "model": {"accept_eula", "hub_token_secret"},
+    "model": {"accept_eula", "hub_token_secret", "licence"},
     "scaling": {"scale_out_cooldown_s", "scale_in_cooldown_s"},
 }
 _ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     **dict.fromkeys(("schema_version", "account", "owner", "network", "alarms", "kms_key_arn", "removal"), True),
-    **dict.fromkeys(("tags", "prices", "promotion", "retention", "trial_schedule"), True),
+    **dict.fromkeys(("tags", "prices", "promotion", "retention", "trial_schedule", "vending"), True),
     # Guard rails that no plan is chosen by: each plan is checked against them whenever its lock is read.
     "guard_rails": {"models", "licences", "slo", "trial_mode", "required_tags"},
 }

@@ -10,10 +10,9 @@ from seatrial import bounds
 from seatrial.catalog.engine_versions import EngineName
 from seatrial.model import FrozenModel
 from seatrial.spec import shapes
-from seatrial.spec.endpoint import Copies, InstanceTypes, Percentiles, TagKey, TrialMode, Usd
+from seatrial.spec.endpoint import Copies, InstanceTypes, LicenceId, Percentiles, TagKey, TrialMode, Usd
 
 ModelPattern = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATTERN, max_length=1024)]
-LicenceId = Annotated[str, StringConstraints(pattern=shapes.LICENCE_ID, max_length=64)]
 
 
 class RequiredSlo(FrozenModel):

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from seatrial.errors import Problem, SpecError
 from seatrial.model import FrozenModel
+from seatrial.spec.broken_rails import guard_rail_problems, set_by
 from seatrial.spec.calibration import calibration_document
 from seatrial.spec.cross_field_rules import contradictions
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import (
     EnvironmentSpec,
-    guard_rail_problems,
     network_problems,
     promotion_problems,
     region_problems,
@@ -27,6 +27,7 @@ from seatrial.spec.environment import (
 from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.prices import PRICES_FILE, TeamPrices, prices_path, region_document
 from seatrial.spec.promotion_source import source_problems
+from seatrial.spec.schema_version import newer_schema
 from seatrial.spec.text_rules import character_problems, secret_problems, secret_values, without_secrets
 from seatrial.spec.yaml_source import (
     OVERRIDES,
@@ -85,6 +86,14 @@ class LoadedSpec:
             prices=prices,
         )
 
+    def set_by(self, rail: str) -> str:
+        """Return who set a guard rail of the environment and where, as `set by the-team in environments/prod.yaml:12`.
+
+        Args:
+            rail: The field of `guard_rails`.
+        """
+        return set_by(self.environment, self.place, rail)
+
     def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Problem:
         """Return a problem placed where the user wrote the field."""
         return self.document.problem(path, rule, message, hint)
@@ -101,7 +110,23 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     Raises:
         SpecError: With every problem of both files and of the calibration.
     """
-    source = read_source(path)
+    return load_source(read_source(path), path, environment, environments=environments)
+
+
+def load_source(source: YamlSource, path: Path, environment: str, *, environments: Path) -> LoadedSpec:
+    """Load an endpoint's spec that was read already.
+
+    Args:
+        source: The spec's text.
+        path: The file beside which its lock and calibration lie.
+        environment: The environment's name.
+        environments: The folder of `NAME.yaml` files.
+
+    Raises:
+        SpecError: With every problem of both files and of the calibration.
+    """
+    if (newer := newer_schema(source)) is not None:
+        raise SpecError([newer])
     problems = [*source.problems, *secret_problems(source), *character_problems(source)]
     problems += _unknown_overrides(source, environments)
     place, place_document, found = _read_environment(environments, environment)
@@ -110,14 +135,15 @@ def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec
     endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
     problems += wrong
     problems += [*contradictions(document), *tag_problems(document)] if source.data else []
-    if endpoint is not None and place is not None:
-        problems += [*guard_rail_problems(endpoint, place, document), *tag_count_problems(endpoint, place, document)]
+    if endpoint is not None and place is not None and place_document is not None:
+        problems += guard_rail_problems(endpoint, place, document, place_document)
+        problems += tag_count_problems(endpoint, place, document)
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable
     prices, wrong_prices = read_prices(environments, place.prices if place is not None else None)
     problems += wrong_prices
     if problems or endpoint is None or place is None or place_document is None:
-        raise SpecError(_ordered(problems, secret_values(source)))
+        raise SpecError(ordered(problems, secret_values(source)))
     name = endpoint.model.config_file
     config_file = None if name is None else config_file_content(path.parent / name)
     return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration, prices)
@@ -160,7 +186,7 @@ def load_environment(environments: Path, name: str) -> EnvironmentSpec:
     """
     spec, _, problems = _read_environment(environments, name)
     if problems or spec is None:
-        raise SpecError(_ordered(problems))
+        raise SpecError(ordered(problems))
     return spec
 
 
@@ -176,6 +202,8 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
         hint = f"known environments: {known} (in {environments.as_posix()})"
         return None, None, [Problem(file.as_posix(), "", "SEA109", f"there is no environment {name}", hint)]
     source = read_source(file)
+    if (newer := newer_schema(source)) is not None:
+        return None, None, [newer]
     document = merge_environment(source, None)
     spec, problems = validated(EnvironmentSpec, document) if source.data else (None, [])
     for rule in (network_problems, tag_problems, topic_problems, schedule_problems, promotion_problems):
@@ -189,7 +217,11 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
 
 
 def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
+<<<<<<< HEAD
     """Return what a document says, with every problem of its fields; `None` when there is one."""
+=======
+    """Return a document as its model, or `None` with what is wrong with it."""
+>>>>>>> main
     try:
         text = json.dumps(document.data)  # as JSON, lists may be tuples and yet `yes` is no number
         return model.model_validate_json(text, strict=True), []
@@ -213,7 +245,9 @@ def _unknown_overrides(source: YamlSource, environments: Path) -> Iterator[Probl
             yield Problem(where, f"{OVERRIDES}.{name}", "SEA105", "must be a mapping of fields", "")
 
 
-def _ordered(problems: list[Problem], secrets: tuple[str, ...] = ()) -> list[Problem]:
+def ordered(problems: list[Problem], secrets: tuple[str, ...] = ()) -> list[Problem]:
+    """Return problems by file and line, each once, without what must not be repeated."""
+
     def place(problem: Problem) -> tuple[str, int, str]:
         file, _, line = problem.where.rpartition(":")
         return (file, int(line), problem.rule) if line.isdigit() else (problem.where, 0, problem.rule)

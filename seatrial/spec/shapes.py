@@ -6,6 +6,12 @@ from types import MappingProxyType
 
 ENDPOINT_NAME = r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
 ENVIRONMENT_NAME = r"^[a-z][a-z0-9]*$"
+PRODUCT_NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
+TEAM_NAME = r"^[a-z][a-z0-9]*$"
+PRODUCT_VERSION = r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$"
+PRINCIPAL = r"^arn:aws[a-z-]*:iam:(:[0-9]{12}:(role|user|group)/[\w+=,.@/-]+|::(role|user|group)/[\w+=,.@/*?-]+)$"
+EMAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
+HTTPS_URL = r"^https://\S+$"
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]+\.[a-z0-9]+$"
 S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$"
 MODEL_URI = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/(.*/|.*[^/]\.tar\.gz)$"
@@ -44,6 +50,12 @@ HINTS = MappingProxyType(
         ENDPOINT_NAME: "letters, digits and inner hyphens, as in support-chat",
         ENVIRONMENT_NAME: "lower-case letters and digits, no hyphen: `prod-eu` with `chat` would share a stack name "
         "with `prod` and `eu-chat`",
+        PRODUCT_NAME: "lower-case letters, digits and single inner hyphens, as in chat-standard",
+        TEAM_NAME: "lower-case letters and digits, no hyphen: `a-b` with `c` would share a name with `a` and `b-c`",
+        PRODUCT_VERSION: "three numbers with dots, as in 1.0.0",
+        PRINCIPAL: "as in arn:aws:iam::123456789012:role/NAME; with wildcards and no account: arn:aws:iam:::role/NAME*",
+        EMAIL: "as in platform@example.com",
+        HTTPS_URL: "as in https://example.com/support",
         INSTANCE_TYPE: "as in ml.g5.2xlarge",
         S3_PREFIX: "as in s3://bucket/model/, with the final slash",
         MODEL_URI: "as in s3://bucket/model/, with the final slash, or s3://bucket/model.tar.gz",

@@ -391,17 +391,26 @@ def merge_environment(source: YamlSource, environment: str | None) -> Document:
     every = source.data.get(OVERRIDES)
     override = every.get(environment) if isinstance(every, dict) and environment else None
     if isinstance(override, dict):
-        base = _overlay(base, override, (), (OVERRIDES, environment or ""), origins)
+        base = overlay(base, override, (), (OVERRIDES, environment or ""), origins)
     return Document(source.path, base, origins, source.lines)
 
 
-def _overlay(
+def overlay(
     base: dict[str, Yaml],
     override: dict[str, Yaml],
     path: FieldPath,
     written: FieldPath,
     origins: dict[FieldPath, FieldPath],
 ) -> dict[str, Yaml]:
+    """Lay fields over others; `null` removes a field.
+
+    Args:
+        base: The fields below.
+        override: The fields above.
+        path: Where both stand in the merged document.
+        written: Where the override was written.
+        origins: Where each field of the merged document was written; the override's are added.
+    """
     merged = dict(base)
     for key, value in override.items():
         old = merged.get(key)
@@ -409,7 +418,7 @@ def _overlay(
         if value is None:
             merged.pop(key, None)
         elif isinstance(old, dict) and isinstance(value, dict):
-            merged[key] = _overlay(old, value, (*path, key), (*written, key), origins)
+            merged[key] = overlay(old, value, (*path, key), (*written, key), origins)
         else:
             merged[key] = value
             _forget(origins, (*path, key))

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.deployment import load
+from seatrial.deployment.product import product_files
 from seatrial.spec.pipeline_file import load_pipeline
 from seatrial_stacks.context import context_text
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.pipeline_stack import PipelineStack
 from seatrial_stacks.trials_stack import TrialsStack
+from seatrial_stacks.vending_stack import add_vending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +28,8 @@ def define_stacks(app: App) -> None:
 
     The context narrows: `environment` to one environment, in which every endpoint must be locked then; `endpoint` to
     one file. Without `environment` every environment is defined but the embedded AWS, and what is left out is told on
-    stderr. `endpoints` and `environments` name other folders.
+    stderr. Products add one stack for each environment that offers them. `endpoints`, `environments` and `products`
+    name other folders.
 
     Stacks stand directly below the app, not in stages: the CDK CLI takes a single stack without its name only there,
     and a path in the template would change.
@@ -39,13 +42,23 @@ def define_stacks(app: App) -> None:
     if pipeline := context_text(app, "pipeline"):
         _define_pipeline(app, Path(pipeline))
         return
-    endpoints, environments = (Path(context_text(app, name) or name) for name in ("endpoints", "environments"))
+    endpoints, environments, products = (
+        Path(context_text(app, name) or name) for name in ("endpoints", "environments", "products")
+    )
     environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
-    add_stacks(app, _asked(endpoints, environments, environment, endpoint))
+    if endpoint is not None or not product_files(products):
+        add_stacks(app, _asked(endpoints, environments, environment, endpoint))
+        return
+    locked = _asked(endpoints, environments, environment, endpoint) if any(endpoints.glob("*.yaml")) else ()
+    add_vending(app, add_stacks(app, locked), products=products, environments=environments, environment=environment)
 
 
-def add_stacks(app: App | Stage, deployments: Iterable[Deployment]) -> None:
-    """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it."""
+def add_stacks(app: App | Stage, deployments: Iterable[Deployment]) -> dict[str, TrialsStack]:
+    """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it.
+
+    Returns:
+        The trial services, by environment.
+    """
     services: dict[str, TrialsStack] = {}
     for deployment in deployments:
         stack = EndpointStack(app, deployment.stack_name, deployment=deployment)
@@ -54,6 +67,7 @@ def add_stacks(app: App | Stage, deployments: Iterable[Deployment]) -> None:
             if name not in services:
                 services[name] = TrialsStack(app, environment=deployment.environment)
             stack.add_stack_dependency(services[name])
+    return services
 
 
 def _define_pipeline(app: App, file: Path) -> None:

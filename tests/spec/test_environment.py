@@ -235,7 +235,8 @@ def test_what_changes_no_plan_makes_no_lock_stale(
     spec = write(endpoint_text)
     before = load_spec(spec, "dev", environments=environments).digest
     (environments / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\n{text}\n")
-    assert load_spec(spec, "dev", environments=environments).digest == before
+    same = write(endpoint_text.replace("  hub_id", "  licence: mit\n  hub_id") + "schema_version: 1\ntags: {a: b}\n")
+    assert load_spec(same, "dev", environments=environments).digest == before
 
 
 @pytest.mark.parametrize("rail", ["engines: [lmi]", "usd_per_million_output_tokens: 5", "max_copies: 2"])
@@ -246,3 +247,19 @@ def test_a_guard_rail_that_plans_are_chosen_by_makes_a_lock_stale(
     before = load_spec(spec, "dev", environments=environments).digest
     (environments / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\nguard_rails: {{{rail}}}\n")
     assert load_spec(spec, "dev", environments=environments).digest != before
+
+
+@pytest.mark.parametrize("newer", ["endpoints", "environments"])
+def test_a_file_of_a_newer_schema_gives_one_message(newer: str, environments: Path, write: Write) -> None:
+    first = "schema_version: 2\n"
+    spec = write((first if newer == "endpoints" else "") + "name: chat\nnew_field: 1\n")
+    text = "name: dev\nregion: us-east-1\n"
+    (environments / "dev.yaml").write_text(
+        f"{first}region: nowhere\nnew_field: 1\n" if newer == "environments" else text
+    )
+    with pytest.raises(SpecError) as caught:
+        load_spec(spec, "dev", environments=environments)
+    told = [found for found in caught.value.problems if found.rule == "SEA122"]
+    assert [found.message for found in told] == ["schema_version is 2; this release reads 1"]
+    assert all(newer in found.where for found in told)
+    assert not any(newer in found.where for found in caught.value.problems if found.rule != "SEA122")

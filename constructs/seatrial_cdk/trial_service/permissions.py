@@ -31,17 +31,27 @@ FOLDERS = (TRIALS, *CLEARED)
 
 
 def statements(
-    stack: Stack, environment: str, results: TrialResults, network: Network, *, state_machine_name: str
+    stack: Stack,
+    environment: str,
+    results: TrialResults,
+    network: Network,
+    *,
+    state_machine_name: str,
+    vending: bool = False,
 ) -> Iterator[iam.PolicyStatement]:
-    """Return every right of the function but that to write its log."""
+    """Return every right of the function but that to write its log.
+
+    With vending, the state of every stack may be read: teams, Service Catalog and SageMaker Projects name theirs.
+    """
     yield from _endpoints(stack, environment)
     yield from _candidates(stack, environment)
     yield from _scaling(stack)
     yield from _results(results)
     yield from _workflow(stack, state_machine_name)
+    named = "" if vending else f"seatrial-{environment}-"
     yield _allow(
         ["cloudformation:DescribeStacks"],
-        [stack.format_arn(service="cloudformation", resource="stack", resource_name=f"seatrial-{environment}-*/*")],
+        [stack.format_arn(service="cloudformation", resource="stack", resource_name=f"{named}*/*")],
     )
     yield _allow(
         ["events:PutEvents"],

@@ -110,6 +110,7 @@ async def _serve(
     from seatrial.local.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.life import start_life  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial.local.aws.runtime.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial.local.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
 
     faulthandler.register(signal.SIGUSR1)  # tells in the log where every thread is
     asyncio.get_running_loop().set_task_factory(kept_task)  # type: ignore[arg-type] # MiniStack has no generators as tasks
@@ -118,7 +119,8 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     cloud = open_cloud(arguments.state_dir, engines, alarm_state=MiniStackAlarms().state)
     scaling = Scaling(cloud.store)
-    register_types(cloud, scaling)
+    catalog = Catalog()
+    register_types(cloud, scaling, catalog)
     config = Config()
     config.bind = [f"{HOST}:{arguments.port}"]
     config.loglevel = "INFO" if arguments.verbose else "WARNING"
@@ -131,7 +133,7 @@ async def _serve(
     start_life(cloud, scaling)
     watch = asyncio.create_task(_watch(lock, stop))
     try:
-        app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, ministack)))
+        app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, catalog, ministack)))
         await _until_stopped(asyncio.create_task(serve(app, config, shutdown_trigger=stop.wait)), stop)
     finally:
         watch.cancel()

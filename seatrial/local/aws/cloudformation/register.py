@@ -13,16 +13,19 @@ from seatrial.local.aws.cloudformation.autoscaling_types import autoscaling_type
 from seatrial.local.aws.cloudformation.bucket_type import BUCKET, bucket_type
 from seatrial.local.aws.cloudformation.cancelled_wait import end_waits_on_cancel
 from seatrial.local.aws.cloudformation.sagemaker_types import sagemaker_types
+from seatrial.local.aws.cloudformation.service_catalog_types import service_catalog_types
+from seatrial.local.aws.service_catalog.launch_rights import RIGHTS, LaunchRights
 
 if TYPE_CHECKING:
     from seatrial.local.aws.autoscaling.scalable_targets import Scaling
     from seatrial.local.aws.control_plane.cloud import Cloud
+    from seatrial.local.aws.service_catalog.catalog import Catalog
 
 
-OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::")
+OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::", "AWS::ServiceCatalog::")
 
 
-def register_types(cloud: Cloud, scaling: Scaling) -> None:
+def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     """Teach MiniStack our types, and let their handlers run on worker threads: they wait, and call this process.
 
     The wait for a custom resource ends when its stack's update is cancelled.
@@ -30,7 +33,10 @@ def register_types(cloud: Cloud, scaling: Scaling) -> None:
     types = provisioners._RESOURCE_HANDLERS  # noqa: SLF001 (the contract)
     types.update(sagemaker_types(cloud, provisioners._physical_name))  # noqa: SLF001 (the contract)
     types.update(autoscaling_types(scaling))
+    types.update(service_catalog_types(catalog))
     types[BUCKET] = bucket_type(types[BUCKET])
+    rights = LaunchRights(catalog.launch_roles)
+    types.update({name: rights.guarded(name, types[name]) for name in RIGHTS})
     end_waits_on_cancel()
     theirs = stacks._runs_on_worker_thread  # noqa: SLF001 (the contract)
 

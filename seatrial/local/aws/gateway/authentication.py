@@ -26,6 +26,7 @@ from ministack.services.cloudformation import custom_resource
 
 from seatrial.bench.decode.response import NO_MODEL_HEADER
 from seatrial.local.aws.gateway.asgi import begin, body_of, chunk
+from seatrial.local.aws.gateway.authorization import refusal_of_user
 from seatrial.local.aws.gateway.signature import Received, Refusal, access_denied, read_claim
 from seatrial.local.loopback import refusal
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seatrial.local.aws.gateway.asgi import App, Message, Receive, Scope, Send
+    from seatrial.local.aws.gateway.signature import Claim
     from seatrial.local.state import RunningProcess
 
 
@@ -81,11 +83,16 @@ class AccessControl:
             return
         claim = read_claim(received, self.process, datetime.now(UTC))
         body = b"" if isinstance(claim, Refusal) else await body_of(receive)
-        refused = claim if isinstance(claim, Refusal) else claim.refusal(body)
+        refused = claim if isinstance(claim, Refusal) else claim.refusal(body) or self._denial(received, claim, body)
         if refused:
             await _refuse(received, refused, send)
         else:
             await self.behind(scope, replayed(body, receive), without_cors(send))
+
+    def _denial(self, received: Received, claim: Claim, body: bytes) -> Refusal | None:
+        """Return why the user who signed may not do this."""
+        key_id, own = claim.signature.access_key_id, self.process.access_key_id
+        return refusal_of_user(received, key_id, own, claim.signature.service, body)
 
 
 def received_of(scope: Scope) -> Received:

@@ -19,9 +19,11 @@ from seatrial.local.aws.autoscaling.scalable_targets import Scaling, call_autosc
 from seatrial.local.aws.control_plane.records import Kind
 from seatrial.local.aws.control_plane.sagemaker import call_sagemaker
 from seatrial.local.aws.gateway.asgi import body_of, headers_of, reply, reply_error
+from seatrial.local.aws.gateway.authorization import principal_of
 from seatrial.local.aws.json_document import Document, text
 from seatrial.local.aws.runtime.invocation import invoke
 from seatrial.local.aws.runtime.running_copies import Place
+from seatrial.local.aws.service_catalog.operations import call_service_catalog
 from seatrial.local.running import CONTROL_PATH, STATUS_PATH
 
 if TYPE_CHECKING:
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
 
     from seatrial.local.aws.control_plane.cloud import Cloud
     from seatrial.local.aws.gateway.asgi import App, Receive, Scope, Send
+    from seatrial.local.aws.service_catalog.catalog import Catalog
 
 
-SERVICE_IN_SCOPE: Final = re.compile(r"Credential=[^/]+/[^/]+/[^/]+/([^/]+)/")
+SERVICE_IN_SCOPE: Final = re.compile(r"Credential=([^/]+)/[^/]+/[^/]+/([^/]+)/")
 ASYNC_PATH: Final = re.compile(r"/endpoints/([^/]+)/async-invocations")
 RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/invocations(-response-stream)?")
 
@@ -42,6 +45,7 @@ class Gateway:
 
     cloud: Cloud
     scaling: Scaling
+    catalog: Catalog
     behind: App
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -51,7 +55,7 @@ class Gateway:
             return
         path, headers = unquote(str(scope["path"])), headers_of(scope)
         found = SERVICE_IN_SCOPE.search(headers.get("authorization", ""))
-        service = found[1] if found else ""
+        key_id, service = (found[1], found[2]) if found else ("", "")
         if path == STATUS_PATH:
             await reply(send, HTTPStatus.OK, status_document(self.cloud), {"content-type": "application/json"})
         elif path == CONTROL_PATH:
@@ -65,16 +69,23 @@ class Gateway:
         elif asynchronous := ASYNC_PATH.fullmatch(path):
             message = f"InvokeEndpointAsync: endpoint {asynchronous[1]} has no AsyncInferenceConfig."
             await reply_error(send, ApiError("ValidationError", message))
-        elif service == "sagemaker":
-            await _control(self.cloud, lambda name, ask: call_sagemaker(self.cloud, name, ask), headers, receive, send)
-        elif service == "application-autoscaling":
-            await _control(
-                self.cloud, lambda name, ask: call_autoscaling(self.scaling, name, ask), headers, receive, send
-            )
+        elif plane := self._control_plane(service, key_id):
+            await _control(self.cloud, plane, headers, receive, send)
         elif service.startswith("bedrock"):
             await reply_error(send, absent("Amazon Bedrock is not supported: no model runs here"))
         else:
             await self.behind(scope, receive, send)
+
+    def _control_plane(self, service: str, key_id: str) -> Callable[[str, Document], Document] | None:
+        """Return what answers the operations of a service; `None` for one that is not ours."""
+        if service == "sagemaker":
+            return lambda name, ask: call_sagemaker(self.cloud, name, ask)
+        if service == "application-autoscaling":
+            return lambda name, ask: call_autoscaling(self.scaling, name, ask)
+        if service == "servicecatalog":
+            principal = principal_of(key_id)
+            return lambda name, ask: call_service_catalog(self.catalog, name, ask, principal)
+        return None
 
 
 def status_document(cloud: Cloud) -> Document:

@@ -1,0 +1,302 @@
+"""The role that makes a product's resources for Service Catalog or a SageMaker Project, and the bound of their roles.
+
+The launch role can do with the resource types of a product's template what CloudFormation's resource handlers do, in
+one environment: by the names of that environment, and by its tag where CloudFormation chooses the name. The roles that
+it creates have a permissions boundary, so that none can do more than serve models.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import ArnFormat, Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from seatrial_cdk.execution_role import METRIC_NAMESPACES, join_network
+from seatrial_cdk.llm_endpoint import ENVIRONMENT_TAG
+from seatrial_cdk.trial_service.trial_service import function_arn
+from seatrial_cdk.unnamed_resources import allow_unnamed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.spec.environment import Network
+
+SERVICE_CATALOG, CLOUDFORMATION = "servicecatalog.amazonaws.com", "cloudformation.amazonaws.com"
+PROVISIONED_STACKS = "SC-*"
+"""The names of the stacks that Service Catalog makes."""
+_SCALING = "sagemaker.application-autoscaling.amazonaws.com"
+
+
+def role_path(environment: str) -> str:
+    """Return the path of the roles that the products of an environment create."""
+    return f"/seatrial/{environment}/"
+
+
+def boundary_name(environment: str) -> str:
+    """Return the name of the managed policy that bounds those roles."""
+    return f"seatrial-{environment}-products-boundary"
+
+
+def launch_role_name(environment: str) -> str:
+    """Return the name of the launch role."""
+    return f"seatrial-{environment}-products-launch"
+
+
+class LaunchRole(Construct):
+    """The launch role of an environment's products, and the permissions boundary of the roles that it creates.
+
+    Service Catalog and CloudFormation assume it, for this account only. It can't read weights or results, nor change
+    the trial service: it may only call its function.
+
+    Args:
+        environment: The environment's name.
+        network: The VPC of the containers, which the boundary allows joining.
+        weights: S3 ARNs of the objects that products' models may read.
+        kms_key_arns: Keys that those may be encrypted with.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        network: Network,
+        weights: tuple[str, ...] = (),
+        kms_key_arns: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stack = Stack.of(self)
+        same_account = {"StringEquals": {"aws:SourceAccount": stack.account}}
+        self.boundary = iam.CfnManagedPolicy(
+            self,
+            "Boundary",
+            managed_policy_name=boundary_name(environment),
+            description=f"The most that a role of a product in {environment} may do",
+            policy_document=iam.PolicyDocument(
+                statements=[*_serving(stack, environment, network, weights, kms_key_arns)]
+            ),
+        )
+        self.role = iam.Role(
+            self,
+            "Resource",
+            role_name=launch_role_name(environment),
+            description=f"Makes the resources of products in {environment}",
+            assumed_by=iam.CompositePrincipal(
+                iam.ServicePrincipal(SERVICE_CATALOG, conditions=same_account),
+                iam.ServicePrincipal(CLOUDFORMATION, conditions=same_account),
+            ),
+            inline_policies={
+                "Launch": iam.PolicyDocument(statements=[*_launching(stack, environment, self.boundary.ref)])
+            },
+        )
+
+
+def _serving(
+    stack: Stack, environment: str, network: Network, weights: tuple[str, ...], kms_key_arns: tuple[str, ...]
+) -> Iterator[iam.PolicyStatement]:
+    """Return what the role of a model or of instances may do at most."""
+    prefix = f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:/aws/sagemaker"
+    yield allow_unnamed("ecr:GetAuthorizationToken")
+    yield _allow(
+        ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+        [f"arn:{stack.partition}:ecr:{stack.region}:*:repository/*"],
+    )
+    yield _allow(
+        ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        [f"{prefix}/{kind}/{environment}-*" for kind in ("Endpoints", "InferenceComponents")],
+    )
+    yield allow_unnamed(
+        "cloudwatch:PutMetricData",
+        conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
+    )
+    if weights:
+        yield _allow(["s3:GetObject"], list(weights))
+        buckets = sorted({arn.partition("/")[0] for arn in weights})
+        yield _allow(["s3:ListBucket"], buckets)
+    if kms_key_arns:
+        yield _allow(["kms:Decrypt"], list(kms_key_arns))
+    if network.subnet_ids:
+        yield from join_network(stack, network)
+
+
+def _launching(stack: Stack, environment: str, boundary: str) -> Iterator[iam.PolicyStatement]:
+    yield from _stacks(stack)
+    yield from _roles(stack, environment, boundary)
+    yield from _sagemaker(stack, environment)
+    yield from _scaling(stack)
+    yield from _around(stack, environment)
+
+
+def _stacks(stack: Stack) -> Iterator[iam.PolicyStatement]:
+    """Allow Service Catalog its own stacks, and its copy of the template, whose bucket has a name that nobody knows."""
+    yield _allow(
+        [
+            "cloudformation:CreateStack",
+            "cloudformation:DeleteStack",
+            "cloudformation:DescribeStackEvents",
+            "cloudformation:DescribeStacks",
+            "cloudformation:SetStackPolicy",
+            "cloudformation:TagResource",
+            "cloudformation:UpdateStack",
+        ],
+        [stack.format_arn(service="cloudformation", resource="stack", resource_name=f"{PROVISIONED_STACKS}/*")],
+    )
+    yield allow_unnamed("cloudformation:GetTemplateSummary", "cloudformation:ValidateTemplate")
+    provisioning = {"StringEquals": {"s3:ExistingObjectTag/servicecatalog:provisioning": "true"}}
+    yield allow_unnamed("s3:GetObject", conditions=provisioning)
+
+
+def _roles(stack: Stack, environment: str, boundary: str) -> Iterator[iam.PolicyStatement]:
+    """Allow roles below the environment's path, bounded, and passing them to SageMaker alone."""
+    roles = [f"arn:{stack.partition}:iam::{stack.account}:role{role_path(environment)}*"]
+    yield _allow(
+        ["iam:CreateRole", "iam:DeleteRolePolicy", "iam:PutRolePolicy"],
+        roles,
+        {"StringEquals": {"iam:PermissionsBoundary": boundary}},
+    )
+    yield _allow(
+        [
+            "iam:DeleteRole",
+            "iam:GetRole",
+            "iam:GetRolePolicy",
+            "iam:ListAttachedRolePolicies",
+            "iam:ListRolePolicies",
+            "iam:TagRole",
+            "iam:UntagRole",
+            "iam:UpdateAssumeRolePolicy",
+            "iam:UpdateRole",
+            "iam:UpdateRoleDescription",
+        ],
+        roles,
+    )
+    yield _allow(["iam:PassRole"], roles, {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}})
+    linked = f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/{_SCALING}/*"
+    yield _allow(["iam:CreateServiceLinkedRole"], [linked], {"StringEquals": {"iam:AWSServiceName": _SCALING}})
+
+
+def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow endpoints and components by name; models and configurations, which CloudFormation names, by tag."""
+    named = [_sagemaker_arn(stack, kind, f"{environment}-*") for kind in ("endpoint", "inference-component")]
+    unnamed = [_sagemaker_arn(stack, kind, "*") for kind in ("model", "endpoint-config")]
+    asked = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
+    tagged = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
+    yield _allow(["sagemaker:CreateInferenceComponent"], named, asked)
+    yield _allow(["sagemaker:CreateEndpoint"], [*named, unnamed[1]], asked)
+    yield _allow(["sagemaker:CreateEndpointConfig", "sagemaker:CreateModel"], unnamed, asked)
+    yield _allow(["sagemaker:AddTags"], [*named, *unnamed], asked)
+    yield _allow(
+        [
+            "sagemaker:DeleteEndpoint",
+            "sagemaker:DeleteInferenceComponent",
+            "sagemaker:DeleteTags",
+            "sagemaker:DescribeEndpoint",
+            "sagemaker:DescribeInferenceComponent",
+            "sagemaker:ListTags",
+            "sagemaker:UpdateEndpoint",
+            "sagemaker:UpdateEndpointWeightsAndCapacities",
+            "sagemaker:UpdateInferenceComponent",
+            "sagemaker:UpdateInferenceComponentRuntimeConfig",
+        ],
+        named,
+    )
+    yield _allow(
+        [
+            "sagemaker:DeleteEndpointConfig",
+            "sagemaker:DeleteModel",
+            "sagemaker:DeleteTags",
+            "sagemaker:DescribeEndpointConfig",
+            "sagemaker:DescribeModel",
+            "sagemaker:ListTags",
+            "sagemaker:UpdateEndpoint",
+        ],
+        unnamed,
+        tagged,
+    )
+
+
+def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
+    """Allow the scaling of copies: a target's ARN ends with an ID that nobody knows beforehand."""
+    targets = f"arn:{stack.partition}:application-autoscaling:{stack.region}:{stack.account}:scalable-target/*"
+    copies: Mapping[str, Mapping[str, str]] = {
+        "StringEquals": {
+            "application-autoscaling:service-namespace": "sagemaker",
+            "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
+        }
+    }
+    yield _allow(
+        [
+            "application-autoscaling:DeleteScalingPolicy",
+            "application-autoscaling:DeregisterScalableTarget",
+            "application-autoscaling:PutScalingPolicy",
+            "application-autoscaling:RegisterScalableTarget",
+        ],
+        [targets],
+        copies,
+    )
+    yield allow_unnamed(
+        "application-autoscaling:DescribeScalableTargets", "application-autoscaling:DescribeScalingPolicies"
+    )
+
+
+def _around(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow alarms, their topic, the alias, and a call of the trial service."""
+    alarms = [
+        stack.format_arn(
+            service="cloudwatch", resource="alarm", resource_name=name, arn_format=ArnFormat.COLON_RESOURCE_NAME
+        )
+        for name in (f"seatrial-{environment}-*", "TargetTracking-inference-component/*")
+    ]
+    yield _allow(
+        [
+            "cloudwatch:DeleteAlarms",
+            "cloudwatch:DescribeAlarms",
+            "cloudwatch:ListTagsForResource",
+            "cloudwatch:PutMetricAlarm",
+            "cloudwatch:TagResource",
+            "cloudwatch:UntagResource",
+        ],
+        alarms,
+    )
+    topics = f"arn:{stack.partition}:sns:{stack.region}:{stack.account}:seatrial-{environment}-*-alarms"
+    yield _allow(
+        [
+            "sns:CreateTopic",
+            "sns:DeleteTopic",
+            "sns:GetDataProtectionPolicy",
+            "sns:GetTopicAttributes",
+            "sns:ListSubscriptionsByTopic",
+            "sns:ListTagsForResource",
+            "sns:SetTopicAttributes",
+            "sns:Subscribe",
+            "sns:TagResource",
+            "sns:Unsubscribe",
+            "sns:UntagResource",
+        ],
+        [topics],
+    )
+    yield _allow(
+        [
+            "ssm:AddTagsToResource",
+            "ssm:DeleteParameter",
+            "ssm:GetParameters",
+            "ssm:ListTagsForResource",
+            "ssm:PutParameter",
+            "ssm:RemoveTagsFromResource",
+        ],
+        [stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")],
+    )
+    yield allow_unnamed("ssm:DescribeParameters")
+    yield _allow(["lambda:InvokeFunction"], [function_arn(stack, environment)])
+
+
+def _sagemaker_arn(stack: Stack, kind: str, name: str) -> str:
+    return stack.format_arn(service="sagemaker", resource=kind, resource_name=name)
+
+
+def _allow(
+    actions: list[str], resources: list[str], conditions: Mapping[str, Mapping[str, str]] | None = None
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)

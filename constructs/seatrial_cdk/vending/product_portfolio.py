@@ -1,0 +1,146 @@
+"""An environment's products in AWS Service Catalog: who may launch them, with which role, and which of their values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aws_cdk import aws_s3_assets as assets
+from aws_cdk import aws_servicecatalog as servicecatalog
+from constructs import Construct
+
+from seatrial.model import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from seatrial.spec.product import ProductSpec
+
+LONGEST_PROVIDER = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A product with what was published of it.
+
+    Attributes:
+        product: The product.
+        versions: Files of the templates by version, the oldest first.
+    """
+
+    product: ProductSpec
+    versions: Mapping[str, Path]
+
+
+class ProductPortfolio(Construct):
+    """A portfolio with a product for each offer, each with a version for every template that was published.
+
+    A version's template is an asset by its content, and never another one: what was launched from it is left alone.
+    Every product has a launch role, so that who launches it needs no right to what it creates, and may not change the
+    tags of what was launched. The team is a parameter of each product and no TagOption: two choices of it could
+    contradict each other.
+
+    Args:
+        environment: The environment's name.
+        owner: Who offers the portfolio; at most 50 characters are shown.
+        offers: The products.
+        launch_role_arn: The role that makes their resources.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        owner: str,
+        offers: Sequence[Offer],
+        launch_role_arn: str,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.portfolio = servicecatalog.CfnPortfolio(
+            self,
+            "Resource",
+            display_name=f"Endpoints in {environment}",
+            provider_name=owner[:LONGEST_PROVIDER],
+            description=f"LLM endpoints for teams in {environment}",
+        )
+        self.products = {
+            offer.product.name: _Product(self, offer.product.name, offer=offer, launch_role_arn=launch_role_arn)
+            for offer in offers
+        }
+        principals = sorted({principal for offer in offers for principal in offer.product.principals})
+        for principal in principals:
+            servicecatalog.CfnPortfolioPrincipalAssociation(
+                self,
+                f"Principal{digest(principal)[:8].upper()}",
+                portfolio_id=self.portfolio.ref,
+                principal_arn=principal,
+                principal_type="IAM_PATTERN" if ":iam:::" in principal else "IAM",
+            )
+
+
+class _Product(Construct):
+    """One product of a portfolio, with its constraints."""
+
+    def __init__(self, scope: ProductPortfolio, construct_id: str, *, offer: Offer, launch_role_arn: str) -> None:
+        super().__init__(scope, construct_id)
+        product, portfolio = offer.product, scope.portfolio
+        self.resource = servicecatalog.CfnCloudFormationProduct(
+            self,
+            "Resource",
+            name=product.name,
+            owner=product.owner,
+            description=product.description,
+            distributor=product.owner,
+            support_description=product.support.description or None,
+            support_email=product.support.email,
+            support_url=product.support.url,
+            provisioning_artifact_parameters=[self._artifact(version, offer) for version in offer.versions],
+        )
+        association = servicecatalog.CfnPortfolioProductAssociation(
+            self, "Association", portfolio_id=portfolio.ref, product_id=self.resource.ref
+        )
+        constraints = [
+            servicecatalog.CfnLaunchRoleConstraint(
+                self, "LaunchRole", portfolio_id=portfolio.ref, product_id=self.resource.ref, role_arn=launch_role_arn
+            ),
+            servicecatalog.CfnResourceUpdateConstraint(
+                self,
+                "TagUpdates",
+                portfolio_id=portfolio.ref,
+                product_id=self.resource.ref,
+                tag_update_on_provisioned_product="NOT_ALLOWED",
+            ),
+        ]
+        if product.parameters.teams:
+            constraints.append(
+                servicecatalog.CfnLaunchTemplateConstraint(
+                    self,
+                    "Teams",
+                    portfolio_id=portfolio.ref,
+                    product_id=self.resource.ref,
+                    rules=_team_rule(product.parameters.teams),
+                )
+            )
+        for constraint in constraints:
+            constraint.node.add_dependency(association)
+
+    def _artifact(
+        self, version: str, offer: Offer
+    ) -> servicecatalog.CfnCloudFormationProduct.ProvisioningArtifactPropertiesProperty:
+        asset = assets.Asset(self, f"Version{version}", path=str(offer.versions[version]))
+        return servicecatalog.CfnCloudFormationProduct.ProvisioningArtifactPropertiesProperty(
+            name=version,
+            description=f"{offer.product.name} {version}",
+            type="CLOUD_FORMATION_TEMPLATE",
+            info={"LoadTemplateFromURL": asset.http_url},
+        )
+
+
+def _team_rule(teams: Sequence[str]) -> str:
+    """Return the rule that holds for every version, also those that were published when more teams were declared."""
+    assertion = {"Assert": {"Fn::Contains": [list(teams), {"Ref": "Team"}]}, "AssertDescription": "the team is unknown"}
+    return json.dumps({"TeamIsKnown": {"Assertions": [assertion]}}, sort_keys=True)

@@ -1,0 +1,125 @@
+"""`seatrial products`: standard endpoints that a platform team offers to product teams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.support.specs import of_every, spec_files
+
+if TYPE_CHECKING:
+    from seatrial.deployment.product import LoadedProduct
+
+products = typer.Typer(help="Products: standard endpoints for product teams.", no_args_is_help=True)
+ProductFiles = Annotated[
+    list[Path],
+    typer.Argument(metavar="PRODUCT…", help="YAML files of products, or folders of them.", show_default=False),
+]
+Environments = Annotated[
+    list[str] | None,
+    typer.Option("--environment", "-e", metavar="ENV", help="Only these environments. Default: all of the product."),
+]
+
+
+@products.callback()
+def _products() -> None:
+    """Products: standard endpoints for product teams."""
+
+
+@products.command()
+def validate(files: ProductFiles, environments: EnvironmentsFolder = None) -> None:
+    """Check products in every size and environment, guard rails included, and list every problem."""
+    for loaded in _loaded(files, environments):
+        typer.echo(f"{loaded.path.as_posix()}: valid")
+
+
+@products.command()
+def plan(
+    files: ProductFiles,
+    environment: Environments = None,
+    environments: EnvironmentsFolder = None,
+    *,
+    write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock of its size.")] = False,
+    accept_slo_miss: Annotated[
+        bool, typer.Option("--accept-slo-miss", help="Plan even if no deployment is predicted to meet the SLO.")
+    ] = False,
+) -> None:
+    """Plan every size of products; locks are written only if every size has a plan."""
+    from seatrial.cli.support.locking import lock_plan
+    from seatrial.cli.support.terminal import show
+    from seatrial.plan.lock.lock_file import locked_document
+    from seatrial.plan.planner import make_plan
+    from seatrial.report.plan_view import plans_view
+
+    asked = [
+        spec
+        for loaded in _loaded(files, environments)
+        for (name, _), spec in loaded.sizes.items()
+        if environment is None or name in environment
+    ]
+    made = of_every(asked, lambda spec: (make_plan(spec, accept_slo_miss=accept_slo_miss), spec))
+    show(plans_view(made))
+    if not write:
+        return
+    before = of_every(asked, locked_document)
+    for (each, spec), locked in zip(made, before, strict=True):
+        spec.path.parent.mkdir(parents=True, exist_ok=True)
+        file, lines = lock_plan(each, spec.path, locked)
+        typer.echo(f"{file.as_posix()}: {'; '.join((each.environment, *lines))}", err=True)
+
+
+@products.command()
+def publish(files: ProductFiles, environments: EnvironmentsFolder = None) -> None:
+    """Write the CloudFormation templates of the current versions beside their products.
+
+    A published version never changes: raise `version` to publish another template.
+    """
+    from seatrial.changes.app import publish_products
+
+    for loaded in _loaded(files, environments):
+        folder = environments_folder(environments, loaded.path)
+        typer.echo(publish_products(loaded.path, folder), nl=False)
+
+
+@products.command("list")
+def list_products(files: ProductFiles, environments: EnvironmentsFolder = None) -> None:
+    """List products with their sizes and published versions, by environment."""
+    from seatrial.deployment.product import published_versions
+
+    offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
+    versions = of_every(offered, lambda pair: published_versions(*pair))
+    for (loaded, environment), found in zip(offered, versions, strict=True):
+        deprecated = loaded.product.deprecated
+        told = ", ".join(f"{each.version}{' (deprecated)' * (each.version in deprecated)}" for each in found)
+        sizes = ", ".join(loaded.product.sizes)
+        typer.echo(f"{loaded.product.name}: {environment}: sizes {sizes}; versions {told}")
+
+
+@products.command()
+def upload(
+    files: ProductFiles,
+    environment: Annotated[str, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")],
+    bucket: Annotated[
+        str, typer.Option("--bucket", metavar="BUCKET", help="Output `TemplatesBucket` of the vending stack.")
+    ],
+    environments: EnvironmentsFolder = None,
+) -> None:
+    """Upload the published templates for SageMaker Projects, with the tag that shows them in Studio.
+
+    Deprecated versions are uploaded without the tag. Needs s3:PutObject and s3:PutObjectTagging on the bucket.
+    """
+    from seatrial.stage.products import upload_templates
+
+    for loaded in _loaded(files, environments):
+        folder = environments_folder(environments, loaded.path)
+        for uri in upload_templates(loaded, environment, bucket, folder):
+            typer.echo(uri)
+
+
+def _loaded(files: list[Path], environments: Path | None) -> tuple[LoadedProduct, ...]:
+    from seatrial.deployment.product import load_product
+
+    return of_every(spec_files(files), lambda file: load_product(file, environments_folder(environments, file)))

@@ -1,0 +1,34 @@
+"""Writes a plan into a lock and tells what changed there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from seatrial.plan.document import Plan
+
+
+def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tuple[Path, tuple[str, ...]]:
+    """Write one lock, and return its path with what changed in it.
+
+    Args:
+        plan: The plan.
+        spec: The file beside which the lock lies.
+        before: The plan that is locked; `None` without one.
+
+    Raises:
+        SpecError: SEA403 when there is a lock that can't be read or replaced.
+    """
+    from seatrial.plan.engine import keep_digest
+    from seatrial.plan.lock.changes import changes, dropped_provenance
+    from seatrial.plan.lock.generation import count_generation
+    from seatrial.plan.lock.lock_file import write_lock
+
+    kept, another = count_generation(before, keep_digest(before, plan))
+    file = write_lock(kept, spec)
+    if before is None:
+        return file, ()
+    return file, (*another, *changes(before, kept), *dropped_provenance(before.get("promoted")))

@@ -1,0 +1,58 @@
+"""Uploads the published templates of products to a bucket, where SageMaker Projects find them.
+
+Studio shows the templates below the location that the domain's tag `sagemaker:projectS3TemplatesLocation` names and
+that have the tag `sagemaker:studio-visibility` (SageMaker AI developer guide, "Use an Amazon S3 template").
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from seatrial.deployment.product import published_versions
+from seatrial.errors import StageError
+from seatrial.files import read_text
+from seatrial.spec.load import load_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seatrial.deployment.product import LoadedProduct
+
+VISIBLE = {"sagemaker:studio-visibility": "true"}
+
+
+def upload_templates(loaded: LoadedProduct, environment: str, bucket: str, environments: Path) -> Iterator[str]:
+    """Upload each published version of a product, and yield its S3 URI; deprecated ones lose the tag of Studio.
+
+    Args:
+        loaded: The product.
+        environment: The environment's name.
+        bucket: Output `TemplatesBucket` of the vending stack.
+        environments: Folder of environments.
+
+    Raises:
+        SpecError: SEA494 when the current version is not published.
+        StageError: SEA497 when S3 refuses.
+    """
+    region = load_environment(environments, environment).region
+    client = boto3.client("s3", region_name=region)
+    for each in published_versions(loaded, environment):
+        key = f"{environment}/{loaded.product.name}-{each.version}.yaml"  # Studio lists YAML, which JSON is too
+        visible = each.version not in loaded.product.deprecated
+        try:
+            client.put_object(
+                Bucket=bucket,
+                Key=key,
+                Body=read_text(each.template).encode(),
+                ContentType="application/yaml",
+                Tagging=urlencode(VISIBLE) if visible else "",
+            )
+        except (ClientError, BotoCoreError) as error:
+            hint = "the credentials need s3:PutObject and s3:PutObjectTagging there"
+            raise StageError.of("SEA497", f"{error}", where=f"s3://{bucket}/{key}", hint=hint) from error
+        yield f"s3://{bucket}/{key}"

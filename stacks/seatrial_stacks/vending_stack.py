@@ -1,0 +1,145 @@
+"""What a platform team offers to product teams in one environment."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from aws_cdk import CfnOutput, Environment, Stack, Tags
+from aws_cdk import aws_kms as kms
+
+from seatrial.deployment.product import load_products, published_versions
+from seatrial.files import read_text
+from seatrial.spec.load import load_environment
+from seatrial_cdk.vending.launch_role import LaunchRole
+from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio
+from seatrial_cdk.vending.project_templates import ProjectTemplates
+from seatrial_stacks.trials_stack import TrialsStack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from aws_cdk import App
+    from constructs import Construct
+
+    from seatrial.deployment.product import LoadedProduct
+    from seatrial.spec.environment import EnvironmentSpec
+
+
+def vending_stack_name(environment: str) -> str:
+    """Return the name of the stack that offers an environment's products."""
+    return f"seatrial-{environment}-products"
+
+
+class VendingStack(Stack):
+    """The portfolio of one environment's products, their launch role, and the bucket for SageMaker Projects.
+
+    Args:
+        environment: Where the products are offered.
+        offers: What was published of each product.
+        trials: The trial service that tries what is launched; it is deployed before.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        environment: EnvironmentSpec,
+        offers: Sequence[Offer],
+        trials: TrialsStack,
+    ) -> None:
+        name = vending_stack_name(environment.name)
+        super().__init__(
+            scope,
+            name,
+            stack_name=name,
+            description=f"Products for teams in {environment.name}",
+            env=Environment(account=environment.account, region=environment.region),
+        )
+        weights = {uri for offer in offers for template in offer.versions.values() for uri in _weights(template)}
+        self.launch_role = LaunchRole(
+            self,
+            "LaunchRole",
+            environment=environment.name,
+            network=environment.network,
+            weights=tuple(sorted(self._object_arn(uri) for uri in weights)),
+            kms_key_arns=() if environment.kms_key_arn is None else (environment.kms_key_arn,),
+        )
+        self.portfolio = ProductPortfolio(
+            self,
+            "Portfolio",
+            environment=environment.name,
+            owner=", ".join(sorted({offer.product.owner for offer in offers})),
+            offers=offers,
+            launch_role_arn=self.launch_role.role.role_arn,
+        )
+        key = kms.Key.from_key_arn(self, "Key", environment.kms_key_arn) if environment.kms_key_arn else None
+        self.templates = ProjectTemplates(self, "Templates", removal=environment.removal, key=key)
+        self._outputs(environment.name)
+        self.add_stack_dependency(trials)
+        for tag, value in environment.tags.items():
+            Tags.of(self).add(tag, value)
+
+    def _object_arn(self, s3_uri: str) -> str:
+        """Return the ARN of the objects of weights: those below a prefix, or one archive."""
+        path = s3_uri.removeprefix("s3://")
+        return f"arn:{self.partition}:s3:::{path}{'*' if path.endswith('/') else ''}"
+
+    def _outputs(self, environment: str) -> None:
+        values = {
+            "PortfolioId": self.portfolio.portfolio.ref,
+            "LaunchRoleArn": self.launch_role.role.role_arn,
+            "TemplatesBucket": self.templates.bucket.bucket_name,
+            "TemplatesLocation": f"s3://{self.templates.bucket.bucket_name}/{environment}/",
+        }
+        for name, value in values.items():
+            CfnOutput(self, name, value=value)
+
+
+def _weights(template: Path) -> Iterator[str]:
+    """Yield where the models of a published version lie in S3."""
+    for resource in json.loads(read_text(template))["Resources"].values():
+        if resource["Type"] == "AWS::SageMaker::Model":
+            source = resource["Properties"]["PrimaryContainer"].get("ModelDataSource")
+            if source is not None:
+                yield source["S3DataSource"]["S3Uri"]
+
+
+def add_vending(
+    app: App,
+    services: dict[str, TrialsStack],
+    *,
+    products: Path,
+    environments: Path,
+    environment: str | None,
+) -> bool:
+    """Add the stack of each environment that offers products, and return whether there is any.
+
+    Args:
+        app: The app.
+        services: The trial services by environment; those that are missing are added.
+        products: Folder of products.
+        environments: Folder of environments.
+        environment: Only this one; `None` for every one but the embedded AWS.
+
+    Raises:
+        SpecError: With every problem of every product; SEA494 when its version is not published.
+    """
+    added = False
+    loaded = load_products(products, environments)
+    for name in sorted({name for each in loaded for name in each.product.environments}):
+        spec = load_environment(environments, name)
+        if name != environment if environment is not None else spec.is_embedded:
+            continue
+        if name not in services:
+            services[name] = TrialsStack(app, environment=spec)
+        offers = [_offer(each, name) for each in loaded if name in each.product.environments]
+        VendingStack(app, environment=spec, offers=offers, trials=services[name])
+        added = True
+    return added
+
+
+def _offer(loaded: LoadedProduct, environment: str) -> Offer:
+    versions = {each.version: each.template for each in published_versions(loaded, environment)}
+    return Offer(product=loaded.product, versions=versions)
