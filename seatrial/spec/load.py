@@ -217,11 +217,7 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
 
 
 def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
-<<<<<<< HEAD
-    """Return what a document says, with every problem of its fields; `None` when there is one."""
-=======
     """Return a document as its model, or `None` with what is wrong with it."""
->>>>>>> main
     try:
         text = json.dumps(document.data)  # as JSON, lists may be tuples and yet `yes` is no number
         return model.model_validate_json(text, strict=True), []
