@@ -20,12 +20,15 @@ Template = dict[str, dict[str, dict[str, "JsonValue"]]]
 
 INSTANCES, CONTAINERS = "Instances of an endpoint", "Containers of a model"
 FUNCTION, WORKFLOW = "Function of the trial service", "Workflow of the trial service"
+DEPLOY, READ = "Deploy role of the workflows", "Read role of the workflows"
 RESULTS, KEY, TOPIC = "Bucket of the results", "Key of the results", "Topic of the alarms"
 BEGINNINGS: Mapping[str, str] = {
     "SageMaker instances of": INSTANCES,
     "SageMaker containers of": CONTAINERS,
     "Trials of the endpoints of": FUNCTION,
     "Workflow of": WORKFLOW,
+    "Deploys the endpoints of": DEPLOY,
+    "Reads the endpoints and trials of": READ,
 }
 """How the description of a role begins, and what the role is called."""
 BY_TYPE: Mapping[str, str] = {
@@ -38,6 +41,15 @@ WRITES_LOGS = "Containers write their logs; the groups of this endpoint only."
 WRITES_METRICS = "The service writes metrics of copies and accelerators; into its own namespaces only."
 DESCRIBES_NETWORK = "These actions have no resource level; joining a network and pulling an image ask for them."
 REASONS: Mapping[tuple[str, str], str] = {
+    (DEPLOY, "sts:AssumeRole"): "The CDK CLI uploads assets and calls CloudFormation as these roles of its bootstrap.",
+    (READ, "cloudformation:DescribeStacks"): "Outputs name the deployed plan and the last trial.",
+    (READ, "sagemaker:DescribeEndpoint"): (
+        "Drift compares what is live with the lock; CloudFormation names configurations and models."
+    ),
+    (READ, "s3:GetObject"): "Promotion and drift read results of trials.",
+    (READ, "s3:ListBucket"): "Without it, a missing result reads as a forbidden one.",
+    (READ, "kms:Decrypt"): "The results are encrypted with a key that the trial service makes; only S3 may use it.",
+    (READ, "application-autoscaling:DescribeScalableTargets"): "These actions have no resource level; they only read.",
     (INSTANCES, "logs:CreateLogGroup"): WRITES_LOGS,
     (CONTAINERS, "logs:CreateLogGroup"): WRITES_LOGS,
     (INSTANCES, "cloudwatch:PutMetricData"): WRITES_METRICS,
@@ -168,7 +180,7 @@ def _of_template(template: Template) -> Iterator[Permission]:
 def _holder(name: str, resource_type: str, properties: Mapping[str, JsonValue]) -> str:
     description = properties.get("Description")
     known = BY_TYPE.get(resource_type) or next(
-        (title for beginning, title in BEGINNINGS.items() if f"{description}".startswith(beginning)), None
+        (title for beginning, title in BEGINNINGS.items() if _resolved(description).startswith(beginning)), None
     )
     if known is None:
         message = f"{name} ({resource_type}) has no name: add it to BEGINNINGS or BY_TYPE"

@@ -7,8 +7,11 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type information published
 
 from scripts import permissions_page
+from seatrial.repository.answers import Answers, new_targets
+from seatrial.repository.render import repository_files
 from tests.stacks.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -20,7 +23,16 @@ BEGIN, END = "<!-- begin permissions: UPDATE_GOLDEN=1 pytest tests/stacks -->\n"
 
 @pytest.fixture(scope="module")
 def templates(assembly: Path) -> list[permissions_page.Template]:
-    return [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
+    synthesized = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
+    return [*synthesized, workflow_roles()]
+
+
+def workflow_roles() -> permissions_page.Template:
+    """Return the template of the roles that workflows assume, as `seatrial init` writes it."""
+    targets = new_targets({"dev": "123456789012"}, "us-east-1")
+    answers = Answers(name="team", ci="github", targets=targets, source="acme/team", owner="@acme/platform")
+    found: permissions_page.Template = cfn_yaml.loads(repository_files(answers)["bootstrap/roles.yaml"])
+    return found
 
 
 def test_the_page_is_current(templates: list[permissions_page.Template]) -> None:
