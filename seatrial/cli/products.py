@@ -119,6 +119,28 @@ def upload(
             typer.echo(uri)
 
 
+@products.command()
+def deprecate(
+    files: ProductFiles,
+    environment: Annotated[str, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")],
+    portfolio: Annotated[
+        str, typer.Option("--portfolio", metavar="ID", help="Output `PortfolioId` of the vending stack.")
+    ],
+    environments: EnvironmentsFolder = None,
+) -> None:
+    """Mark the deprecated versions in AWS Service Catalog, and only those.
+
+    A deprecated version can't be launched; what was launched stays. Needs servicecatalog:SearchProductsAsAdmin,
+    servicecatalog:ListProvisioningArtifacts and servicecatalog:UpdateProvisioningArtifact.
+    """
+    from seatrial.stage.products import mark_deprecated
+
+    for loaded in _loaded(files, environments):
+        folder = environments_folder(environments, loaded.path)
+        for line in mark_deprecated(loaded, environment, portfolio, folder):
+            typer.echo(line)
+
+
 def _loaded(files: list[Path], environments: Path | None) -> tuple[LoadedProduct, ...]:
     from seatrial.deployment.product import load_product
 
