@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import boto3
@@ -54,7 +55,7 @@ OF_SERVICE_CATALOG = {
     ],
 }
 """What AWSServiceCatalogEndUserFullAccess allows of Service Catalog, and nothing of other services."""
-PRODUCT = {
+PRODUCT: dict[str, object] = {
     "name": "chat",
     "description": "A chat endpoint.",
     "owner": "platform-team",
@@ -192,8 +193,8 @@ def test_a_user_without_other_rights_launches_updates_and_terminates(
     trust = json.dumps({"Statement": []})
     assert denied(lambda: stacks.create_stack(StackName="own", TemplateBody="{}")) == "AccessDenied"
     assert denied(lambda: iam.create_role(RoleName="own", AssumeRolePolicyDocument=trust)) == "AccessDenied"
-    made = {"EndpointName": "own", "EndpointConfigName": "own"}
-    assert denied(lambda: sagemaker.create_endpoint(**made)) == "AccessDeniedException"
+    create_endpoint = partial(sagemaker.create_endpoint, EndpointName="own", EndpointConfigName="own")
+    assert denied(create_endpoint) == "AccessDeniedException"
 
     (product,) = catalog.search_products()["ProductViewSummaries"]
     versions = catalog.list_provisioning_artifacts(ProductId=product["ProductId"])["ProvisioningArtifactDetails"]

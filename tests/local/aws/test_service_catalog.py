@@ -21,12 +21,13 @@ Client = Any  # no stubs of the services are installed
 LONGEST_S = 30.0
 ACCOUNT = "000000000000"
 ALL = {"Statement": [{"Effect": "Allow", "Action": "servicecatalog:*", "Resource": "*"}]}
+NAME = "/vended/${AWS::StackName}/${Team}"
 PARAMETER = {
     "Parameters": {"Team": {"Type": "String"}, "Value": {"Type": "String", "Default": "v"}},
     "Resources": {
         "P": {
             "Type": "AWS::SSM::Parameter",
-            "Properties": {"Name": {"Fn::Sub": "/vended/${AWS::StackName}/${Team}"}, "Type": "String", "Value": {"Ref": "Value"}},
+            "Properties": {"Name": {"Fn::Sub": NAME}, "Type": "String", "Value": {"Ref": "Value"}},
         }
     },
     "Outputs": {"Team": {"Value": {"Ref": "Team"}}},
