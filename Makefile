@@ -8,9 +8,11 @@ USER_STAMP := $(VENV)/.seatrial-user
 DEV_STAMP := $(VENV)/.seatrial-dev
 LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/package-lock.json scripts/cdk.sh scripts/install.sh scripts/build_charts.mjs
 
+CDK_CONTEXT = -c "environment=$(ENV)" $(if $(ENDPOINT),-c "endpoint=$(ENDPOINT)")
+
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install demo test test-random test-flaky test-updates check lint bench bench-load-client lock clean
+.PHONY: help install demo synth diff deploy environment test test-random test-flaky test-updates check lint bench bench-load-client lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -27,6 +29,18 @@ $(DEV_STAMP): $(LOCKS)
 
 demo: $(USER_STAMP) ## Plan, deploy, try, roll back and destroy an endpoint on this machine (VERBOSE=1 shows all output).
 	@$(BIN)/seatrial demo $(if $(VERBOSE),--verbose)
+
+synth: environment $(USER_STAMP) ## Synthesize the stacks of an environment: make synth ENV=prod (ENDPOINT=chat for one endpoint).
+	@$(BIN)/cdk synth --quiet $(CDK_CONTEXT) $(CDK_ARGS)
+
+diff: environment $(USER_STAMP) ## Compare the stacks of an environment with those in the account: make diff ENV=prod.
+	@$(BIN)/cdk diff $(CDK_CONTEXT) $(CDK_ARGS)
+
+deploy: environment $(USER_STAMP) ## Deploy the stacks of an environment: make deploy ENV=prod (CDK_ARGS="--require-approval never").
+	@$(BIN)/cdk deploy --all $(CDK_CONTEXT) $(CDK_ARGS)
+
+environment:
+	@test -n "$(ENV)" || { echo "name the environment: make $(firstword $(MAKECMDGOALS)) ENV=prod" >&2; exit 2; }
 
 test: $(DEV_STAMP) ## Run the test suite in three processes: one mostly waits for deployments.
 	@$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)

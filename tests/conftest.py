@@ -22,18 +22,20 @@ TOGETHER = (
     "e2e/test_updates.py",
     "e2e/test_demo.py",
     "e2e/test_probe.py",
+    "e2e/test_gitops.py",
     "e2e",
     "docs/test_tutorial.py",
     "local",
     "faults",
     "client",
+    "repository",
     "stage",
     "stacks",
     "constructs",
 )
 """What is slow or shares something slow, such as an embedded AWS or a synthesis: the longest first.
 
-Of `e2e`, three files have an embedded AWS of their own: they come before the folder.
+Of `e2e`, four files have an embedded AWS of their own: they come before the folder.
 """
 
 # How long an example takes is measured in benchmarks/, never judged by a test on a machine that does other things.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import replacement
 from seatrial.changes.component_effects import component_effects
-from seatrial.changes.effect import MOVES_COPIES, Effect
+from seatrial.changes.effect import BY_RISK, MOVES_COPIES, Effect
 from seatrial.changes.endpoint_effects import endpoint_effects
 from seatrial.changes.refusals import refusals
 from seatrial.changes.serving_parts import COMPONENT, ENDPOINT, moves_component
@@ -23,7 +23,7 @@ from seatrial.changes.side_effects import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.changes.effect import PlannedSize
+    from seatrial.changes.effect import EffectKind, PlannedSize
     from seatrial.changes.template_diff import ResourceChange, TemplateDiff
     from seatrial.errors import Problem
 
@@ -70,6 +70,11 @@ class Consequences:
     def most_instances(self) -> int:
         """The same where as many copies serve as autoscaling may start."""
         return max((effect.most_instances for effect in self._effects), default=0)
+
+    @property
+    def risk(self) -> EffectKind:
+        """The effect that users may notice most; `none` when nothing changes."""
+        return min((effect.kind for effect in self._effects), key=BY_RISK.index, default="none")
 
     @property
     def _effects(self) -> tuple[Effect, ...]:

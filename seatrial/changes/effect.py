@@ -46,6 +46,23 @@ TITLES: Mapping[EffectKind, str] = MappingProxyType(
     }
 )
 """What each kind is called."""
+BY_RISK: tuple[EffectKind, ...] = (
+    "removed",
+    "all_at_once",
+    "doubled",
+    "second_endpoint",
+    "rolling_update",
+    "rights",
+    "alias",
+    "copies",
+    "unknown",
+    "starts",
+    "candidate",
+    "trial",
+    "download",
+    "none",
+)
+"""Every kind, what users may notice most first."""
 MOVES_COPIES: frozenset[EffectKind] = frozenset(
     {"starts", "rolling_update", "all_at_once", "doubled", "second_endpoint", "copies", "removed", "unknown"}
 )

@@ -31,11 +31,13 @@ UNTOUCHED = "No copy that serves is started, stopped or moved."
 
 def as_text(found: Consequences, *, title: str) -> str:
     """Return an update as lines for a terminal; what is unchanged is only counted."""
-    lines = [title, ""]
-    for row in _changed(found):
-        lines += _text_of(row, found.size)
-    lines += [*([""] if _changed(found) else []), *_summary(found)]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in (title, "", *text_lines(found)))
+
+
+def text_lines(found: Consequences) -> list[str]:
+    """Return an update as lines for a terminal, without a title."""
+    lines = [line for row in _changed(found) for line in _text_of(row, found.size)]
+    return [*lines, *([""] if lines else []), *_summary(found)]
 
 
 def _text_of(row: ChangeWithEffects, size: PlannedSize) -> Iterator[str]:
@@ -53,7 +55,12 @@ def _text_of(row: ChangeWithEffects, size: PlannedSize) -> Iterator[str]:
 
 def as_markdown(found: Consequences, *, title: str) -> str:
     """Return an update as Markdown; what is unchanged is only counted."""
-    lines = [f"### {title}", ""]
+    return "".join(f"{line}\n" for line in (f"### {title}", "", *markdown_lines(found)))
+
+
+def markdown_lines(found: Consequences) -> list[str]:
+    """Return an update as a table and a list in Markdown, without a title."""
+    lines = []
     if changed := _changed(found):
         lines += ["| resource | change | effect | needs meanwhile |", "| --- | --- | --- | --- |"]
         for row in changed:
@@ -65,8 +72,7 @@ def as_markdown(found: Consequences, *, title: str) -> str:
             what = "<br>".join([_action(row.change), *_paths(row.change)])
             lines.append(f"| {name} | {what} | {effects} | {_cell(needs)} |")
         lines.append("")
-    lines += [f"- {_cell(line)}" for line in _summary(found)]
-    return "".join(f"{line}\n" for line in lines)
+    return [*lines, *(f"- {_cell(line)}" for line in _summary(found))]
 
 
 def _paths(change: ResourceChange) -> Iterator[str]:
@@ -92,9 +98,9 @@ def as_document(found: Consequences, *, stack: str, old: str, new: str) -> dict[
         "new": new,
         "is_empty": found.diff.is_empty,
         "touches_copies": found.touches_copies,
-        "resources": [_document_of(row, found.size) for row in found.rows],
+        "resources": [document_of(row, found.size) for row in found.rows],
         "outputs": list(found.diff.outputs),
-        "needs": _needs_document(found.instances, found.most_instances, found.size),
+        "needs": needs_document(found.instances, found.most_instances, found.size),
         "refused": [
             {"resource": one.where, "field": one.field, "rule": one.rule, "message": one.message, "hint": one.hint}
             for one in found.refused
@@ -102,7 +108,8 @@ def as_document(found: Consequences, *, stack: str, old: str, new: str) -> dict[
     }
 
 
-def _document_of(row: ChangeWithEffects, size: PlannedSize) -> dict[str, object]:
+def document_of(row: ChangeWithEffects, size: PlannedSize) -> dict[str, object]:
+    """Return one resource with its effects as a document."""
     change = row.change
     return {
         "logical_id": change.logical_id,
@@ -117,7 +124,7 @@ def _document_of(row: ChangeWithEffects, size: PlannedSize) -> dict[str, object]
             {
                 "kind": effect.kind,
                 "because": effect.because,
-                "needs": _needs_document(effect.instances, effect.most_instances, size),
+                "needs": needs_document(effect.instances, effect.most_instances, size),
                 "download_gib_per_copy": round(size.weights_bytes / GIB, 1) if effect.kind == "download" else None,
             }
             for effect in row.effects
@@ -125,7 +132,8 @@ def _document_of(row: ChangeWithEffects, size: PlannedSize) -> dict[str, object]
     }
 
 
-def _needs_document(instances: int, most: int, size: PlannedSize) -> dict[str, object]:
+def needs_document(instances: int, most: int, size: PlannedSize) -> dict[str, object]:
+    """Return what is needed beside what serves, as a document."""
     prices = [size.hourly(count) for count in (instances, most)]
     usd_per_hour, most_usd_per_hour = (None if price is None else round(price, 4) for price in prices)
     return {

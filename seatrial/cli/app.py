@@ -13,9 +13,12 @@ from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
 from seatrial.cli.diff import diff
+from seatrial.cli.drift import drift
 from seatrial.cli.images import images
+from seatrial.cli.init import init
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
+from seatrial.cli.migrate import migrate
 from seatrial.cli.models import models
 from seatrial.cli.plan import plan
 from seatrial.cli.predict import predict
@@ -23,6 +26,7 @@ from seatrial.cli.preflight import preflight
 from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe
 from seatrial.cli.products import products
+from seatrial.cli.promote import promote
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -40,14 +44,18 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for command in (
+    init,
     validate,
     schema,
+    migrate,
     plan,
     compare_instances,
     predict,
     render,
+    promote,
     diff,
     preflight,
+    drift,
     lint,
     convert,
     bench,

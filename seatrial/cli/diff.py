@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seatrial.changes.consequences import Consequences
     from seatrial.changes.deployed import Identity, Templates
+    from seatrial.changes.review.review import Review
     from seatrial.changes.synthesis import StackSource
     from seatrial.changes.template import StackTemplate
+    from seatrial.errors import Problem
 
 CHANGES = 1
 
 
 def diff(
-    spec: SpecFile,
-    environment: EnvironmentName,
+    specs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[SPEC…]",
+            help="YAML files of endpoints of one folder, or that folder. Default: endpoints.",
+            show_default=False,
+        ),
+    ] = None,
+    environment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--environment", "-e", metavar="ENV", help="Only these environments. Default: all.", show_default=False
+        ),
+    ] = None,
     environments: EnvironmentsFolder = None,
     against: Annotated[
         Path | None,
@@ -37,29 +54,54 @@ def diff(
 ) -> None:
     """Tell what an update does: per resource, what users notice, and what it needs and costs while it lasts.
 
-    It compares what the app synthesizes now with the deployed stack. A change that would fail, or that is dangerous
-    under the endpoint's name, is refused with exit code 1.
+    It compares what the app synthesizes now with the deployed stack of one spec in one environment. With --base and a
+    folder, or without -e, it compares every endpoint in every environment with a git revision, as the comment of a pull
+    request. A change that would fail, or that is dangerous under the endpoint's name, is refused with exit code 1.
     """
+    from seatrial.cli.support.terminal import end_when_interrupted
+
+    if against is not None and base is not None:
+        raise typer.BadParameter("can't be combined with --base", param_hint="'--against'")
+    given, names = specs or [Path("endpoints")], environment or []
+    one_spec = given[0] if len(given) == 1 and not given[0].is_dir() else None
+    end_when_interrupted()
+    if one_spec is not None and len(names) == 1:
+        _diff_one(one_spec, names[0], environments, _Options(against, base, output_format, check=check))
+    elif base is None:
+        hint = "give one SPEC and one -e ENV, or --base REF to compare many"
+        raise typer.BadParameter(hint, param_hint="'SPEC'")
+    else:
+        _review_many(given, names, environments, base, _Options(None, base, output_format, check=check))
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What is compared with, and how it is told."""
+
+    against: Path | None
+    base: str | None
+    output_format: str
+    check: bool
+
+
+def _diff_one(spec: Path, environment: str, environments: Path | None, options: _Options) -> None:
     from seatrial.changes.consequences import consequences
     from seatrial.changes.effect import PlannedSize
     from seatrial.changes.synthesis import StackSource, synthesize
     from seatrial.changes.template_diff import diff_templates
-    from seatrial.cli.support.terminal import end_when_interrupted, scratch_folder
+    from seatrial.cli.support.terminal import scratch_folder
     from seatrial.deployment.load import load_deployment
 
-    if against is not None and base is not None:
-        raise typer.BadParameter("can't be combined with --base", param_hint="'--against'")
-    end_when_interrupted()
     folder = environments_folder(environments, spec)
     deployment = load_deployment(spec, folder, environment)
     source = StackSource.of(spec, folder, deployment.environment, deployment.stack_name)
     with scratch_folder("seatrial-diff-") as scratch:
-        old = _old(source, against, base, scratch)
+        old = _old(source, options.against, options.base, scratch)
         new = synthesize(source, scratch / "new")
     found = consequences(diff_templates(old, new), PlannedSize.of(deployment.plan))
-    _tell(found, source.stack_name, _name(against, base), output_format)
-    _refuse(found)
-    if check and not found.diff.is_empty:
+    _tell(found, source.stack_name, _name(options.against, options.base), options.output_format)
+    _refuse(found.refused)
+    if options.check and not found.diff.is_empty:
         raise typer.Exit(CHANGES)
 
 
@@ -109,8 +151,41 @@ def _tell(found: Consequences, stack: str, old: str, output_format: str) -> None
         show_text(redacted(write(found, title=title)))
 
 
-def _refuse(found: Consequences) -> None:
+def _refuse(refused: Sequence[Problem]) -> None:
     from seatrial.errors import SeatrialError
 
-    if found.refused:
-        raise SeatrialError(found.refused)
+    if refused:
+        raise SeatrialError(refused)
+
+
+def _review_many(
+    specs: Sequence[Path], names: Sequence[str], environments: Path | None, base: str, options: _Options
+) -> None:
+    from seatrial.changes.review.sides import review_of
+    from seatrial.cli.support.terminal import scratch_folder
+
+    folder = specs[0] if specs[0].is_dir() else specs[0].parent
+    where = environments_folder(environments, folder / "spec.yaml")
+    with scratch_folder("seatrial-diff-") as scratch:
+        review = review_of(specs, where, base, scratch, environments_asked=names)
+    _tell_review(review, base, options.output_format)
+    _refuse(review.refused)
+    if options.check and not review.is_empty:
+        raise typer.Exit(CHANGES)
+
+
+def _tell_review(review: Review, base: str, output_format: str) -> None:
+    from seatrial.changes.review.document import review_document
+    from seatrial.changes.review.markdown import review_markdown
+    from seatrial.changes.review.text import review_text
+    from seatrial.cli.support.terminal import show_json_text, show_text
+    from seatrial.secrets import redacted
+
+    if output_format == "json":
+        import json
+
+        document = review_document(review, base=base)
+        show_json_text(redacted(json.dumps(document, indent=2, ensure_ascii=False)))
+    else:
+        write = review_markdown if output_format == "markdown" else review_text
+        show_text(redacted(write(review, base=base)))

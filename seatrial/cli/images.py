@@ -64,6 +64,7 @@ def lock(
 ) -> None:
     """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
     from seatrial.plan.engine import digest_of, pin
+    from seatrial.plan.lock.changes import dropped_provenance
     from seatrial.plan.lock.lock_file import read_locked_plan, write_lock
     from seatrial.spec.load import load_spec
 
@@ -87,6 +88,8 @@ def lock(
     if before is not None:
         typer.echo(f"the tag {image.tag} has moved; it was pinned to {before}", err=True)
     file = write_lock(pin(plan, digest), loaded.path)
+    for line in dropped_provenance(plan.promoted):
+        typer.echo(line, err=True)
     typer.echo(f"{name} is pinned to {digest}")
     typer.echo(f"locked in {file.as_posix()}", err=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -28,13 +29,19 @@ STOPPED = "stopped; stacks, buckets, endpoints and bootstrap were deleted: run `
 def up(
     state: StateFolder = STATE,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port on 127.0.0.1. Default: a free one.")] = None,
+    account: Annotated[
+        str | None, typer.Option(metavar="ACCOUNT", help="AWS account that it is, 12 digits. Default: 000000000000.")
+    ] = None,
 ) -> None:
     """Start it in the background and print the lines that lead the AWS tools of a shell to it, and nowhere else."""
     from seatrial.local.lifecycle import exports, was_killed
     from seatrial.local.lifecycle import up as start
+    from seatrial.spec.shapes import ACCOUNT
 
+    if account is not None and not re.fullmatch(ACCOUNT, account):
+        raise typer.BadParameter("write it with 12 digits, as in 111111111111", param_hint="'--account'")
     killed = was_killed(state)
-    running = start(state_dir=state, port=port)
+    running = start(state_dir=state, port=port, account=account)
     if killed:
         typer.echo("the previous embedded AWS ended unexpectedly; its stacks were lost", err=True)
     typer.echo(f"the embedded AWS is running at {running.endpoint_url} (pid {running.pid})", err=True)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from seatrial.catalog.licences import licence_of
+
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
 
@@ -16,7 +18,7 @@ Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Outpu
 
 @models.command("list")
 def list_models(output_format: Format = "text") -> None:
-    """List every known model with its parameters, precision, experts, attention and context."""
+    """List every known model with its parameters, precision, experts, attention, context and licence."""
     from seatrial.catalog.models import every
 
     if output_format == "json":
@@ -40,6 +42,7 @@ def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
         "experts_per_token": model.experts_per_token,
         "attention": _attention(model),
         "is_multimodal": model.is_multimodal,
+        "licence": licence_of(model.id),
     }
 
 
@@ -54,6 +57,7 @@ def _columns(model: Architecture) -> tuple[str, ...]:
         _precision(model),
         _attention(model),
         f"{model.max_context:>10,} tokens",
+        licence_of(model.id) or "licence unknown",
         "text part only" if model.is_multimodal else "",
     )
 

@@ -220,9 +220,13 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allo
         rows = [verdict.model_dump(mode="json") for verdict in verdicts]
         show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})
         return
+    from seatrial.plan.lock.lock_file import locked_provenance
+    from seatrial.plan.lock.provenance import provenance_lines
     from seatrial.report.terminal.alternatives import why_view
 
     show(why_view(instance_type, verdicts))
+    for line in provenance_lines(locked_provenance(loaded)):
+        typer.echo(f"locked: {line}")
 
 
 def _lock(made: Sequence[_Made], *, many: bool) -> None:

@@ -47,7 +47,7 @@ def preflight(
 
     deployments = _deployments(specs, environment, environments)
     place = deployments[0].environment
-    checks = run_checks(deployments, place, _clients(place))
+    checks = run_checks(deployments, place, account_clients(place))
     if output_format == "json":
         show_json(as_document(checks, place))
     else:
@@ -70,7 +70,7 @@ def _deployments(specs: Sequence[Path], environment: str, environments: Path | N
     return found
 
 
-def _clients(environment: EnvironmentSpec) -> AccountClients:
+def account_clients(environment: EnvironmentSpec) -> AccountClients:
     """Return clients of the region; no call is made yet."""
     import boto3
 

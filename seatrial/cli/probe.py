@@ -200,7 +200,7 @@ def _tools(asked: _Asked, root: Path, folder: Path) -> ProbeTools:
             boto3.client("s3", region_name=environment.region),
         )
     check_account(environment, cast("Identity", identity))
-    return ProbeTools(root, asked.environments, stacks, folder / "tools.log")
+    return ProbeTools(root, stacks, folder / "tools.log")
 
 
 def _confirm(pinned: Sequence[PinnedSpec], *, yes: bool) -> None:

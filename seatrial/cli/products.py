@@ -77,7 +77,7 @@ def publish(files: ProductFiles, environments: EnvironmentsFolder = None) -> Non
 
     A published version never changes: raise `version` to publish another template.
     """
-    from seatrial.changes.synthesis import publish_products
+    from seatrial.changes.app import publish_products
 
     for loaded in _loaded(files, environments):
         folder = environments_folder(environments, loaded.path)

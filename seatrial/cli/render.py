@@ -84,9 +84,13 @@ def _show(rendered: _Rendered, output: Path | None, of: str) -> None:
 
 def _plan(loaded: LoadedSpec) -> Plan:
     from seatrial.plan.lock.lock_file import is_locked, read_locked_plan
+    from seatrial.plan.lock.provenance import provenance_lines
     from seatrial.plan.planner import make_plan
 
     if is_locked(loaded):
-        return read_locked_plan(loaded)
+        plan = read_locked_plan(loaded)
+        for line in provenance_lines(plan.promoted)[:1]:
+            typer.echo(f"note: {loaded.path.as_posix()}: {line}", err=True)
+        return plan
     typer.echo(f"{loaded.path.as_posix()}: no lock for {loaded.environment.name}: rendering a new plan", err=True)
     return make_plan(loaded)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from seatrial.spec.load import LoadedSpec
+
 
 def load_deployments(
     endpoints: Path, environments: Path, environment: str, endpoint: str | None = None
@@ -124,11 +126,16 @@ def _load(files: Iterable[Path], environments: Path, environment: str) -> tuple[
             deployments[file] = load_deployment(file, environments, environment)
         except SeatrialError as error:
             problems += error.problems
-    problems += _same_names(deployments)
-    problems += _same_endpoints(deployments)
-    problems += _long_names(deployments)
-    problems += _service_names(deployments)
+    problems += name_problems(deployments)
     return tuple(deployments.values()), problems
+
+
+def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+    """Yield what is wrong with the names of one environment's deployments, by the specs' files."""
+    yield from _same_names(deployments)
+    yield from _same_endpoints(deployments)
+    yield from _long_names(deployments)
+    yield from _service_names(deployments)
 
 
 def load_deployment(spec: Path, environments: Path, environment: str) -> Deployment:
@@ -138,7 +145,16 @@ def load_deployment(spec: Path, environments: Path, environment: str) -> Deploym
         SpecError: When the spec, the environment or the lock is wrong.
         RenderError: When the plan can't be rendered.
     """
-    loaded = load_spec(spec, environment, environments=environments)
+    return deployment_of(load_spec(spec, environment, environments=environments))
+
+
+def deployment_of(loaded: LoadedSpec) -> Deployment:
+    """Render the locked plan of a spec.
+
+    Raises:
+        SpecError: When the lock is wrong.
+        RenderError: When the plan can't be rendered.
+    """
     plan = read_locked_plan(loaded)
     serving = render(loaded, plan)
     instance = instances.find(plan.instance_type.value)

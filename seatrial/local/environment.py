@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 REGION: Final = "us-east-1"
 ACCOUNT: Final = "000000000000"
+"""The account of an embedded AWS that is started without another one."""
+ACCOUNT_VARIABLE: Final = "MINISTACK_ACCOUNT_ID"
+"""Where MiniStack reads the account of requests that name none by their access key."""
 FOREIGN: Final = ("AWS_", "CDK_")
 """Every variable with such a name is set by us or removed: AWS_ENDPOINT_URL_<SERVICE> has many."""
 KNOWN: Final = (
@@ -60,6 +63,11 @@ LOOPBACK_NAMES: Final = (HOST, "localhost")
 NO_PROXY: Final = ("NO_PROXY", "no_proxy")
 
 
+def own_account() -> str:
+    """Return the account of the embedded AWS that this process is."""
+    return os.environ.get(ACCOUNT_VARIABLE, ACCOUNT)
+
+
 def variables(process: RunningProcess) -> dict[str, str]:
     """Return every variable that the CLI, CDK and boto3 need to reach a running embedded AWS."""
     return {
@@ -71,7 +79,7 @@ def variables(process: RunningProcess) -> dict[str, str]:
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "CDK_DEFAULT_ACCOUNT": ACCOUNT,
+        "CDK_DEFAULT_ACCOUNT": process.account,
         "CDK_DEFAULT_REGION": REGION,
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         **_no_proxy(os.environ),
@@ -100,11 +108,12 @@ def shell_lines(process: RunningProcess) -> list[str]:
     ]
 
 
-def server_environment(port: int, *, verbose: bool = False) -> dict[str, str]:
+def server_environment(port: int, *, account: str = ACCOUNT, verbose: bool = False) -> dict[str, str]:
     """Return the whole environment that the embedded AWS starts with; it hands to functions what is theirs."""
     kept = {name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR", "LANG") if name in os.environ}
     ministack = {
         "GATEWAY_PORT": str(port),
+        ACCOUNT_VARIABLE: account,
         "MINISTACK_HOST": HOST,
         "BIND_HOST": HOST,
         "IOT_MTLS_ENABLED": "0",
@@ -125,7 +134,7 @@ def function_environment(process: RunningProcess, *, scratch: Path, verbose: boo
         verbose: Log every request.
     """
     ours = {name: value for name, value in variables(process).items() if not name.startswith("CDK_")}
-    inherited = server_environment(process.port, verbose=verbose)
+    inherited = server_environment(process.port, account=process.account, verbose=verbose)
     for name in ("HOME", "XDG_CACHE_HOME"):
         inherited.pop(name, None)
     return {**inherited, **ours, "HOME": str(scratch / "home"), "TMPDIR": str(scratch)}

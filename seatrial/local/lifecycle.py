@@ -73,40 +73,53 @@ LAST_LINES: Final = 15
 ADDRESS_IN_USE: Final = os.strerror(errno.EADDRINUSE)
 
 
-def up(*, state_dir: Path, port: int | None = None, verbose: bool = False) -> LocalAws:
+def up(*, state_dir: Path, port: int | None = None, account: str | None = None, verbose: bool = False) -> LocalAws:
     """Start the embedded AWS in the background and wait until it answers; return the running one when there is one.
 
     Args:
         state_dir: Where its state and logs are kept; one embedded AWS per folder.
         port: The loopback port; None takes 4566 when it's free, else any free one.
+        account: The AWS account that it is, twelve digits; None takes that of a running one, else 000000000000.
         verbose: Log every request.
 
     Raises:
         LocalError: SEA601, it did not start; SEA603, the optional dependencies are missing; SEA604, the port is taken;
-            SEA607, one runs whose state can't be read.
+            SEA480, one of another account runs with this folder; SEA607, one runs whose state can't be read.
     """
+    found = _found_or_started(state_dir, port, account or ACCOUNT, verbose=verbose)
+    if account not in (None, found.account):
+        message = f"the embedded AWS of this folder is account {found.account}, not {account}"
+        hint = "stop it first (seatrial local down), or give another folder with --state"
+        raise LocalError.of("SEA480", message, where=str(state_dir), hint=hint)
+    return found
+
+
+def _found_or_started(state_dir: Path, port: int | None, account: str, *, verbose: bool) -> LocalAws:
     if lock_holder(state_dir) is not None:
         return _await_answer(state_dir, None)
     _check_dependencies()
     try:
-        return _start(state_dir, _port(port), verbose=verbose)
+        return _start(state_dir, _port(port), account, verbose=verbose)
     except LocalError:
         if port is not None or ADDRESS_IN_USE not in _last_lines(state_dir):
             raise
-    return _start(state_dir, _any_port(), verbose=verbose)  # another start took the usual port in the same moment
+    return _start(
+        state_dir, _any_port(), account, verbose=verbose
+    )  # another start took the usual port in the same moment
 
 
-def _start(state_dir: Path, port: int, *, verbose: bool) -> LocalAws:
+def _start(state_dir: Path, port: int, account: str, *, verbose: bool) -> LocalAws:
     state_dir = state_dir.absolute()  # the server works in this folder
     log = aws_log(state_dir)
     _make_folders(state_dir, log.parent)
-    command = [sys.executable, "-m", "seatrial.local.aws", "--port", str(port), "--state-dir", str(state_dir)]
+    where = ["--port", str(port), "--account", account, "--state-dir", str(state_dir)]
+    command = [sys.executable, "-m", "seatrial.local.aws", *where]
     ours = {"PYTHONPATH": package_root(), "TMPDIR": str(scratch_folder(state_dir))}
     with open_private(log, "wb") as output:
         process = subprocess.Popen(
             [*command, *(["--verbose"] if verbose else [])],
             cwd=state_dir,
-            env={**server_environment(port, verbose=verbose), **ours},
+            env={**server_environment(port, account=account, verbose=verbose), **ours},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -219,7 +232,7 @@ def _local_aws(process: RunningProcess) -> LocalAws:
     return LocalAws(
         endpoint_url=f"http://{HOST}:{process.port}",
         region=REGION,
-        account=ACCOUNT,
+        account=process.account,
         pid=process.pid,
         access_key_id=process.access_key_id,
         secret_access_key=process.secret_access_key,
@@ -228,7 +241,7 @@ def _local_aws(process: RunningProcess) -> LocalAws:
 
 def _process_of(local: LocalAws) -> RunningProcess:
     port = int(local.endpoint_url.rpartition(":")[2])
-    return RunningProcess(local.pid, port, local.access_key_id, local.secret_access_key)
+    return RunningProcess(local.pid, port, local.access_key_id, local.secret_access_key, local.account)
 
 
 def _port(asked: int | None) -> int:

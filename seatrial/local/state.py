@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.errors import LocalError
 from seatrial.file_lock import try_lock
+from seatrial.local.environment import ACCOUNT
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -50,12 +51,13 @@ POLL_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class RunningProcess:
-    """The process of an embedded AWS, its loopback port, and the access key that requests to it are signed with."""
+    """The process of an embedded AWS: its loopback port, the access key that requests are signed with, its account."""
 
     pid: int
     port: int
     access_key_id: str
     secret_access_key: str = field(repr=False)
+    account: str = ACCOUNT
 
 
 class StateLock:
@@ -225,9 +227,10 @@ def _read_state(state_dir: Path) -> RunningProcess | None:
         document = json.loads((state_dir / STATE_FILE).read_bytes())
         pid, port = int(document["pid"]), int(document["port"])
         key_id, secret = document.get("access_key_id", ""), document.get("secret_access_key", "")
+        account = document.get("account", ACCOUNT)  # an embedded AWS of an earlier version writes none
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return RunningProcess(pid, port, str(key_id), str(secret)) if pid > 1 else None
+    return RunningProcess(pid, port, str(key_id), str(secret), str(account)) if pid > 1 else None
 
 
 def _number_in(path: Path) -> int | None:

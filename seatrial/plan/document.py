@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from pydantic import Field, JsonValue, model_serializer
 
@@ -33,6 +33,7 @@ __all__ = [
     "MemoryFit",
     "Plan",
     "Probe",
+    "Promoted",
     "Proposal",
     "Regime",
     "Rejected",
@@ -236,9 +237,44 @@ class Adopted(FrozenModel):
     adopted: JsonValue
 
 
+class Promoted(FrozenModel):
+    """The passed trial of another environment, on the strength of which a plan was promoted.
+
+    Attributes:
+        source: The environment of the trial.
+        plan_digest: Digest of the plan that was tried there.
+        spec_digest: Digest of the spec and environment that that plan was made from.
+        result_uri: Where the trial's result lies.
+        report_uri: Where its short report lies.
+        request_id: CloudFormation's request that it was made for; `None` where nothing tells it.
+        verdict: Of the trial.
+        ended_at: When the trial ended, ISO 8601 in UTC, from its result.
+        knee_concurrency_per_copy: The measured knee; `None` where the trial found none.
+        engine_note: How a simulated engine announced itself; written only where it was one.
+    """
+
+    source: str
+    plan_digest: str
+    spec_digest: str
+    result_uri: str
+    report_uri: str
+    request_id: str | None
+    verdict: Literal["pass"]
+    ended_at: str
+    knee_concurrency_per_copy: float | None
+    engine_note: str = ""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_not(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write the engine's note only where there is one."""
+        fields: dict[str, object] = write(self)
+        return {name: value for name, value in fields.items() if name != "engine_note" or value}
+
+
 _CAME_LATER: Mapping[str, object] = MappingProxyType(
     {
         "adopted": {},
+        "promoted": None,
         "unpriced": (),
         "probe": None,
         "proposals": (),
@@ -287,6 +323,7 @@ class Plan(FrozenModel):
             than the band; written only where there is one.
         proposals: Deployments with narrower weights that beat the plan; written only where there are some.
         adopted: The decisions that were set by hand, by field; written only where there are some.
+        promoted: The trial of another environment that it was promoted after; written only where there is one.
         generation: Which endpoint this is, counted from 1: one more when something changes that an endpoint in service
             can't change (`seatrial.plan.lock.generation`); written from 2 on.
         volume_size_gb: Size of each instance's volume, in GiB (the API's `…InGB`); written only for instance types
@@ -341,6 +378,7 @@ class Plan(FrozenModel):
     probe: Probe | None = None
     proposals: tuple[Proposal, ...] = ()
     adopted: dict[str, Adopted] = Field({})
+    promoted: Promoted | None = None
     generation: int = Field(1, ge=1)
     volume_size_gb: Decision[int] | None = None
     volume_kms_key_arn: str | None = None
@@ -357,13 +395,14 @@ class Plan(FrozenModel):
         return values_digest(self.model_dump(mode="json"))
 
 
-_EXPLANATIONS = frozenset({"because", "sentence", "warnings", "unpriced", "probe", "proposals"})
+_EXPLANATIONS = frozenset({"because", "sentence", "warnings", "unpriced", "probe", "proposals", "promoted"})
 
 
 def values_digest(document: Mapping[str, object]) -> str:
     """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan.
 
-    What it says of deployments that are not chosen for want of a price, a probe or a precision counts as text.
+    What it says of deployments that are not chosen for want of a price, a probe or a precision counts as text; so does
+    where it was promoted from.
     """
     return digest(json.dumps(_values(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 

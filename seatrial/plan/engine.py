@@ -213,8 +213,9 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     """Choose engine, version, image and AMI; a choice of the user's that the rules speak against is warned of.
 
     Raises:
-        PlanError: SEA303 when no image is known, SEA108 when the backend is none of the engine's, and what reading the
-            architecture and the instance types raises.
+        PlanError: SEA303 when no image is known, SEA108 when the backend is none of the engine's, SEA111 when the
+            environment allows no engine that can serve the model, and what reading the architecture and the instance
+            types raises.
     """
     serving = loaded.endpoint.serving
     case = case_of(serving, read_architecture(loaded), allowed_instances(loaded)[0])
@@ -237,9 +238,34 @@ def _take(loaded: LoadedSpec, case: Case) -> _Taken:
         own = [option for option in options() if option.engine == serving.engine and "auto" in option.backends]
         return _Taken(best_option(case, own), because, "serving.engine")
     if serving.image is not None:
-        return _Taken(_option_of_image(serving.image), "From the name of the image in the spec.", "serving.image")
+        option = _option_of_image(serving.image)
+        _refuse_foreign_image(loaded, option)
+        return _Taken(option, "From the name of the image in the spec.", "serving.image")
     best = best_option(case)
-    return _Taken(best, why(case, best))
+    allowed = loaded.environment.guard_rails.engines
+    return _Taken(best, why(case, best)) if allowed is None or best.engine in allowed else _take_allowed(loaded, case)
+
+
+def _take_allowed(loaded: LoadedSpec, case: Case) -> _Taken:
+    """Return the best of the engines that the environment allows, where the best of all is not among them."""
+    allowed = loaded.environment.guard_rails.engines or ()
+    own = [option for option in options() if option.engine in allowed and "auto" in option.backends]
+    best = best_option(case, own)
+    excluded = reasons(case, best, "excludes")
+    if excluded:
+        message = f"no allowed engine can serve the model: {' '.join(excluded)} ({loaded.set_by('engines')})"
+        hint = f"allowed: {', '.join(allowed)}; Seatrial would take {best_option(case).engine}"
+        raise PlanError([loaded.problem(("serving", "engine"), "SEA111", message, hint)])
+    return _Taken(best, f"The environment allows only {', '.join(allowed)}.", "guard_rails.engines")
+
+
+def _refuse_foreign_image(loaded: LoadedSpec, option: EngineOption) -> None:
+    allowed = loaded.environment.guard_rails.engines
+    if allowed is not None and option.engine not in allowed:
+        name = loaded.environment.name
+        message = f"the image is one of {option.engine}, which is not allowed in {name} ({loaded.set_by('engines')})"
+        hint = f"allowed: {', '.join(allowed)}"
+        raise PlanError([loaded.problem(("serving", "image"), "SEA111", message, hint)])
 
 
 def _refuse_foreign_backend(loaded: LoadedSpec) -> None:
@@ -357,6 +383,8 @@ def digest_of(uri: str) -> str | None:
 def pin(plan: Plan, digest: str) -> Plan:
     """Return the plan with its image named by a digest. The tag stays beside it; SageMaker takes one of the two.
 
+    Provenance ends with it: what was tried was named otherwise.
+
     Args:
         plan: The plan.
         digest: As `sha256:…`, which the registry gives for the plan's tag.
@@ -365,7 +393,7 @@ def pin(plan: Plan, digest: str) -> Plan:
     uri = f"{place_of(image.uri)}@{digest}"
     because = f"{plan.image.because.partition(_GIVEN)[0]}{_GIVEN} {image.tag}."
     named: Decision[Image] = Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
-    return plan.model_copy(update={"image": named})
+    return plan.model_copy(update={"image": named, "promoted": None})
 
 
 def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:

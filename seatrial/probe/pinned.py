@@ -19,6 +19,7 @@ from seatrial.plan.lock.lock_file import write_lock
 from seatrial.plan.planner import make_plan
 from seatrial.spec.calibration import SCHEMA_VERSION, calibration_path
 from seatrial.spec.load import load_spec
+from seatrial.spec.prices import prices_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 LONGEST_NAME: Final = 40  # of an endpoint, as in its spec
 _DIGEST: Final = 6  # characters that tell two long names apart
+_NOT_OF_PROBES: Final = ("trial_mode", "slo", "usd_per_million_output_tokens", "blended_usd_per_million_tokens")
 _FILES: Final = (("model", "config_file"), ("model", "jumpstart_metadata"), ("serving", "code"))
 """Fields that name a file relative to the spec."""
 
@@ -45,11 +47,13 @@ class PinnedSpec:
         deployment: What is deployed.
         least_tok_s: One copy's share of `slo.output_tok_s`; `None` without one. The planner refuses what is predicted
             to miss it, so the spec leaves it out, and the answer of the probe judges it.
+        environments: Folder of the environment that it is deployed to.
     """
 
     probed: ProbedDeployment
     loaded: LoadedSpec
     deployment: Deployment
+    environments: Path
     least_tok_s: float | None = None
 
     @property
@@ -151,11 +155,34 @@ def _pin(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path, environment
     path = folder / f"{document['name']}.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
     _copy_calibration(loaded, path, f"{document['name']}")
+    environments = _environments(loaded, folder, environments)
     pinned = load_spec(path, name, environments=environments)
     write_lock(make_plan(pinned, accept_slo_miss=True), path)
     (deployment,) = load_deployments(folder, environments, name)
     throughput = loaded.endpoint.slo.output_tok_s
-    return PinnedSpec(probed, pinned, deployment, None if throughput is None else throughput / probed.copy_count)
+    least_tok_s = None if throughput is None else throughput / probed.copy_count
+    return PinnedSpec(probed, pinned, deployment, environments, least_tok_s)
+
+
+def _environments(loaded: LoadedSpec, folder: Path, environments: Path) -> Path:
+    """Return the folder of the probe's environment: a copy where the original asks what no single copy can give.
+
+    The copy has no promotion, and no guard rails on trial mode, SLO and price per token: a probe is tried in mode
+    report, and it is not an endpoint that anybody uses. All others hold for it too.
+    """
+    place = _copied(loaded.place.data)
+    rails = _mapping(place, "guard_rails")
+    dropped = [rails.pop(name, None) for name in _NOT_OF_PROBES] + [place.pop("promotion", None)]
+    if not any(dropped):
+        return environments
+    prices = prices_path(environments, loaded.environment.prices)
+    own = folder / "environments"
+    own.mkdir()
+    if prices.exists():
+        place["prices"] = os.path.relpath(prices.resolve(), own.resolve())
+    text = yaml.safe_dump(place, sort_keys=False, allow_unicode=True)
+    (own / f"{loaded.environment.name}.yaml").write_text(text, encoding="utf-8")
+    return own
 
 
 def _copy_calibration(loaded: LoadedSpec, path: Path, endpoint: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from seatrial.bench.model.result import TrialResult
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.run import run_trial
-from seatrial.changes.synthesis import app_variables
+from seatrial.changes.app import app_variables
 from seatrial.demo.cdk_cli import CdkCli, cdk_path
 from seatrial.demo.progress import shown_beside
 from seatrial.demo.runner import NO_TEMPLATE_VALIDATION
@@ -74,13 +74,11 @@ class ProbeTools:
 
     Attributes:
         root: Folder of the CDK app.
-        environments: Folder of environments.
         stacks: The stacks of the account.
         log: File that gets the output of the CDK CLI.
     """
 
     root: Path
-    environments: Path
     stacks: AwsStacks
     log: Path
 
@@ -89,7 +87,7 @@ class ProbeTools:
         checks = NO_TEMPLATE_VALIDATION if pinned.loaded.environment.is_embedded else {}
         cdk = CdkCli(self.root, {**os.environ, **app_variables(self.root), **checks}, self.log, verbose)
         return ProbeRun(
-            pinned=pinned, environments=self.environments, cdk=cdk, stacks=self.stacks, clock=time.monotonic
+            pinned=pinned, environments=pinned.environments, cdk=cdk, stacks=self.stacks, clock=time.monotonic
         )
 
     def watcher(self, pinned: PinnedSpec) -> Callable[[float], LiveTrial | None]:

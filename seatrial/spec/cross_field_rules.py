@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from seatrial.catalog import jumpstart
+from seatrial.catalog.licences import licence_of
 from seatrial.spec.endpoint import DEFAULT_DRAFT_COST, MOST_DRAFT_TOKENS
 from seatrial.spec.model_shape import MOST_HEAD_DIM, ModelShape
 
@@ -242,6 +243,17 @@ def _licence(document: Document) -> Iterator[Problem]:
     yield document.problem(("model",), "SEA112", message, hint)
 
 
+def _declared_licence(document: Document) -> Iterator[Problem]:
+    """Yield a licence that is declared for a model of which the catalog knows another."""
+    declared = document.value("model", "licence")
+    for field in ("hub_id", "jumpstart_id") if isinstance(declared, str) else ():
+        name = document.value("model", field)
+        known = licence_of(name) if isinstance(name, str) else None
+        if known not in (None, declared):
+            message = f"licence is {declared}, but {name} has {known}"
+            yield document.problem(("model", "licence"), "SEA108", message, "leave it out: the catalog knows it")
+
+
 def _architecture(document: Document) -> Iterator[Problem]:
     given = _given(document, "model", ("architecture", "config_file", "shape"))
     if len(given) > 1:
@@ -313,6 +325,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     _model_details,
     _hub_id,
     _licence,
+    _declared_licence,
     _architecture,
     shape_problems,
     _traffic,

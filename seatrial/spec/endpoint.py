@@ -32,13 +32,14 @@ Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 Positive = Annotated[int, Field(gt=0, le=MOST_REQUESTS)]
 
 
+TrialMode = Literal["rollback", "report", "off"]
 TrialUpdate = Literal["candidate", "in_place", "verify_only"]
 
 
 class TrialSpec(FrozenModel):
     """The sea trial that every changed plan is put through."""
 
-    mode: Literal["rollback", "report", "off"] = Field("rollback", description="Action after a failed trial.")
+    mode: TrialMode = Field("rollback", description="Action after a failed trial.")
     update: TrialUpdate = Field(
         "candidate",
         description="Trial of an update of an endpoint that serves. `candidate` tries one copy of the new model beside "
@@ -111,6 +112,7 @@ ModelUri = Annotated[str, StringConstraints(pattern=shapes.MODEL_URI)]
 ImageUri = Annotated[str, StringConstraints(pattern=shapes.IMAGE_URI)]
 Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
 HubId = Annotated[str, StringConstraints(pattern=shapes.HUB_ID, max_length=193)]  # twice 96 and the slash
+LicenceId = Annotated[str, StringConstraints(pattern=shapes.LICENCE_ID, max_length=64)]
 Revision = Annotated[str, StringConstraints(pattern=shapes.REVISION, max_length=255)]
 JumpStartId = Annotated[str, StringConstraints(pattern=shapes.JUMPSTART_ID, max_length=128)]
 ModelPath = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATH, max_length=1024)]
@@ -130,6 +132,11 @@ Discount = Annotated[float, Field(ge=0, lt=1)]
 MOST_DRAFT_TOKENS = 16
 DEFAULT_DRAFT_COST = 0.05  # of a decode step: a draft model of some twentieth of the model's size
 OptionValue = str | int | float | bool
+MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
+TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
+TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
+Tags = Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)]
+SchemaVersion = Literal[1]
 
 
 def _left_out_or_mapping(schema: JsonDict) -> None:
@@ -154,6 +161,9 @@ class ModelSpec(FrozenModel):
         None, description="JumpStart's specification of the model: a JSON file or a folder, relative to the spec."
     )
     accept_eula: bool = Field(default=False, description="You have read and accept the model's licence.")
+    licence: LicenceId | None = Field(
+        None, description="Licence of a model whose licence the catalog does not know, by its id on the hub."
+    )
     architecture: HubId | None = Field(None, description="Catalog id whose architecture this model shares.")
     config_file: FilePath | None = Field(None, description="The model's `config.json`, relative to the spec.")
     shape: ModelShape | None = Field(
@@ -306,6 +316,9 @@ class ScalingSpec(FrozenModel):
 class EndpointSpec(FrozenModel):
     """One endpoint, as asked for in one environment (overrides merged)."""
 
+    schema_version: SchemaVersion = Field(
+        1, description="Version of the fields of this file; `seatrial migrate` brings an older file to it."
+    )
     name: EndpointName = Field(description="Name of the endpoint; the environment's name is put before it.")
     description: Annotated[str, StringConstraints(max_length=2048)] = Field("", description="For people.")
     model: ModelSpec
@@ -320,3 +333,8 @@ class EndpointSpec(FrozenModel):
     serving: ServingSpec = ServingSpec()
     scaling: ScalingSpec = ScalingSpec()
     trial: TrialSpec = TrialSpec()
+    tags: Tags = Field(
+        {},
+        description="Tags of the endpoint's resources, added to the environment's; the value of `team` is its team in "
+        "reports.",
+    )

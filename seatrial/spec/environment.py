@@ -10,13 +10,15 @@ from seatrial.catalog.regions import INFERENCE_COMPONENT, availability
 from seatrial.errors import Problem
 from seatrial.model import FrozenModel
 from seatrial.spec import shapes
-from seatrial.spec.endpoint import Copies, InstanceTypes, Usd
+from seatrial.spec.endpoint import MOST_TAGS, SchemaVersion, Tags
+from seatrial.spec.guard_rails import GuardRails
+from seatrial.spec.schedule import schedule_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.spec.endpoint import EndpointSpec
-    from seatrial.spec.yaml_source import Document, FieldPath
+    from seatrial.spec.yaml_source import Document
 
 
 EMBEDDED_ACCOUNT = "000000000000"
@@ -27,22 +29,13 @@ Region = Annotated[str, StringConstraints(pattern=shapes.REGION)]
 EnvironmentName = Annotated[str, StringConstraints(pattern=shapes.ENVIRONMENT_NAME, max_length=16)]
 SubnetId = Annotated[str, StringConstraints(pattern=shapes.SUBNET_ID)]
 SecurityGroupId = Annotated[str, StringConstraints(pattern=shapes.SECURITY_GROUP_ID)]
-TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
-TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
-MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
+Owner = Annotated[str, StringConstraints(pattern=shapes.OWNER, max_length=128)]
+ScheduleExpression = Annotated[str, StringConstraints(max_length=256)]
 KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
 TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
 
 
 PricesFile = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00].*\.ya?ml$", max_length=512)]
-
-
-class GuardRails(FrozenModel):
-    """What no endpoint of this environment may exceed."""
-
-    instance_types: InstanceTypes | None = Field(None, description="Allowed instance types.")
-    usd_per_hour: Usd | None = Field(None, description="Highest cost of one endpoint, in US dollars per hour.")
-    max_copies: Copies | None = Field(None, description="Most copies of one endpoint.")
 
 
 class Network(FrozenModel):
@@ -64,20 +57,63 @@ class Alarms(FrozenModel):
     )
 
 
-class EnvironmentSpec(FrozenModel):
-    """One environment: account, region, guard rails, network, keys."""
+class Promotion(FrozenModel):
+    """The environment before this one, and what a plan of it must have shown before it is deployed here."""
 
+    source: EnvironmentName | None = Field(
+        None, description="Environment before this one: its tried plans are promoted to this one."
+    )
+    required: bool = Field(
+        default=False, description="Refuse a plan that was not promoted from `source` after a passed trial."
+    )
+    max_age_days: Annotated[int, Field(ge=1, le=3650)] = Field(
+        30, description="Age in days of the oldest trial whose plan may be promoted."
+    )
+    approval: Literal["manual", "none"] = Field(
+        "none", description="`manual`: a pipeline asks people before it deploys to this environment."
+    )
+
+
+LogDays = Literal[
+    1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
+]
+"""Days that CloudWatch Logs can keep a log group: RetentionInDays of AWS::Logs::LogGroup."""
+
+
+class Retention(FrozenModel):
+    """How long results and logs are kept."""
+
+    results_days: Annotated[int, Field(ge=1, le=36500)] | None = Field(
+        None,
+        description="Days after which the history of trials is deleted; the latest, passed and released results stay. "
+        "Default: 365.",
+    )
+    log_days: LogDays | None = Field(None, description="Days after which log events are deleted. Default: 30.")
+
+
+class EnvironmentSpec(FrozenModel):
+    """One environment: account, region, guard rails, promotion, network, keys."""
+
+    schema_version: SchemaVersion = Field(
+        1, description="Version of the fields of this file; `seatrial migrate` brings an older file to it."
+    )
     name: EnvironmentName = Field(description="Name of the environment in specs and commands.")
     account: Account | None = Field(None, description="AWS account; left out, that of the caller's credentials.")
     region: Region = Field(description="AWS region with inference components.")
+    owner: Owner | None = Field(None, description="Who set the guard rails; each message of a guard rail tells it.")
     guard_rails: GuardRails = GuardRails()
+    promotion: Promotion = Promotion()
+    retention: Retention = Retention()
+    trial_schedule: ScheduleExpression | None = Field(
+        None,
+        description="When each endpoint is tried as a candidate, as an EventBridge `cron(…)` in UTC or `rate(…)`. "
+        "Default: only when it is deployed.",
+    )
     network: Network = Network()
     alarms: Alarms = Alarms()
     kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results. Default: a new key.")
     removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
-    tags: Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)] = Field(
-        {}, description="Tags of every resource."
-    )
+    tags: Tags = Field({}, description="Tags of every resource.")
 
     vending: bool = Field(
         default=False, description="Products of `products/` may be offered here: an AWS Service Catalog portfolio."
@@ -90,26 +126,6 @@ class EnvironmentSpec(FrozenModel):
     def is_embedded(self) -> bool:
         """Whether this is the embedded AWS of the laptop."""
         return self.account == EMBEDDED_ACCOUNT
-
-
-def guard_rail_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:
-    """Yield every guard rail that the spec breaks by itself; the planner keeps those on cost."""
-    rails = environment.guard_rails
-    if rails.max_copies is not None and endpoint.scaling.max_copies > rails.max_copies:
-        message = f"max_copies {endpoint.scaling.max_copies} exceeds {environment.name}'s guard rail {rails.max_copies}"
-        yield _problem(document, ("scaling", "max_copies"), message, f"at most {rails.max_copies}")
-    asked = endpoint.serving.instance_types or ()
-    if rails.instance_types is not None and asked and not set(asked) & set(rails.instance_types):
-        message = f"none of {', '.join(asked)} is allowed in {environment.name}"
-        hint = f"allowed: {', '.join(rails.instance_types)}"
-        yield _problem(document, ("serving", "instance_types"), message, hint)
-    if environment.network.isolated and endpoint.model.hub_id is not None:
-        message = f"{environment.name} has network isolation, so the weights can't come from a hub"
-        yield _problem(document, ("model",), message, "stage the weights to S3 and give model.s3_uri")
-
-
-def _problem(document: Document, path: FieldPath, message: str, hint: str) -> Problem:
-    return Problem(document.where(path), document.field(path), "SEA111", message, hint)
 
 
 _TOPIC_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME
@@ -150,6 +166,29 @@ def tag_problems(document: Document) -> Iterator[Problem]:
             path = ("tags", key)
             message = f"the tag key {key} begins with aws:, which AWS reserves"
             yield Problem(document.where(path), document.field(path), "SEA107", message, "choose another tag key")
+
+
+def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:
+    """Yield tags of an endpoint that, with those of its environment, are more than AWS allows."""
+    count = len({**environment.tags, **endpoint.tags})
+    if count > MOST_TAGS:
+        message = f"{count} tags with those of {environment.name}; AWS allows {MOST_TAGS} beside seatrial:environment"
+        yield document.problem(("tags",), "SEA124", message, f"remove at least {count - MOST_TAGS}")
+
+
+def schedule_problems(document: Document) -> Iterator[Problem]:
+    """Yield a schedule that EventBridge would refuse."""
+    expression = document.data.get("trial_schedule")
+    if isinstance(expression, str) and (wrong := schedule_error(expression)) is not None:
+        hint = "as in cron(0 6 ? * MON *) or rate(7 days)"
+        yield document.problem(("trial_schedule",), "SEA123", f"{expression} {wrong}", hint)
+
+
+def promotion_problems(document: Document) -> Iterator[Problem]:
+    """Yield a required promotion that has no source."""
+    if document.value("promotion", "required") is True and document.value("promotion", "source") is None:
+        message = "required without source"
+        yield document.problem(("promotion", "required"), "SEA108", message, "name the environment before this one")
 
 
 def region_problems(environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:

@@ -18,11 +18,19 @@ if TYPE_CHECKING:
 
 # What neither the planner nor the trial reads: it is deployed as the spec says on the day, and re-plans nothing.
 _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
+    "schema_version": True,
     "description": True,
-    "model": {"accept_eula", "hub_token_secret"},
+    "tags": True,
+    "model": {"accept_eula", "hub_token_secret", "licence"},
     "scaling": {"scale_out_cooldown_s", "scale_in_cooldown_s"},
 }
-_ENVIRONMENT_ONLY_DEPLOYED = {"account", "network", "alarms", "kms_key_arn", "removal", "tags", "prices", "vending"}
+_ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
+    **dict.fromkeys(("schema_version", "account", "owner", "network", "alarms", "kms_key_arn", "removal"), True),
+    **dict.fromkeys(("tags", "prices", "promotion", "retention", "trial_schedule", "vending"), True),
+    # Guard rails that no plan is chosen by: each plan is checked against them whenever its lock is read.
+    "guard_rails": {"models", "licences", "slo", "trial_mode", "required_tags"},
+}
+_GUARD_RAILS_ADDED_LATER = ("engines", "usd_per_million_output_tokens", "blended_usd_per_million_tokens")
 # Fields that came after the first locks were written: one that is left out (None, 0 or auto) makes no lock stale.
 _ADDED_LATER = (
     ("model", "shape"),
@@ -87,7 +95,7 @@ def fingerprint(
     """
     asked = {
         "endpoint": _endpoint(endpoint),
-        "environment": environment.model_dump(mode="json", exclude=_ENVIRONMENT_ONLY_DEPLOYED),
+        "environment": _environment(environment),
         "has_hub_token": endpoint.model.hub_token_secret is not None,
     }
     if config_file is not None:
@@ -125,6 +133,14 @@ def _endpoint(endpoint: EndpointSpec) -> dict[str, object]:
     for name in _TRIAL_ADDED_LATER:
         if dumped["trial"][name] == TrialSpec.model_fields[name].default:
             del dumped["trial"][name]
+    return dumped
+
+
+def _environment(environment: EnvironmentSpec) -> dict[str, object]:
+    dumped = environment.model_dump(mode="json", exclude=_ENVIRONMENT_ONLY_DEPLOYED)
+    for name in _GUARD_RAILS_ADDED_LATER:
+        if dumped["guard_rails"][name] is None:
+            del dumped["guard_rails"][name]
     return dumped
 
 

@@ -10,19 +10,24 @@ from pydantic import ValidationError
 
 from seatrial.errors import Problem, SpecError
 from seatrial.model import FrozenModel
+from seatrial.spec.broken_rails import guard_rail_problems, set_by
 from seatrial.spec.calibration import calibration_document
 from seatrial.spec.cross_field_rules import contradictions
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import (
     EnvironmentSpec,
-    guard_rail_problems,
     network_problems,
+    promotion_problems,
     region_problems,
+    schedule_problems,
+    tag_count_problems,
     tag_problems,
     topic_problems,
 )
 from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.prices import PRICES_FILE, TeamPrices, prices_path, region_document
+from seatrial.spec.promotion_source import source_problems
+from seatrial.spec.schema_version import newer_schema
 from seatrial.spec.text_rules import character_problems, secret_problems, secret_values, without_secrets
 from seatrial.spec.yaml_source import (
     OVERRIDES,
@@ -81,6 +86,14 @@ class LoadedSpec:
             prices=prices,
         )
 
+    def set_by(self, rail: str) -> str:
+        """Return who set a guard rail of the environment and where, as `set by the-team in environments/prod.yaml:12`.
+
+        Args:
+            rail: The field of `guard_rails`.
+        """
+        return set_by(self.environment, self.place, rail)
+
     def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Problem:
         """Return a problem placed where the user wrote the field."""
         return self.document.problem(path, rule, message, hint)
@@ -112,6 +125,8 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
     Raises:
         SpecError: With every problem of both files and of the calibration.
     """
+    if (newer := newer_schema(source)) is not None:
+        raise SpecError([newer])
     problems = [*source.problems, *secret_problems(source), *character_problems(source)]
     problems += _unknown_overrides(source, environments)
     place, place_document, found = _read_environment(environments, environment)
@@ -119,9 +134,10 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
     document = merge_environment(source, environment)
     endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
     problems += wrong
-    problems += contradictions(document) if source.data else []
-    if endpoint is not None and place is not None:
-        problems += guard_rail_problems(endpoint, place, document)
+    problems += [*contradictions(document), *tag_problems(document)] if source.data else []
+    if endpoint is not None and place is not None and place_document is not None:
+        problems += guard_rail_problems(endpoint, place, document, place_document)
+        problems += tag_count_problems(endpoint, place, document)
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable
     prices, wrong_prices = read_prices(environments, place.prices if place is not None else None)
@@ -186,9 +202,13 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
         hint = f"known environments: {known} (in {environments.as_posix()})"
         return None, None, [Problem(file.as_posix(), "", "SEA109", f"there is no environment {name}", hint)]
     source = read_source(file)
+    if (newer := newer_schema(source)) is not None:
+        return None, None, [newer]
     document = merge_environment(source, None)
     spec, problems = validated(EnvironmentSpec, document) if source.data else (None, [])
-    problems += [*network_problems(document), *tag_problems(document), *topic_problems(document)]
+    for rule in (network_problems, tag_problems, topic_problems, schedule_problems, promotion_problems):
+        problems += rule(document)
+    problems += source_problems(environments, environment_names(environments), name, document)
     problems += region_problems(spec, document) if spec is not None else ()
     if spec is not None and spec.name != name:
         message = f"the name {spec.name} differs from the file name {name}"

@@ -8,7 +8,8 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from seatrial.model import FrozenModel
 from seatrial.spec import shapes
-from seatrial.spec.environment import EnvironmentName, TagValue
+from seatrial.spec.endpoint import TagValue
+from seatrial.spec.environment import EnvironmentName
 from seatrial.spec.yaml_source import YamlSource, overlay
 
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ class EndpointStack(Stack):
             self, "Alias", endpoint=self.endpoint, after=[each for each in (trial, scaling) if each is not None]
         )
         self._outputs(deployment, trial)
-        for key, value in environment.tags.items():
+        for key, value in {**environment.tags, **spec.tags}.items():
             Tags.of(self).add(key, value)
 
     def _id(self, name: str) -> str:

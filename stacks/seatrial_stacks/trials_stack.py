@@ -40,6 +40,7 @@ class TrialsStack(Stack):
             network=environment.network,
             kms_key_arn=environment.kms_key_arn,
             removal=environment.removal,
+            retention=environment.retention,
             vending=environment.vending,
         )
         self.alarms = (

@@ -22,8 +22,11 @@ def test_every_known_model_is_listed(seatrial: Seatrial) -> None:
 @pytest.mark.parametrize(
     ("model_id", "said"),
     [
-        ("deepseek-ai/DeepSeek-V3", ("671.0 B", "37.6 B active", " 8 of 256 experts", "fp8", "MLA", "163,840 tokens")),
-        ("openai/gpt-oss-20b", (" 4 of  32 experts", "mxfp4", "GQA, sliding 12/24")),
+        (
+            "deepseek-ai/DeepSeek-V3",
+            ("671.0 B", "37.6 B active", " 8 of 256 experts", "fp8", "MLA", "163,840 tokens", "licence unknown"),
+        ),
+        ("openai/gpt-oss-20b", (" 4 of  32 experts", "mxfp4", "GQA, sliding 12/24", "apache-2.0")),
         ("Qwen/Qwen3.5-27B", ("26.9 B", "bf16", "GQA, linear 48/64", "text part")),
         ("tiiuae/falcon-7b", ("bf16", "MQA")),
         ("meta-llama/Llama-2-7b-hf", ("fp16", "MHA")),
@@ -48,4 +51,5 @@ def test_the_list_is_written_for_machines(seatrial: Seatrial) -> None:
         "experts_per_token": None,
         "attention": "MHA",
         "is_multimodal": False,
+        "licence": "llama2",
     }

@@ -20,6 +20,7 @@ from botocore.config import Config
 from seatrial.errors import LocalError
 from seatrial.local import lifecycle
 from seatrial.local.state import hold_lock, lock_holder
+from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,6 +89,31 @@ def test_up_and_down_are_idempotent_and_leave_nothing(
     assert lifecycle.status(tmp_path) == lifecycle.LocalStatus(local=None)
     await_none(processes, str(tmp_path))
     assert lifecycle.down(tmp_path) is False
+
+
+def test_an_embedded_aws_is_the_account_that_is_asked_for(tmp_path: Path, cache: Path) -> None:
+    local = lifecycle.up(state_dir=tmp_path, account="111111111111")
+    try:
+        assert lifecycle.up(state_dir=tmp_path) == local == lifecycle.running(tmp_path)
+        assert (local.account, lifecycle.environment(local)["CDK_DEFAULT_ACCOUNT"]) == ("111111111111",) * 2
+        role = "arn:aws:iam::111111111111:role/deploy"
+        with environment(lifecycle.child_variables(local)):
+            sts, iam, sagemaker = boto3.client("sts"), boto3.client("iam"), boto3.client("sagemaker")
+        assert sts.get_caller_identity()["Account"] == local.account
+        iam.create_role(RoleName="deploy", AssumeRolePolicyDocument="{}")
+        assumed = sts.assume_role(RoleArn=role, RoleSessionName="session")["AssumedRoleUser"]["Arn"]
+        assert assumed == "arn:aws:sts::111111111111:assumed-role/deploy/session"
+        made = sagemaker.create_model(
+            ModelName="chat",
+            ExecutionRoleArn=role,
+            PrimaryContainer={"Image": "r/djl-inference:0.36.0-lmi27", "Environment": {"HF_MODEL_ID": "m"}},
+        )
+        assert made["ModelArn"] == "arn:aws:sagemaker:us-east-1:111111111111:model/chat"
+        with pytest.raises(LocalError) as caught:
+            lifecycle.up(state_dir=tmp_path, account="222222222222")
+        assert caught.value.problems[0].rule == "SEA480"
+    finally:
+        lifecycle.down(tmp_path)
 
 
 def test_a_killed_emulator_takes_its_engines_with_it(

@@ -47,6 +47,6 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
         (environments / "dev.yaml").write_text(yaml.safe_dump({"name": "dev", **place}), encoding="utf-8")
         path = Path("chat.yaml")
         path.write_text(yaml.safe_dump({**CHAT, **fields}, sort_keys=False), encoding="utf-8")
-        return load_spec(path, "dev", environments=environments)
+        return load_spec(path, "dev", environments=Path("environments"))
 
     return asked

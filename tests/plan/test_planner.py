@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from seatrial.errors import PlanError
 from seatrial.model import canonical_json
 from seatrial.plan.decisions.batching import settle_max_model_len
+from seatrial.plan.engine import choose_engine
 from seatrial.plan.planner import make_plan
 from seatrial.plan.resolve import resolve
 from seatrial.plan.search import capacity as levels
@@ -561,3 +562,36 @@ def test_a_batch_limit_that_no_memory_holds_makes_no_levels_that_nothing_answers
     assert plan.max_num_seqs.value == 65_536
     assert max(plan.concurrency_levels.value) <= 2 * plan.memory.kv_limited_batch
     assert plan.max_queued_requests.value >= plan.memory.kv_limited_batch
+
+
+@pytest.mark.parametrize(("allowed", "engine"), [(["vllm", "tgi"], "tgi"), (["vllm"], "vllm"), (["tgi", "lmi"], "lmi")])
+def test_the_guard_rails_narrow_the_engines(allowed: list[str], engine: str, ask: Ask) -> None:
+    choice = choose_engine(ask(rails={"engines": allowed}))
+    assert choice.engine.value == engine
+    assert (", ".join(allowed) in choice.engine.because) == (engine != "lmi")
+
+
+def test_a_model_that_no_allowed_engine_serves_is_refused(ask: Ask) -> None:
+    drafts = {"speculative_decoding": {"draft_tokens": 3, "acceptance_rate": 0.7, "method": "eagle3"}}
+    with pytest.raises(PlanError) as caught:
+        choose_engine(ask(rails={"engines": ["tgi"]}, serving={"overrides": drafts}))
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.field) == ("SEA111", "serving.engine")
+    assert "environments/dev.yaml:" in problem.message
+
+
+def test_an_image_of_another_engine_than_the_allowed_ones_is_refused(ask: Ask) -> None:
+    image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/my-tgi:3"
+    with pytest.raises(PlanError) as caught:
+        choose_engine(ask(rails={"engines": ["lmi", "vllm"]}, serving={"image": image}))
+    assert [(each.rule, each.field) for each in caught.value.problems] == [("SEA111", "serving.image")]
+
+
+def test_a_guard_rail_on_the_price_of_tokens_keeps_dearer_deployments_out(ask: Ask) -> None:
+    types = {"instance_types": ["ml.g5.2xlarge", "ml.p4d.24xlarge"]}
+    quick = make_plan(ask(serving=types, objective="latency"))
+    bound = quick.cost.usd_per_million_output_tokens
+    assert bound is not None
+    rails = {"usd_per_million_output_tokens": 0.9 * bound}
+    cheaper = make_plan(ask(serving=types, objective="latency", rails=rails))
+    assert (quick.instance_type.value, cheaper.instance_type.value) == ("ml.p4d.24xlarge", "ml.g5.2xlarge")

@@ -226,6 +226,23 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
         {"rails": {"usd_per_hour": 3.0}, "scaling": {"max_copies": 2}},
         (Expected("chat.yaml:12: scaling.max_copies", "SEA206", ("1", "2", "$3.03", "$3.00", "ml.g5.2xlarge")),),
     ),
+    "SEA206 above the guard rails on the price of tokens": (
+        {"rails": {"usd_per_million_output_tokens": 0.01, "blended_usd_per_million_tokens": 0.01}},
+        (
+            Expected("chat.yaml:9: serving.instance_types", "SEA206", ("1", "$0.01", "set in environments/dev.yaml:3")),
+            Expected("chat.yaml:9: serving.instance_types", "SEA206", ("1", "$0.01", "set in environments/dev.yaml:2")),
+        ),
+    ),
+    "SEA202 with a guard rail on the instance types": (
+        {"model": LLAMA_70B, "serving": {}, "rails": {"instance_types": ["ml.g5.2xlarge", "ml.g6.xlarge"]}},
+        (
+            Expected(
+                "chat.yaml:8: serving.instance_types",
+                "SEA202",
+                ("1", "ml.g6.xlarge", "ml.g5.2xlarge", "set in environments/dev.yaml:2"),
+            ),
+        ),
+    ),
     "SEA207 a budget without a price": (
         {"serving": only("ml.p5e.48xlarge"), "budget": {"usd_per_hour": 5}},
         (Expected("chat.yaml:9: serving.instance_types", "SEA207", ("ml.p5e.48xlarge",)),),

@@ -12,6 +12,7 @@ from seatrial.errors import SpecError
 from seatrial.probe.deployments import ProbedHardware, probed_as
 from seatrial.probe.pinned import LONGEST_NAME, pin, pinned_name
 from seatrial.spec.calibration import calibration_path
+from seatrial.spec.load import load_spec
 from tests.probe.conftest import CHEAP, DEAR, LEVEL, bound_in_doubt, locked_as
 
 if TYPE_CHECKING:
@@ -153,3 +154,20 @@ def test_a_name_is_as_long_as_a_spec_allows(name: str, role: str) -> None:
 
 def test_two_long_names_stay_two() -> None:
     assert pinned_name("a" * 39 + "b", "candidate") != pinned_name("a" * 39 + "c", "candidate")
+
+
+def test_what_no_single_copy_can_keep_is_left_out_of_the_environment(tmp_path: Path) -> None:
+    locked = locked_as(tmp_path, serving={"instance_types": [CHEAP]}, slo={"output_tok_s": 10.0})
+    rails = "{trial_mode: rollback, slo: {output_tok_s: 10}, usd_per_million_output_tokens: 1000, max_copies: 5}"
+    (locked.environments / "qa.yaml").write_text("name: qa\nregion: us-east-1\n")
+    governed = f"name: dev\nregion: us-east-1\nguard_rails: {rails}\npromotion: {{source: qa, required: true}}\n"
+    (locked.environments / "dev.yaml").write_text(governed)
+    (locked.environments / "prices.yaml").write_text("schema_version: '1'\nregions: {}\n")
+    loaded = load_spec(locked.loaded.path, "dev", environments=locked.environments)
+    probed = probed_as(locked.plan, ProbedHardware(CHEAP, 1), None)
+    (pinned,) = pin(loaded, [probed], tmp_path / "probe", locked.environments)
+    environment = pinned.loaded.environment
+    assert (environment.guard_rails.max_copies, environment.guard_rails.trial_mode) == (5, None)
+    assert environment.promotion.source is None
+    assert pinned.loaded.prices == loaded.prices
+    assert pinned.environments == tmp_path / "probe" / "plan" / "environments"

@@ -9,10 +9,15 @@ import pytest
 from seatrial.catalog.regions import availability
 from seatrial.errors import SpecError
 from seatrial.spec import shapes
-from seatrial.spec.load import load_environment
+from seatrial.spec.endpoint import MOST_TAGS
+from seatrial.spec.load import load_environment, load_spec
+from seatrial.spec.promotion_order import promotion_order
+from seatrial.spec.schedule import schedule_error
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.spec.conftest import Write
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-1111-2222-3333-444455556666"
 TOPIC = "arn:aws:sns:us-east-1:111122223333:on-call"
@@ -97,3 +102,164 @@ def test_a_region_without_inference_components_is_refused(region: str, environme
         f"qa.yaml:2: region: SEA107: {region} has no AWS::SageMaker::InferenceComponent (cfn-lint 1.58.0, 2026-10-20)\n"
         f"  hint: known to have it: {', '.join(availability().regions)}"
     )
+
+
+PROMOTED = "promotion: {source: %s}\n"
+
+
+def write_environments(folder: Path, sources: dict[str, str]) -> None:
+    for name, source in sources.items():
+        text = f"name: {name}\nregion: us-east-1\n" + (PROMOTED % source if source else "")
+        (folder / f"{name}.yaml").write_text(text)
+
+
+def test_each_environment_stands_after_its_source(environments: Path) -> None:
+    write_environments(environments, {"prod": "staging", "staging": "dev", "eu": "staging", "test": ""})
+    (environments / "prices.yaml").write_text("regions: {}\n")
+    order = [each.name for each in promotion_order(environments)]
+    assert order == ["dev", "test", "staging", "eu", "prod"]
+
+
+def test_every_unknown_source_and_cycle_is_told_at_once(environments: Path) -> None:
+    write_environments(environments, {"dev": "prod", "prod": "staging", "staging": "dev", "qa": "none", "own": "own"})
+    with pytest.raises(SpecError) as caught:
+        promotion_order(environments)
+    told = {(found.where.rpartition("/")[2], found.rule) for found in caught.value.problems}
+    assert told == {
+        ("dev.yaml:3", "SEA121"),
+        ("own.yaml:3", "SEA121"),
+        ("prod.yaml:3", "SEA121"),
+        ("qa.yaml:3", "SEA109"),
+        ("staging.yaml:3", "SEA121"),
+    }
+    assert "dev → staging → prod → dev" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "rule"),
+    [
+        ("guard_rails: {models: [meta llama]}", "SEA107"),
+        ("guard_rails: {licences: []}", "SEA107"),
+        ("guard_rails: {engines: [djl]}", "SEA107"),
+        ("guard_rails: {slo: {ttft_ms: {p95: 0}}}", "SEA107"),
+        ("guard_rails: {trial_mode: warn}", "SEA107"),
+        ("promotion: {required: true}", "SEA108"),
+        ("promotion: {approval: ask}", "SEA107"),
+        ("retention: {log_days: 100}", "SEA107"),
+        ("retention: {results_days: 0}", "SEA107"),
+        ("owner: ' '", "SEA107"),
+        ("trial_schedule: weekly", "SEA123"),
+    ],
+)
+def test_a_wrong_field_of_governance_is_told_by_its_line(field: str, rule: str, environments: Path) -> None:
+    message = problem(environments, f"name: qa\nregion: us-east-1\n{field}\n")
+    assert message.startswith("qa.yaml:3: ")
+    assert f" {rule}: " in message
+
+
+def test_days_that_cloudwatch_does_not_know_are_told_with_those_that_it_knows(environments: Path) -> None:
+    message = problem(environments, "name: qa\nregion: us-east-1\nretention: {log_days: 100}\n")
+    assert all(str(days) in message for days in (1, 90, 120, 3653))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "cron(0 6 ? * MON *)",
+        "cron(0 6 ? * 2 *)",
+        "cron(0/15 8-17 ? * MON-FRI 2026-2030)",
+        "cron(0 0 1,15 * ? *)",
+        "cron(0 0 LW JAN,JUL ? *)",
+        "cron(0 0 ? * FRI#2 *)",
+        "rate(1 day)",
+        "rate(7 days)",
+    ],
+)
+def test_a_schedule_of_eventbridge_is_accepted(expression: str) -> None:
+    assert schedule_error(expression) is None
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "0 6 * * 1",
+        "cron(0 6 * * 1)",
+        "cron(0 6 * * MON *)",
+        "cron(0 6 ? * ? *)",
+        "cron(60 6 ? * MON *)",
+        "cron(0 24 ? * MON *)",
+        "cron(0 6 ? 13 MON *)",
+        "cron(0 6 ? * MOO *)",
+        "cron(0/0 6 ? * MON *)",
+        "cron(0 6 ? * MON#6 *)",
+        "cron(0 6 ? * MON, *)",
+        "rate(0 days)",
+        "rate(1 days)",
+        "rate(7 day)",
+        "rate(1 week)",
+        "rate(1.5 days)",
+    ],
+)
+def test_a_schedule_that_eventbridge_refuses_is_refused(expression: str) -> None:
+    assert schedule_error(expression) is not None
+
+
+def test_tags_of_endpoint_and_environment_together_have_a_limit(
+    environments: Path, write: Write, endpoint_text: str
+) -> None:
+    shared = ", ".join(f"a{number}: x" for number in range(MOST_TAGS))
+    (environments / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\ntags: {{{shared}}}\n")
+    same = write(endpoint_text + "tags: {a0: y, a1: z}\n", "same.yaml")
+    assert load_spec(same, "dev", environments=environments).endpoint.tags == {"a0": "y", "a1": "z"}
+    more = write(endpoint_text + "tags: {b: y, 'aws:c': z}\n", "more.yaml")
+    with pytest.raises(SpecError) as caught:
+        load_spec(more, "dev", environments=environments)
+    assert {found.rule for found in caught.value.problems} == {"SEA107", "SEA124"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "schema_version: 1",
+        "owner: platform-team",
+        "promotion: {max_age_days: 3, approval: manual}",
+        "retention: {results_days: 30, log_days: 90}",
+        "trial_schedule: rate(7 days)",
+        "guard_rails: {models: [org/*], licences: [mit], slo: {error_rate: 0.1}, trial_mode: rollback}",
+    ],
+)
+def test_what_changes_no_plan_makes_no_lock_stale(
+    text: str, environments: Path, write: Write, endpoint_text: str
+) -> None:
+    spec = write(endpoint_text)
+    before = load_spec(spec, "dev", environments=environments).digest
+    (environments / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\n{text}\n")
+    same = write(endpoint_text.replace("  hub_id", "  licence: mit\n  hub_id") + "schema_version: 1\ntags: {a: b}\n")
+    assert load_spec(same, "dev", environments=environments).digest == before
+
+
+@pytest.mark.parametrize("rail", ["engines: [lmi]", "usd_per_million_output_tokens: 5", "max_copies: 2"])
+def test_a_guard_rail_that_plans_are_chosen_by_makes_a_lock_stale(
+    rail: str, environments: Path, write: Write, endpoint_text: str
+) -> None:
+    spec = write(endpoint_text)
+    before = load_spec(spec, "dev", environments=environments).digest
+    (environments / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\nguard_rails: {{{rail}}}\n")
+    assert load_spec(spec, "dev", environments=environments).digest != before
+
+
+@pytest.mark.parametrize("newer", ["endpoints", "environments"])
+def test_a_file_of_a_newer_schema_gives_one_message(newer: str, environments: Path, write: Write) -> None:
+    first = "schema_version: 2\n"
+    spec = write((first if newer == "endpoints" else "") + "name: chat\nnew_field: 1\n")
+    text = "name: dev\nregion: us-east-1\n"
+    (environments / "dev.yaml").write_text(
+        f"{first}region: nowhere\nnew_field: 1\n" if newer == "environments" else text
+    )
+    with pytest.raises(SpecError) as caught:
+        load_spec(spec, "dev", environments=environments)
+    told = [found for found in caught.value.problems if found.rule == "SEA122"]
+    assert [found.message for found in told] == ["schema_version is 2; this release reads 1"]
+    assert all(newer in found.where for found in told)
+    assert not any(newer in found.where for found in caught.value.problems if found.rule != "SEA122")

@@ -14,7 +14,7 @@ from seatrial.bounds import wrong_objective
 from seatrial.errors import SpecError
 from seatrial.spec.cross_field_rules import contradictions
 from seatrial.spec.endpoint import EndpointSpec, Slo
-from seatrial.spec.load import _validate, load_spec
+from seatrial.spec.load import load_spec, validated
 from seatrial.spec.text_rules import character_problems
 from seatrial.spec.yaml_source import YamlSource, merge_environment
 
@@ -70,7 +70,7 @@ def test_what_is_no_id_of_the_hub_is_refused_at_validate(hub_id: str, write: Wri
 def test_what_is_accepted_the_hub_accepts_too(hub_id: str) -> None:
     data = {"name": "chat", "model": {"hub_id": hub_id}}
     document = merge_environment(YamlSource("any.yaml", data, {}), None)  # type: ignore[arg-type] # trees of YAML values
-    _, problems = _validate(EndpointSpec, document)
+    _, problems = validated(EndpointSpec, document)
     wrong = [*problems, *contradictions(document)]
     if not [problem for problem in wrong if problem.field == "model.hub_id"]:
         validate_repo_id(hub_id)
@@ -138,7 +138,7 @@ def test_tags_are_those_that_aws_takes(
 def test_any_text_of_a_model_is_shown_as_itself_or_refused(text: str, field: str) -> None:
     source = YamlSource("any.yaml", {"model": {field: text}}, {})
     document = merge_environment(source, None)
-    _, problems = _validate(EndpointSpec, document)
+    _, problems = validated(EndpointSpec, document)
     found = [problem.rule for problem in (*problems, *character_problems(source)) if problem.field == f"model.{field}"]
     assert found or text.isprintable()
 

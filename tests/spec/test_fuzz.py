@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from seatrial.spec.cross_field_rules import contradictions
 from seatrial.spec.endpoint import EndpointSpec
-from seatrial.spec.load import _validate
+from seatrial.spec.load import validated
 from seatrial.spec.yaml_source import YamlSource, merge_environment, parse_source
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
@@ -25,5 +25,5 @@ def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
 @given(st.dictionaries(FIELDS, TREES, max_size=5))
 def test_any_mapping_is_accepted_or_every_problem_has_a_rule(data: dict[str, object]) -> None:
     document = merge_environment(YamlSource("any.yaml", data, {}), "dev")  # type: ignore[arg-type] # trees of YAML values
-    _, problems = _validate(EndpointSpec, document)
+    _, problems = validated(EndpointSpec, document)
     assert all(problem.rule.startswith("SEA1") for problem in [*problems, *contradictions(document)])

@@ -304,7 +304,8 @@ class TestEnvironments:
         (environments / "dev.yaml").write_text("name: dev\nregion: us-east-1\nguard_rails: {max_copies: 2}\n")
         text = f"{endpoint_text}scaling: {{max_copies: 3}}\n"
         assert problems_of(text, write, environments) == [
-            "endpoints/chat.yaml:8: scaling.max_copies: SEA111: max_copies 3 exceeds dev's guard rail 2\n"
+            "endpoints/chat.yaml:8: scaling.max_copies: SEA111: max_copies 3 exceeds dev's guard rail 2 "
+            "(set in environments/dev.yaml:3)\n"
             "  hint: at most 2"
         ]
         spec = write(text.replace("3}", "2}"))

@@ -118,7 +118,7 @@ def prod() -> Deployment:
             "kms_key_arn": KEY_ARN,
             "tags": {"stage": "prod", "team": "support"},
         },
-        endpoint=spec(trial={"mode": "report", "budget_minutes": 14}),
+        endpoint=spec(trial={"mode": "report", "budget_minutes": 14}, tags={"team": "search", "cost-center": "42"}),
         serving=serving(files={"serving.properties": PROPERTIES}),
         instance_type="ml.inf2.xlarge",
         has_local_nvme=False,

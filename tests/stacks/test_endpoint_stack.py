@@ -195,8 +195,8 @@ def test_a_fixed_number_of_copies_is_not_scaled(weights_template: Template) -> N
     weights_template.resource_count_is("AWS::ApplicationAutoScaling::ScalingPolicy", 0)
 
 
-def test_tags_of_the_environment_are_on_the_resources(prod_template: Template) -> None:
-    named = {"seatrial:environment": "prod", "stage": "prod", "team": "support"}
+def test_tags_of_environment_and_endpoint_are_on_the_resources(prod_template: Template) -> None:
+    named = {"cost-center": "42", "seatrial:environment": "prod", "stage": "prod", "team": "search"}
     tags = [{"Key": key, "Value": value} for key, value in named.items()]
     prod_template.has_resource_properties("AWS::SageMaker::Endpoint", {"Tags": tags})
 

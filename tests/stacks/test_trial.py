@@ -10,6 +10,7 @@ from aws_cdk.assertions import Match, Template
 
 from seatrial.errors import RenderError, SpecError
 from seatrial.spec.endpoint import Percentiles
+from seatrial.spec.environment import EnvironmentSpec
 from seatrial_stacks.app_stacks import add_stacks
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.trials_stack import TrialsStack
@@ -330,3 +331,20 @@ def test_files_and_mounted_weights_exclude_each_other(dev_deployment: Deployment
         "SEA305: packaged files and mounted weights both use /opt/ml/model\n"
         "  hint: mounted weights: configure the container through its environment"
     )
+
+
+def test_results_and_logs_are_kept_as_long_as_the_environment_says() -> None:
+    environment = EnvironmentSpec.model_validate(
+        {"name": "dev", "region": "us-east-1", "retention": {"results_days": 90, "log_days": 545}}
+    )
+    template = Template.from_stack(TrialsStack(App(), environment=environment))
+    rules = [{"Prefix": f"{name}/", "ExpirationInDays": 90, "Status": "Enabled"} for name in ("trials", "runs")]
+    template.has_resource_properties("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": rules}})
+    template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 545})
+    variables = {"Variables": Match.object_like({"LOG_DAYS": "545"})}
+    template.has_resource_properties("AWS::Lambda::Function", {"Environment": variables})
+
+
+def test_without_a_retention_the_function_has_no_variable_of_it(dev_trials: Template) -> None:
+    variables = {"Variables": Match.object_like({"LOG_DAYS": Match.absent(), "ENVIRONMENT": "dev"})}
+    dev_trials.has_resource_properties("AWS::Lambda::Function", {"Environment": variables})

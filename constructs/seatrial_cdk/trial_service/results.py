@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -73,7 +73,17 @@ class TrialResults(Construct):
         iam.Grant.add_to_principal(grantee=grantee, actions=actions, resource_arns=resources)
 
 
-def log_group_of(scope: Construct, *, keep: bool = False) -> logs.LogGroup:
-    """Define a log group whose events end after a month; it goes with its stack, unless it is to be kept."""
+def log_group_of(scope: Construct, *, keep: bool = False, days: int | None = None) -> logs.LogGroup:
+    """Define a log group; it goes with its stack, unless it is to be kept.
+
+    Args:
+        scope: What it belongs to.
+        keep: It stays when its stack is deleted.
+        days: Days after which its events end, one of the values that CloudWatch Logs knows; default: a month.
+    """
     policy = RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY
-    return logs.LogGroup(scope, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=policy)
+    group = logs.LogGroup(scope, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=policy)
+    if days is not None:
+        resource = cast("logs.CfnLogGroup", group.node.default_child)
+        resource.retention_in_days = days
+    return group

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from aws_cdk import Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from seatrial.spec.environment import Retention
 from seatrial_cdk.archive_file import archive_file
 from seatrial_cdk.trial_service.permissions import statements
 from seatrial_cdk.trial_service.results import TrialResults, log_group_of
@@ -21,6 +22,8 @@ from seatrial_cdk.trial_service.workflow import definition
 
 if TYPE_CHECKING:
     from typing import Literal
+
+    from aws_cdk.aws_logs import LogGroup
 
     from seatrial.spec.environment import Network
 
@@ -58,6 +61,7 @@ class TrialService(Construct):
         network: The VPC of the function; with no subnets it runs in Lambda's own network.
         kms_key_arn: Key of the results; default: a key of its own.
         removal: What becomes of results and log on deletion.
+        retention: How long results and logs are kept; default: a year and a month.
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
         vending: Stacks of products ask for trials too, whatever their names.
     """
@@ -71,13 +75,25 @@ class TrialService(Construct):
         network: Network,
         kms_key_arn: str | None,
         removal: Literal["destroy", "retain"],
+        retention: Retention | None = None,
         sockets_per_function: int = SOCKETS_PER_FUNCTION,
         vending: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = service_name(environment)
-        self.results = TrialResults(self, "Results", kms_key_arn=kms_key_arn, removal=removal)
-        self.function = _function(self, environment, network, removal, sockets_per_function, vending=vending)
+        kept = retention or Retention()
+        expiry = None if kept.results_days is None else Duration.days(kept.results_days)
+        self.results = TrialResults(self, "Results", kms_key_arn=kms_key_arn, removal=removal, expiry=expiry)
+        logs = log_group_of(self, keep=removal == "retain", days=kept.log_days)
+        self.function = _function(
+            self,
+            environment,
+            network,
+            logs,
+            log_days=kept.log_days,
+            sockets_per_function=sockets_per_function,
+            vending=vending,
+        )
         self.state_machine = _state_machine(self)
         _call_for_dead_workflows(self)
         _call_on_schedule(self)
@@ -87,12 +103,13 @@ def _function(
     scope: TrialService,
     environment: str,
     network: Network,
-    removal: Literal["destroy", "retain"],
-    sockets_per_function: int,
+    logs: LogGroup,
     *,
+    log_days: int | None,
+    sockets_per_function: int,
     vending: bool,
 ) -> lambda_.CfnFunction:
-    stack, logs = Stack.of(scope), log_group_of(scope, keep=removal == "retain")
+    stack = Stack.of(scope)
     writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
     rights = statements(stack, environment, scope.results, network, state_machine_name=scope.name, vending=vending)
     role = iam.Role(
@@ -125,6 +142,7 @@ def _function(
                 "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:"
                 f"stateMachine:{scope.name}",
                 "SOCKETS_PER_FUNCTION": f"{sockets_per_function}",
+                **({} if log_days is None else {"LOG_DAYS": f"{log_days}"}),
             }
         ),
         logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=logs.log_group_name),

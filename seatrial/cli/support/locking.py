@@ -23,10 +23,12 @@ def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tu
         SpecError: SEA403 when there is a lock that can't be read or replaced.
     """
     from seatrial.plan.engine import keep_digest
-    from seatrial.plan.lock.changes import changes
+    from seatrial.plan.lock.changes import changes, dropped_provenance
     from seatrial.plan.lock.generation import count_generation
     from seatrial.plan.lock.lock_file import write_lock
 
     kept, another = count_generation(before, keep_digest(before, plan))
     file = write_lock(kept, spec)
-    return file, (*another, *changes(before, kept)) if before is not None else ()
+    if before is None:
+        return file, ()
+    return file, (*another, *changes(before, kept), *dropped_provenance(before.get("promoted")))

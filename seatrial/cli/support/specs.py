@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from seatrial.cli.support.options import environments_folder
@@ -9,7 +10,6 @@ from seatrial.errors import PlanError, Problem, RenderError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
     from seatrial.spec.load import LoadedSpec
 
@@ -37,6 +37,20 @@ def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     if problems:
         raise SpecError(problems)
     return tuple(found.values())
+
+
+def endpoint_file(endpoint: str) -> Path:
+    """Return the spec of an endpoint that is given by its YAML file or by its name, which its file in `endpoints` has.
+
+    Raises:
+        SpecError: SEA101 when there is no such file.
+    """
+    given = Path(endpoint)
+    file = given if given.suffix in SUFFIXES else Path("endpoints") / f"{endpoint}.yaml"
+    if not file.is_file():
+        hint = "give the endpoint's YAML file, or run this in the folder above `endpoints`"
+        raise SpecError.of("SEA101", "the file does not exist", where=file.as_posix(), hint=hint)
+    return file
 
 
 def is_list(paths: Sequence[Path]) -> bool:

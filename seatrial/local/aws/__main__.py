@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from seatrial.local.environment import engine_environment, function_environment
+from seatrial.local.environment import ACCOUNT, engine_environment, function_environment
 from seatrial.local.loopback import HOST
 from seatrial.local.state import RunningProcess, StateLock, hold_lock, scratch_folder
 
@@ -37,6 +37,7 @@ class EmbeddedAwsArguments:
     """The command line."""
 
     port: int
+    account: str
     state_dir: Path
     verbose: bool
 
@@ -49,7 +50,8 @@ def main() -> int:
     if lock is None:
         sys.stderr.write(f"an embedded AWS is already running with the state of {arguments.state_dir}\n")
         return 1
-    process = RunningProcess(os.getpid(), arguments.port, new_access_key_id(), secrets.token_urlsafe(32))
+    key_id, secret = new_access_key_id(), secrets.token_urlsafe(32)
+    process = RunningProcess(os.getpid(), arguments.port, key_id, secret, arguments.account)
     scratch = scratch_folder(arguments.state_dir)
     (scratch / "home").mkdir(parents=True)
     engines = engine_environment()
@@ -159,6 +161,7 @@ async def _until_stopped(serving: asyncio.Task[None], stop: asyncio.Event) -> No
 def _arguments() -> EmbeddedAwsArguments:
     parser = argparse.ArgumentParser(prog="python -m seatrial.local.aws", description="the embedded AWS")
     parser.add_argument("--port", type=int, required=True, help="the loopback port to listen on")
+    parser.add_argument("--account", default=ACCOUNT, help="the account that it is")
     parser.add_argument("--state-dir", type=Path, required=True, help="where state and logs are kept")
     parser.add_argument("--verbose", action="store_true", help="log every request")
     return EmbeddedAwsArguments(**vars(parser.parse_args()))

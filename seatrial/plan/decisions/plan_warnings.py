@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.instances import Instance
     from seatrial.spec.endpoint import ServingOverrides
-    from seatrial.spec.environment import GuardRails
+    from seatrial.spec.guard_rails import GuardRails
 
 
 def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:

@@ -5,31 +5,32 @@ The planner is asked for the deployment that was set as if the spec had fixed it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from seatrial.catalog import engines, images, instances
-from seatrial.errors import PlanError, Problem, SpecError
+from seatrial.catalog import images
+from seatrial.errors import Problem, SpecError
 from seatrial.plan.decisions.timeouts import LONGEST_S
 from seatrial.plan.document import Adopted, Decision, Plan
 from seatrial.plan.engine import digest_of, place_of
-from seatrial.plan.lock.changes import text_of
+from seatrial.plan.lock.changes import dropped_provenance, text_of
 from seatrial.plan.lock.generation import NOT_IN_PLACE
+from seatrial.plan.lock.given import (
+    AS_OVERRIDE,
+    as_if_fixed,
+    given_candidate,
+    given_problem,
+    resolve_given,
+    without_objectives,
+)
 from seatrial.plan.lock.guard_rails import limit_problems
 from seatrial.plan.lock.lock_file import read_edited_plan
-from seatrial.plan.lock.path import lock_path
 from seatrial.plan.planner import make_plan, plan_of
-from seatrial.plan.prices import priced
-from seatrial.plan.resolve import resolve
 from seatrial.plan.search.best_first import SearchResult
 from seatrial.plan.search.candidate import Candidate, FeasibleCandidate
 from seatrial.plan.search.capacity import capacity, spread
 from seatrial.plan.search.evaluate import misses_alone
-from seatrial.plan.search.fitting import candidates
 from seatrial.plan.search.sizing import instances_for, score_of
-from seatrial.spec.endpoint import EndpointSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,14 +40,6 @@ if TYPE_CHECKING:
     from seatrial.spec.load import LoadedSpec
 
 
-_AS_OVERRIDE = (
-    "tensor_parallel_degree",
-    "max_model_len",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "max_queued_requests",
-    "dtype",
-)
 _BOUNDS = {  # of the service; copies and instances are bounded by the spec and by one another
     "memory_min_mb": (128, 2_000_000),
     "startup_timeout_s": (60, LONGEST_S),
@@ -56,7 +49,7 @@ _BOUNDS = {  # of the service; copies and instances are bounded by the spec and 
     "copies_per_instance": (1, 16),
     "instance_count": (1, 1000),
 }
-_BY_HAND = frozenset({*_AS_OVERRIDE, *_BOUNDS, "instance_type", "image", "inference_ami_version"})
+_BY_HAND = frozenset({*AS_OVERRIDE, *_BOUNDS, "instance_type", "image", "inference_ami_version"})
 """What can be set by hand; everything else is the spec's, or follows."""
 _KEPT = frozenset(
     {
@@ -84,7 +77,8 @@ class Adoption:
     Attributes:
         plan: The plan.
         overruled: The fields that were set by hand since the lock was written, with what the planner decides.
-        recomputed: One line for each decision that follows from them, as `instance_count: 1 -> 2`.
+        recomputed: One line for each decision that follows from them, as `instance_count: 1 -> 2`, and for provenance
+            that the plan had before.
     """
 
     plan: Plan
@@ -106,7 +100,7 @@ def adopt(loaded: LoadedSpec) -> Adoption | None:
     if edited.spec_digest != loaded.digest and "spec_digest" not in changed.fields:
         message = f"the spec changed after planning: digest {loaded.digest}, planned {edited.spec_digest}"
         hint = "plan again with --write, then set the values by hand"
-        raise SpecError([_problem(loaded, "spec_digest", "SEA402", message, hint)])
+        raise SpecError([given_problem(loaded, "spec_digest", "SEA402", message, hint)])
     if not changed.fields:
         return None
     _refuse([*_fixed_elsewhere(changed.fields, loaded), *_out_of_bounds(edited, changed.fields, loaded)])
@@ -133,7 +127,8 @@ def _adopted(edited: Plan, planned: Plan, fields: tuple[str, ...], loaded: Loade
     changed = [name for name in Plan.model_fields if name not in {*by_hand, *_NO_LINE}]
     recomputed = [(name, text_of(_dumped(edited, name)), text_of(_dumped(plan, name))) for name in changed]
     lines = tuple(f"{name}: {before} -> {after}" for name, before, after in recomputed if before != after)
-    return Adoption(plan, {name: overruled[name] for name in fields}, (*lines, *_cost_line(edited, plan)))
+    said = (*lines, *_cost_line(edited, plan), *dropped_provenance(edited.promoted))
+    return Adoption(plan, {name: overruled[name] for name in fields}, said)
 
 
 def _changed_volume(edited: Plan, plan: Plan) -> tuple[str, ...]:
@@ -147,7 +142,9 @@ def _reasoned(name: str, followed: Plan, known: tuple[Plan, ...]) -> object:
     return next((its for plan in known if _value(its := getattr(plan, name)) == _value(field)), field)
 
 
-_NO_LINE = frozenset({"memory", "curve", "band", "knee", "regime", "cost", "pareto", "rejected", "warnings", "adopted"})
+_NO_LINE = frozenset(
+    {"memory", "curve", "band", "knee", "regime", "cost", "pareto", "rejected", "warnings", "adopted", "promoted"}
+)
 
 
 def _cost_line(before: Plan, after: Plan) -> tuple[str, ...]:
@@ -196,7 +193,7 @@ def _fixed_elsewhere(fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Pr
         if name not in _BY_HAND:
             hint = f"restore it; these can be set by hand: {', '.join(sorted(_BY_HAND))}"
             message = "can't be set by hand: it comes from the spec or follows from other fields"
-            yield _problem(loaded, name, "SEA412", message, hint)
+            yield given_problem(loaded, name, "SEA412", message, hint)
 
 
 def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Problem]:
@@ -204,13 +201,15 @@ def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) ->
         if name in _BOUNDS:
             (least, most), value = _BOUNDS[name], getattr(edited, name).value
             if not least <= value <= most:
-                yield _problem(loaded, name, "SEA416", f"{value:g} is not between {least:g} and {most:g}")
+                yield given_problem(loaded, name, "SEA416", f"{value:g} is not between {least:g} and {most:g}")
     if "image" in fields:
         yield from _image_problems(edited, loaded)
     known = {build_ami for build in images.every() if (build_ami := images.ami_version(build.cuda))}
     ami = edited.inference_ami_version.value
     if "inference_ami_version" in fields and ami is not None and ami not in known:
-        yield _problem(loaded, "inference_ami_version", "SEA416", f"{ami} is unknown", f"known: {', '.join(known)}")
+        yield given_problem(
+            loaded, "inference_ami_version", "SEA416", f"{ami} is unknown", f"known: {', '.join(known)}"
+        )
 
 
 def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
@@ -219,62 +218,24 @@ def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
     build = images.find(image.repository, image.tag)
     if build is not None and build.version != edited.engine_version.value:
         message = f"{image.tag} is version {build.version}, but the plan is for {edited.engine_version.value}"
-        yield _problem(loaded, "image", "SEA416", message, "fix serving.engine_version in the spec, and plan again")
+        yield given_problem(
+            loaded, "image", "SEA416", message, "fix serving.engine_version in the spec, and plan again"
+        )
     if build is None and digest_of(image.uri) is None and loaded.endpoint.serving.image is None:
         message = f"{place_of(image.uri)}:{image.tag} is not in the catalog"
-        yield _problem(loaded, "image", "SEA416", message, "set serving.image in the spec, and plan again")
+        yield given_problem(loaded, "image", "SEA416", message, "set serving.image in the spec, and plan again")
 
 
 def _follow(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> Plan:
     """Return the plan that the planner makes of the deployment that was set."""
-    fixed = _as_if_fixed(edited, by_hand, loaded)
-    try:
-        resolved = resolve(fixed)
-    except PlanError as error:
-        raise SpecError(_moved(each, loaded) for each in error.problems) from error
-    facts = engines.find(resolved.choice.facts.family, edited.engine_version.value)
-    resolved = replace(resolved, demand=replace(resolved.demand, engine=facts))
-    candidate = _candidate(edited, by_hand, resolved.demand, loaded)
+    fixed = as_if_fixed(edited, by_hand, loaded)
+    resolved = resolve_given(edited, fixed, loaded)
+    candidate = given_candidate(edited, by_hand, resolved.demand, loaded)
     missed = _missed(edited, candidate, resolved.demand)
     if missed:  # plan it without the objectives, as --accept-slo-miss does
-        demand = replace(resolved.demand, objectives=resolved.demand.objectives[-1:], slo_miss_accepted=True)
-        resolved = replace(resolved, demand=demand, warnings=(*resolved.warnings, missed))
+        resolved = without_objectives(resolved, missed)
     feasible = _as_feasible(edited, by_hand, candidate, resolved.demand, loaded)
     return plan_of(fixed, resolved, SearchResult((feasible,), (), 1))
-
-
-def _as_if_fixed(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> LoadedSpec:
-    """Return the spec as if it fixed what was set by hand, in an environment that allows every instance type."""
-    asked = loaded.endpoint.model_dump()
-    kept = {"tensor_parallel_degree"} | {"max_model_len", "max_num_batched_tokens"}
-    overrides = {name: getattr(edited, name).value for name in _AS_OVERRIDE if name in by_hand | kept}
-    asked["serving"]["overrides"] |= overrides
-    asked["serving"]["instance_types"] = (edited.instance_type.value,)
-    rails = loaded.environment.guard_rails.model_copy(update={"instance_types": None})
-    try:
-        endpoint = EndpointSpec.model_validate(asked)
-    except ValidationError as error:
-        raise SpecError(
-            _problem(loaded, _field(found["loc"]), "SEA416", f"{found['msg']}, not {found['input']!r}")
-            for found in error.errors(include_url=False)
-        ) from error
-    return replace(loaded, endpoint=endpoint, environment=loaded.environment.model_copy(update={"guard_rails": rails}))
-
-
-def _candidate(edited: Plan, by_hand: set[str], demand: Demand, loaded: LoadedSpec) -> Candidate:
-    instance = instances.find(edited.instance_type.value)
-    found = next(iter(candidates(demand, priced(instance, loaded)))) if instance is not None else None
-    if not isinstance(found, Candidate):
-        because = found.because if found is not None else "not in the catalog"
-        raise SpecError([_problem(loaded, "instance_type", "SEA416", f"{edited.instance_type.value}: {because}")])
-    copies = edited.copies_per_instance.value
-    if "copies_per_instance" not in by_hand:
-        return found
-    if copies > found.copies_per_instance:
-        message = f"{found.instance.accelerator_count} accelerators fit {found.copies_per_instance} copies of degree "
-        message += f"{found.degree}, not {copies}"
-        raise SpecError([_problem(loaded, "copies_per_instance", "SEA416", message)])
-    return replace(found, copies_per_instance=copies)
 
 
 def _missed(edited: Plan, candidate: Candidate, demand: Demand) -> str:
@@ -301,7 +262,7 @@ def _as_feasible(
         message = (
             f"{copies} copies, up to {candidate.copies_per_instance} per instance, need {least} instances, not {count}"
         )
-        raise SpecError([_problem(loaded, "instance_count", "SEA416", message)])
+        raise SpecError([given_problem(loaded, "instance_count", "SEA416", message)])
     highest, load = _highest(edited, candidate, demand), _load(edited, candidate, demand)
     score = score_of(demand, candidate, load, candidate.levels.at(highest).output_tok_s)
     return FeasibleCandidate(candidate, highest, copies, load, count, score)
@@ -315,23 +276,6 @@ def _highest(edited: Plan, candidate: Candidate, demand: Demand) -> int:
 def _load(edited: Plan, candidate: Candidate, demand: Demand) -> LoadSpread:
     levels, copies = candidate.levels, edited.copy_count.value
     return spread(candidate.copy, demand.endpoint.workload, copies, lambda level: levels.at(level).output_tok_s)
-
-
-def _moved(problem: Problem, loaded: LoadedSpec) -> Problem:
-    """Return a problem of the spec that stands for one of the lock, where it was set."""
-    field = problem.field.rpartition(".")[2]
-    named = "instance_type" if field == "instance_types" else field
-    return _problem(loaded, named, problem.rule, problem.message, problem.hint)
-
-
-def _field(path: tuple[int | str, ...]) -> str:
-    names = [part for part in path if isinstance(part, str)]
-    return "instance_type" if "instance_types" in names else names[-1]
-
-
-def _problem(loaded: LoadedSpec, field: str, rule: str, message: str, hint: str = "") -> Problem:
-    where = lock_path(loaded.path).as_posix()
-    return Problem(where, f"{loaded.environment.name}.{field}", rule, message, hint)
 
 
 def _refuse(problems: list[Problem] | tuple[Problem, ...]) -> None:

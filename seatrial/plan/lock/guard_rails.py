@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.plan.document import Plan
+    from seatrial.spec.endpoint import Budget
+    from seatrial.spec.guard_rails import GuardRails
     from seatrial.spec.load import LoadedSpec
     from seatrial.spec.yaml_source import FieldPath
 
 
 _PRICE_STEP = 1e-4  # a locked price is rounded to it
+_PER_TOKEN = ("usd_per_million_output_tokens", "blended_usd_per_million_tokens")
 _RAIL, _LIMIT, _IMAGE = "SEA413", "SEA414", "SEA415"
 
 
@@ -48,23 +51,27 @@ def _most_instances(plan: Plan) -> int:
 
 
 def _rails(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
-    rails, set_by = loaded.environment.guard_rails, loaded.place
+    rails = loaded.environment.guard_rails
     instance_type, copies = plan.instance_type.value, max(plan.copy_count.value, plan.max_copies)
-    if rails.instance_types is not None and instance_type not in rails.instance_types:
-        path = ("guard_rails", "instance_types")
-        message = f"{instance_type} is not among {', '.join(rails.instance_types)}, {_by(set_by.where(path), path)}"
-        yield _problem(loaded, "instance_type", _RAIL, message)
+    for field, value, allowed in (
+        ("instance_type", instance_type, rails.instance_types),
+        ("engine", plan.engine.value, rails.engines),
+    ):
+        if allowed is not None and value not in allowed:
+            message = f"{value} is not among {', '.join(allowed)}, {_of_rail(loaded, f'{field}s')}"
+            yield _problem(loaded, field, _RAIL, message)
     if rails.max_copies is not None and copies > rails.max_copies:
-        path, field = ("guard_rails", "max_copies"), "max_copies" if copies == plan.max_copies else "copy_count"
-        message = f"{copies} copies exceed {rails.max_copies}, {_by(set_by.where(path), path)}"
+        field = "max_copies" if copies == plan.max_copies else "copy_count"
+        message = f"{copies} copies exceed {rails.max_copies}, {_of_rail(loaded, 'max_copies')}"
         yield _problem(loaded, field, _RAIL, message)
     if rails.usd_per_hour is not None:
-        path = ("guard_rails", "usd_per_hour")
         hourly, rail = usd_per_hour_at_most(plan), rails.usd_per_hour
         if hourly is None or hourly - rail > _PRICE_STEP * _most_instances(plan):
             price = "an unknown price" if hourly is None else f"{usd(hourly)} per hour at {copies} copies"
-            message = f"{price} exceeds {usd(rail)}, {_by(set_by.where(path), path)}"
+            message = f"{price} exceeds {usd(rail)}, {_of_rail(loaded, 'usd_per_hour')}"
             yield _problem(loaded, "cost.usd_per_hour", _RAIL, message)
+    for name, price, bound in _beyond(plan, rails, _PER_TOKEN):
+        yield _problem(loaded, f"cost.{name}", _RAIL, f"{price} exceeds {bound}, {_of_rail(loaded, name)}")
 
 
 def _spec_limits(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
@@ -81,12 +88,17 @@ def _spec_limits(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
         if value > scaling.max_copies:
             message = f"{value} exceeds {scaling.max_copies}, {_of_spec(loaded, ('scaling', 'max_copies'))}"
             yield _problem(loaded, field, _LIMIT, message)
-    for name in ("usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens"):
-        bound, price = getattr(budget, name), getattr(plan.cost, name)
+    for name, price, bound in _beyond(plan, budget, ("usd_per_hour", *_PER_TOKEN)):
+        message = f"{price} exceeds {bound}, {_of_spec(loaded, ('budget', name))}"
+        yield _problem(loaded, f"cost.{name}", _LIMIT, message)
+
+
+def _beyond(plan: Plan, bounds: Budget | GuardRails, names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    """Yield each price of a plan that is beyond its bound, or unknown: its name, itself and the bound, as shown."""
+    for name in names:
+        bound, price = getattr(bounds, name), getattr(plan.cost, name)
         if bound is not None and (price is None or price - bound > _PRICE_STEP):
-            shown = "an unknown price" if price is None else usd(price)
-            message = f"{shown} exceeds {usd(bound)}, {_of_spec(loaded, ('budget', name))}"
-            yield _problem(loaded, f"cost.{name}", _LIMIT, message)
+            yield name, "an unknown price" if price is None else usd(price), usd(bound)
 
 
 def _image(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
@@ -123,6 +135,11 @@ def _has_tag(uri: str, tag: str) -> bool:
 
 def _of_spec(loaded: LoadedSpec, path: FieldPath) -> str:
     return _by(loaded.document.where(path), path)
+
+
+def _of_rail(loaded: LoadedSpec, rail: str) -> str:
+    where = loaded.place.where(("guard_rails", rail))
+    return _by(where if loaded.environment.owner is None else loaded.set_by(rail), ("guard_rails", rail))
 
 
 def _by(where: str, path: FieldPath) -> str:

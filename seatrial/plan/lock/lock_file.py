@@ -15,12 +15,15 @@ from seatrial.plan.document import PLAN_SCHEMA, Plan, values_digest
 from seatrial.plan.lock.changes import text_of
 from seatrial.plan.lock.guard_rails import limit_problems, rail_problems
 from seatrial.plan.lock.path import lock_path
+from seatrial.plan.lock.provenance import provenance_problems
 from seatrial.secrets import holds_credential
+from seatrial.spec.schema_version import UPGRADE, compared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from seatrial.plan.document import Promoted
     from seatrial.spec.load import LoadedSpec
 
 
@@ -99,8 +102,13 @@ def write_lock(plan: Plan, spec_path: Path) -> Path:
         "environments": {**lock.environments, plan.environment: document},
         "digests": {**lock.digests, plan.environment: seal_of(document).model_dump()},
     }
-    replace_file(path, json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "SEA403")
+    replace_file(path, lock_text(whole), "SEA403")
     return path
+
+
+def lock_text(whole: Mapping[str, object]) -> str:
+    """Return a lock as it is written; equal locks give equal bytes."""
+    return json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def locked_environments(spec_path: Path) -> frozenset[str]:
@@ -140,6 +148,16 @@ def document_in_lock(spec_path: Path, environment: str) -> dict[str, object] | N
     return {str(key): value for key, value in document.items()} if isinstance(document, dict) else None
 
 
+def locked_provenance(loaded: LoadedSpec) -> Promoted | None:
+    """Return where the locked plan was promoted from; `None` where it was not, or nothing is locked.
+
+    Raises:
+        SpecError: SEA403 when the lock can't be read.
+    """
+    document = locked_document(loaded)
+    return None if document is None else _validate(document, lock_path(loaded.path), loaded.environment.name).promoted
+
+
 def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
     """Return the plan that was locked for a spec in its environment, as it was planned or adopted.
 
@@ -149,14 +167,15 @@ def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
 
     Raises:
         SpecError: SEA401 when there is none, SEA403 when the lock can't be read. Else with every problem of SEA402
-            when it is stale and may not be, SEA411 when it was changed by hand, and SEA413 to SEA415 when it is beyond
-            what the environment and the spec allow.
+            when it is stale and may not be, SEA411 when it was changed by hand, SEA413 to SEA415 when it is beyond
+            what the environment and the spec allow, and SEA478 when it was not promoted and must be.
     """
     plan, changed = read_edited_plan(loaded)
     problems = list(changed.problems)
     if not stale:
         stale_by = _stale(plan, loaded)
         problems += (*stale_by, *rail_problems(plan, loaded)) if stale_by else limit_problems(plan, loaded)
+        problems += provenance_problems(plan, loaded)
     if problems:
         raise SpecError(problems)
     return plan
@@ -268,7 +287,8 @@ def _read(path: Path) -> _Lock:
         raise _unreadable(path, "not a lock")
     version = document.get("schema_version")
     if version != LOCK_SCHEMA:
-        raise _unreadable(path, f"schema_version is {version}; this release reads {LOCK_SCHEMA}")
+        message = f"schema_version is {version}; this release reads {LOCK_SCHEMA}"
+        raise _unreadable(path, message, hint=UPGRADE if (compared(version, LOCK_SCHEMA) or 0) > 0 else _RESTORE)
     digests = document.get("digests")
     return _Lock(document["environments"], digests if isinstance(digests, dict) else {})
 
@@ -277,7 +297,9 @@ def _validate(document: object, path: Path, name: str) -> Plan:
     version = document.get("schema_version") if isinstance(document, dict) else None
     if version != PLAN_SCHEMA:
         message = f"the plan's schema_version is {version}; this release reads {PLAN_SCHEMA}"
-        raise _unreadable(path, message, name)
+        difference = compared(version, PLAN_SCHEMA)
+        hint = _RESTORE if difference is None else UPGRADE if difference > 0 else _migrate(path)
+        raise _unreadable(path, message, name, hint)
     try:
         return Plan.model_validate_json(json.dumps(document))
     except ValidationError as error:
@@ -286,8 +308,14 @@ def _validate(document: object, path: Path, name: str) -> Plan:
         raise _unreadable(path, f"{where}: {first['msg']}", name) from error
 
 
-def _unreadable(path: Path, message: str, field: str = "") -> SpecError:
-    hint = "plan again with this release, or restore the committed lock"
+def _migrate(path: Path) -> str:
+    return f"run `seatrial migrate {path.as_posix()} --write`, or plan again with this release"
+
+
+_RESTORE = "plan again with this release, or restore the committed lock"
+
+
+def _unreadable(path: Path, message: str, field: str = "", hint: str = _RESTORE) -> SpecError:
     return SpecError.of("SEA403", message, hint=hint, where=path.as_posix(), field=field)
 
 

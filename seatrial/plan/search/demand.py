@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seatrial.predict.copy_model import Calibration, Speculation
     from seatrial.predict.simulation import Protocol, SimulatedLevel
     from seatrial.spec.endpoint import EndpointSpec, ServingOverrides
-    from seatrial.spec.environment import GuardRails
+    from seatrial.spec.guard_rails import GuardRails
 
 
 Metric = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
@@ -41,7 +42,19 @@ _WHAT: dict[Stage, str] = {
 
 
 def no_deployment(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedCandidate]) -> PlanError:
-    """Return the error for the rejections that came furthest: the nearest of them tells what is missing."""
+    """Return the error for the rejections that came furthest: the nearest of them tells what is missing.
+
+    Where a guard rail narrows the instance types, each hint tells it.
+    """
+    types = loaded.environment.guard_rails.instance_types
+    error = _furthest(loaded, demand, rejections)
+    if types is None:
+        return error
+    told = f"{loaded.environment.name} allows only {', '.join(types)} ({loaded.set_by('instance_types')})"
+    return PlanError(replace(each, hint=f"{each.hint}; {told}" if each.hint else told) for each in error.problems)
+
+
+def _furthest(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedCandidate]) -> PlanError:
     reached = {rejection.stage for rejection in rejections}
     stage = next(stage for stage in reversed(STAGES) if stage in reached)
     furthest = sorted((rejection for rejection in rejections if rejection.stage == stage), key=_nearness)
@@ -112,16 +125,19 @@ def _allow(miss: Miss) -> str:
 
 def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) -> Problem:
     message = f"{_WHAT['budget']}; the nearest is {_place(rejection)}: {excess.because}"
-    if excess.field[0] != "budget":
-        return loaded.problem(
-            excess.field, "SEA206", message, "lower max_copies, or raise the environment's guard rail"
-        )
+    if excess.field[0] == "scaling":
+        told = f"{message.removesuffix('.')} ({loaded.set_by('usd_per_hour')})"
+        return loaded.problem(excess.field, "SEA206", told, "lower max_copies, or raise the environment's guard rail")
     unit = {
         "usd_per_hour": "per hour",
         "usd_per_million_output_tokens": "per million output tokens",
         "blended_usd_per_million_tokens": "per million tokens, blended",
     }[excess.field[1]]
     enough = usd(math.ceil(excess.price * 100) / 100)
+    if excess.field[0] == "guard_rails":
+        told = f"{message.removesuffix('.')} ({loaded.set_by(excess.field[1])})"
+        hint = f"relax the SLO, allow cheaper instance types, or raise the environment's guard rail to {enough} {unit}"
+        return loaded.problem(("serving", "instance_types"), "SEA206", told, hint)
     hint = f"raise the budget to {enough} {unit}, relax the SLO, or allow cheaper instance types"
     return loaded.problem(excess.field, "SEA206", message, hint)
 

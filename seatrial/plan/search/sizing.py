@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from seatrial.plan.search.candidate import Candidate
     from seatrial.plan.search.capacity import LoadSpread
     from seatrial.plan.search.demand import Demand
-    from seatrial.spec.endpoint import WorkloadSpec
+    from seatrial.spec.endpoint import Budget, WorkloadSpec
+    from seatrial.spec.guard_rails import GuardRails
 
 
 UNKNOWN = math.inf  # an unknown price comes after every known one
@@ -81,8 +82,8 @@ def _useful_copies(demand: Demand, candidate: Candidate, copies: int) -> int:
         if budget.usd_per_hour is None or price is None:
             return demand.endpoint.scaling.max_copies
         return math.floor(budget.usd_per_hour / price) * each
-    per_token = budget.usd_per_million_output_tokens or budget.blended_usd_per_million_tokens
-    if demand.endpoint.objective == "cost_per_token" or per_token:
+    per_token = [bound for bounds in (budget, demand.rails) for bound in _bounds_per_token(bounds)]
+    if demand.endpoint.objective == "cost_per_token" or any(bound is not None for bound in per_token):
         return min(math.ceil(copies / each) * each, demand.endpoint.workload.concurrency or copies)
     return copies
 
@@ -106,9 +107,12 @@ def score_of(demand: Demand, candidate: Candidate, load: LoadSpread, copy_highes
 
 def bounds_money(demand: Demand) -> bool:
     """Tell whether the spec or the environment bounds what the endpoint may cost."""
-    budget = demand.endpoint.budget
-    given = (budget.usd_per_hour, budget.usd_per_million_output_tokens, budget.blended_usd_per_million_tokens)
-    return any(bound is not None for bound in (*given, demand.rails.usd_per_hour))
+    every = (demand.endpoint.budget, demand.rails)
+    return any(bound is not None for bounds in every for bound in (bounds.usd_per_hour, *_bounds_per_token(bounds)))
+
+
+def _bounds_per_token(bounds: Budget | GuardRails) -> tuple[float | None, float | None]:
+    return bounds.usd_per_million_output_tokens, bounds.blended_usd_per_million_tokens
 
 
 def excesses(demand: Demand, candidate: Candidate, score: Score) -> list[Excess]:
@@ -117,25 +121,18 @@ def excesses(demand: Demand, candidate: Candidate, score: Score) -> list[Excess]
     off = f" ({demand.discount:.0%} off the list price)" if demand.discount else ""
     at_most = usd_per_hour(candidate.instance, instances_for(candidate, most), demand.discount) or 0.0
     token, mixed = score.usd_per_million_output_tokens, blended(score.usd_per_million_output_tokens)
+    hourly, output, mix = "usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens"
+    per_hour, per_output, per_mixed = "per hour", "per million output tokens", "per million tokens, blended"
     what = f"{{}} {{}}{off}, above the budget of {{}}."
-    rail = f"{{}} {{}}{off} at max_copies {most}, above the environment's guard rail of {{}}."
+    rail = f"{{}} {{}}{off}, above the environment's guard rail of {{}}."
+    most_rail = f"{{}} {{}}{off} at max_copies {most}, above the environment's guard rail of {{}}."
     checks = (
-        (("budget", "usd_per_hour"), score.usd_per_hour, budget.usd_per_hour, "per hour", what),
-        (
-            ("budget", "usd_per_million_output_tokens"),
-            token,
-            budget.usd_per_million_output_tokens,
-            "per million output tokens",
-            what,
-        ),
-        (
-            ("budget", "blended_usd_per_million_tokens"),
-            mixed,
-            budget.blended_usd_per_million_tokens,
-            "per million tokens, blended",
-            what,
-        ),
-        (("scaling", "max_copies"), at_most, demand.rails.usd_per_hour, "per hour", rail),
+        (("budget", hourly), score.usd_per_hour, budget.usd_per_hour, per_hour, what),
+        (("budget", output), token, budget.usd_per_million_output_tokens, per_output, what),
+        (("budget", mix), mixed, budget.blended_usd_per_million_tokens, per_mixed, what),
+        (("scaling", "max_copies"), at_most, demand.rails.usd_per_hour, per_hour, most_rail),
+        (("guard_rails", output), token, demand.rails.usd_per_million_output_tokens, per_output, rail),
+        (("guard_rails", mix), mixed, demand.rails.blended_usd_per_million_tokens, per_mixed, rail),
     )
     return [
         Excess(field, price, bound, words.format(usd(price), unit, usd(bound)))

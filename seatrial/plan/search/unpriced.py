@@ -50,6 +50,6 @@ def _without_bounds_on_money(demand: Demand) -> Demand:
     return replace(
         demand,
         endpoint=demand.endpoint.model_copy(update={"budget": budget}),
-        rails=demand.rails.model_copy(update={"usd_per_hour": None}),
+        rails=demand.rails.model_copy(update=_NO_BOUNDS),
         unknown_price_accepted=True,
     )

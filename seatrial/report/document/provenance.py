@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from seatrial.plan.document import Decision, Image
+from seatrial.plan.lock.provenance import provenance_lines
 from seatrial.report.document.command import command_of
 from seatrial.report.document.section import Fact, Section, Text
 from seatrial.report.table import Column, Table
@@ -44,7 +45,14 @@ def decisions_section(plan: Plan) -> Section:
     columns = (Column("decision", kind="text"), Column("value", kind="text"), Column("reason", kind="prose"))
     table = Table("Decisions of the plan", columns, tuple(_decision_rows(plan)))
     warnings = tuple(f"Warning: {warning}" for warning in plan.warnings)
-    return Section(anchor="decisions", heading="Decisions of the plan", tables=(table,), remarks=warnings, detail=True)
+    return Section(
+        anchor="decisions",
+        heading="Decisions of the plan",
+        paragraphs=tuple(sentence(line) for line in provenance_lines(plan.promoted)),
+        tables=(table,),
+        remarks=warnings,
+        detail=True,
+    )
 
 
 def reproduction_section(result: TrialResult) -> Section:

@@ -33,9 +33,11 @@ def test_a_group_that_is_not_there_is_left_out_and_another_refusal_is_told() -> 
     with Stubber(client) as stub:
         stub.add_client_error("put_retention_policy", "ResourceNotFoundException")
         stub.add_response("put_retention_policy", {}, {"logGroupName": "b", "retentionInDays": 30})
+        stub.add_response("put_retention_policy", {}, {"logGroupName": "b", "retentionInDays": 90})
         stub.add_client_error("delete_log_group", "ResourceNotFoundException")
         stub.add_client_error("delete_log_group", "AccessDeniedException")
         AwsLogGroups(client).limit(["a", "b"])
+        AwsLogGroups(client, days=90).limit(["b"])
         AwsLogGroups(client).delete(["a"])
         with pytest.raises(UnavailableError, match=r"deleting b: .*AccessDenied"):
             AwsLogGroups(client).delete(["b"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from seatrial.errors import SpecError
 from seatrial.plan.document import Image
-from seatrial.plan.lock.guard_rails import limit_problems
+from seatrial.plan.lock.guard_rails import limit_problems, rail_problems
 from seatrial.plan.lock.lock_file import changed_fields, read_edited_plan, read_locked_plan, seal_of, write_lock
 from seatrial.plan.planner import make_plan
 from seatrial.spec.load import load_spec
@@ -196,10 +197,27 @@ class TestLimits:
                 "dev.cost.usd_per_hour: SEA413: $1.515 per hour at 1 copies exceeds $1.50, which "
                 "guard_rails.usd_per_hour allows (environments/dev.yaml:4)",
             ),
+            (
+                {"engines": ["vllm", "tgi"]},
+                "dev.engine: SEA413: lmi is not among vllm, tgi, which guard_rails.engines allows "
+                "(environments/dev.yaml:4)",
+            ),
+            (
+                {"usd_per_million_output_tokens": 0.5},
+                "dev.cost.usd_per_million_output_tokens: SEA413: $1.20 exceeds $0.50, which "
+                "guard_rails.usd_per_million_output_tokens allows (environments/dev.yaml:4)",
+            ),
         ],
     )
     def test_a_guard_rail_that_was_set_later(self, ask: Ask, rails: dict[str, object], expected: str) -> None:
         assert self.problems(self.place(ask, rails, serving={})) == [expected]
+
+    def test_a_guard_rail_tells_its_owner(self, ask: Ask) -> None:
+        loaded = self.place(ask, {"max_copies": 1}, serving={})
+        plan: Plan = sample_plan(max_copies=2)
+        owned = replace(loaded, environment=loaded.environment.model_copy(update={"owner": "platform-team"}))
+        (problem,) = rail_problems(plan, owned)
+        assert "(set by platform-team in environments/dev.yaml:4)" in problem.message
 
     def test_a_price_on_the_rail_is_within(self, ask: Ask) -> None:
         assert self.problems(self.place(ask, {"usd_per_hour": 1.515})) == []

@@ -29,7 +29,7 @@ class LogGroups(Protocol):
     """The log groups of an account and region."""
 
     def limit(self, names: Iterable[str]) -> None:
-        """Let the events of groups end after a month; those that are not there are left out."""
+        """Let the events of groups end after a time; those that are not there are left out."""
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete groups; those that are not there are left out."""
@@ -37,19 +37,25 @@ class LogGroups(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AwsLogGroups:
-    """The log groups of CloudWatch Logs."""
+    """The log groups of CloudWatch Logs.
+
+    Attributes:
+        client: boto3's client.
+        days: Days after which events of containers end, one of the values that CloudWatch Logs knows.
+    """
 
     client: LogGroupsClient
+    days: int = RETENTION_DAYS
 
     def limit(self, names: Iterable[str]) -> None:
-        """Let the events of groups end after a month; those that are not there are left out.
+        """Let the events of groups end after the days; those that are not there are left out.
 
         Raises:
             UnavailableError: CloudWatch Logs did not answer.
         """
         for name in names:
             with calling(f"limiting {name}"), _missing_is_fine():
-                self.client.put_retention_policy(logGroupName=name, retentionInDays=RETENTION_DAYS)
+                self.client.put_retention_policy(logGroupName=name, retentionInDays=self.days)
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete groups; those that are not there are left out.

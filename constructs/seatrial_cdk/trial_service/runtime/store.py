@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.custom_resource import TrialProperties
 
 TRIALS, LATEST, PASSED, RELEASED, RUNS, HELD = "trials", "latest", "passed", "released", "runs", "held"
+SCHEDULED = "scheduled"
+"""Below an endpoint's trials, those that no deployment asked for."""
 STATE_FOLDERS = (LATEST, PASSED, RELEASED, RUNS, HELD)
 """What later deployments are answered from; the history of trials is evidence, and stays."""
 
@@ -289,3 +291,8 @@ def _configuration(properties: TrialProperties) -> str:
 
 def _content_type(key: str) -> str:
     return "text/markdown; charset=utf-8" if key.endswith(".md") else "application/json"
+
+
+def scheduled_latest_key(endpoint_name: str) -> str:
+    """Return the key of the last scheduled trial's document, whatever its plan."""
+    return f"{TRIALS}/{endpoint_name}/{SCHEDULED}/latest.json"

@@ -18,7 +18,7 @@ from seatrial_cdk.trial_service.runtime.answer import put_answer
 from seatrial_cdk.trial_service.runtime.components import AwsComponents
 from seatrial_cdk.trial_service.runtime.event import AwsBus
 from seatrial_cdk.trial_service.runtime.load_share import load_share
-from seatrial_cdk.trial_service.runtime.log_groups import AwsLogGroups
+from seatrial_cdk.trial_service.runtime.log_groups import RETENTION_DAYS, AwsLogGroups
 from seatrial_cdk.trial_service.runtime.ownership import LOOK_S, beside
 from seatrial_cdk.trial_service.runtime.scaling import AwsCopyScaling
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
@@ -296,7 +296,11 @@ class Surroundings:
 
 
 def aws_surroundings(context: LambdaContext) -> Surroundings:
-    """Return what is around this function on AWS (variables `ENVIRONMENT`, `RESULTS_BUCKET`, `STATE_MACHINE`)."""
+    """Return what is around this function on AWS.
+
+    Variables: `ENVIRONMENT`, `RESULTS_BUCKET`, `STATE_MACHINE`, and, if they differ from the defaults,
+    `SOCKETS_PER_FUNCTION` and `LOG_DAYS`.
+    """
     import boto3  # noqa: PLC0415 (a second of start that tests and synth need not wait for)
 
     bucket = os.environ["RESULTS_BUCKET"]
@@ -306,7 +310,7 @@ def aws_surroundings(context: LambdaContext) -> Surroundings:
         bucket=bucket,
         scaling=AwsCopyScaling(boto3.client("application-autoscaling")),
         components=AwsComponents(boto3.client("sagemaker")),
-        logs=AwsLogGroups(boto3.client("logs")),
+        logs=AwsLogGroups(boto3.client("logs"), int(os.environ.get("LOG_DAYS", f"{RETENTION_DAYS}"))),
         serving=ServingEndpoint(boto3.client("ssm")),
         requests_since=ConcurrentRequests(boto3.client("cloudwatch")),
         bus=AwsBus(boto3.client("events")),

@@ -15,7 +15,7 @@ from seatrial.local.aws.api import ApiError, absent, check_request, invalid, ser
 from seatrial.local.aws.autoscaling.target_tracking import delete_alarms, put_alarms
 from seatrial.local.aws.control_plane.records import Kind, Store
 from seatrial.local.aws.json_document import Document, child, text, text_map, texts, whole
-from seatrial.local.environment import ACCOUNT, REGION
+from seatrial.local.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SERVICE: Final = "application-autoscaling"
 LINKED_ROLE: Final = (
-    f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/"
+    "role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/"
     "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 )
 
@@ -117,8 +117,13 @@ def call_autoscaling(scaling: Scaling, operation: str, request: Document) -> Doc
 def _register_target(scaling: Scaling, request: Document) -> Document:
     key = _key(request)
     _check_resource(scaling.store, text(request, "ResourceId"))
-    arn = f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/{uuid.uuid5(uuid.NAMESPACE_URL, '|'.join(key)).hex[:22]}"  # noqa: E501 (an ARN reads as one)
-    new = {"RoleARN": LINKED_ROLE, "CreationTime": time.time(), "ScalableTargetARN": arn, "SuspendedState": ACTIVE}
+    arn = f"arn:aws:application-autoscaling:{REGION}:{own_account()}:scalable-target/{uuid.uuid5(uuid.NAMESPACE_URL, '|'.join(key)).hex[:22]}"  # noqa: E501 (an ARN reads as one)
+    new = {
+        "RoleARN": f"arn:aws:iam::{own_account()}:{LINKED_ROLE}",
+        "CreationTime": time.time(),
+        "ScalableTargetARN": arn,
+        "SuspendedState": ACTIVE,
+    }
     asked = {name: value for name, value in request.items() if name != "Tags"}
     target = {**new, **scaling.targets.get(key, {}), **asked}
     target["SuspendedState"] = {**ACTIVE, **child(target, "SuspendedState")}
@@ -155,7 +160,7 @@ def _put_policy(scaling: Scaling, request: Document) -> Document:
     if kind != "TargetTrackingScaling":
         raise absent(f"{kind} policies: they would never act")
     place = f"resource/{key[0]}/{key[1]}:policyName/{name}"
-    arn = f"arn:aws:autoscaling:{REGION}:{ACCOUNT}:scalingPolicy:{uuid.uuid4()}:{place}"
+    arn = f"arn:aws:autoscaling:{REGION}:{own_account()}:scalingPolicy:{uuid.uuid4()}:{place}"
     policy = {
         "PolicyARN": arn,
         "CreationTime": time.time(),

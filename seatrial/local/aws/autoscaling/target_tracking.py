@@ -11,7 +11,7 @@ import boto3
 
 from seatrial.local.aws.api import invalid
 from seatrial.local.aws.json_document import Document, child, children, number, text
-from seatrial.local.environment import ACCOUNT, REGION
+from seatrial.local.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,7 +126,7 @@ def _put_alarm(policy: Document, metric: Metric, side: Side) -> Document:
         Threshold=side.threshold,
         ComparisonOperator=side.comparison,
     )
-    return {"AlarmName": name, "AlarmARN": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}"}
+    return {"AlarmName": name, "AlarmARN": f"arn:aws:cloudwatch:{REGION}:{own_account()}:alarm:{name}"}
 
 
 def _metric(policy: Document, configuration: Document) -> Metric:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.local.aws.api import invalid
 from seatrial.local.aws.json_document import children, text
-from seatrial.local.environment import ACCOUNT, REGION
+from seatrial.local.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -55,7 +55,7 @@ class Status(StrEnum):
 
 def arn_of(kind: Kind, name: str) -> str:
     """Return the ARN of a resource; SageMaker writes names in lower case there."""
-    return f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:{kind.in_arn}/{name.lower()}"
+    return f"arn:aws:sagemaker:{REGION}:{own_account()}:{kind.in_arn}/{name.lower()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,6 @@ from ministack.core.sigv4 import (
     request_time_failure,
 )
 
-from seatrial.local.environment import ACCOUNT
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -158,11 +156,14 @@ def _expired(expires: str, amz_date: str, now: datetime) -> Refusal | None:
 
 
 def _secret_of(access_key_id: str, token: str, process: RunningProcess) -> str | Refusal:
-    if access_key_id in (process.access_key_id, ACCOUNT):  # MiniStack gives functions the account as their key's ID
+    if access_key_id in (
+        process.access_key_id,
+        process.account,
+    ):  # MiniStack gives functions the account as their key's ID
         return _unknown() if token else process.secret_access_key
     if is_root_access_key(access_key_id):  # MiniStack's well-known ones
         return _unknown()
-    account = _account_from_sts_session(access_key_id) or ACCOUNT
+    account = _account_from_sts_session(access_key_id) or process.account
     found = resolve_credential(access_key_id, account, token)
     if not isinstance(found, CredentialResolutionError):
         return str(found.secret_access_key)

@@ -15,7 +15,7 @@ from seatrial.local.aws.api import ApiError
 from seatrial.local.aws.gateway.asgi import begin, body_of, chunk, disconnected, headers_of, reply, reply_error
 from seatrial.local.aws.runtime.routing import Route, route
 from seatrial.local.aws.runtime.telemetry import Invocation, log_group, log_group_arn
-from seatrial.local.environment import ACCOUNT, REGION
+from seatrial.local.environment import REGION, own_account
 from seatrial.local.loopback import TOKEN_HEADER, Response, exchange
 from seatrial.units import MIB
 
@@ -178,7 +178,7 @@ async def _model_error(send: Send, found: Route, status: int, message: str) -> C
     console = f"https://{REGION}.console.aws.amazon.com/cloudwatch/home?region={REGION}#logEventViewer:group="
     said = (
         f'Received {_blame(status)} error ({status}) from primary with message "{message}". See '
-        f"{console}{log_group(found.place)} in account {ACCOUNT} for more information."
+        f"{console}{log_group(found.place)} in account {own_account()} for more information."
     )
     document = {
         "Message": said,

@@ -12,7 +12,7 @@ from seatrial.local.aws.control_plane.records import Kind, Status, variants
 from seatrial.local.aws.json_document import text
 from seatrial.local.aws.runtime.running_copies import Place
 from seatrial.local.aws.runtime.telemetry import Invocation
-from seatrial.local.environment import ACCOUNT
+from seatrial.local.environment import own_account
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,9 +46,9 @@ def route(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str]) -> Route
     """
     endpoint = cloud.store.find(Kind.ENDPOINT, endpoint_name)
     if endpoint is None:
-        raise _invalid(f"Endpoint {endpoint_name} of account {ACCOUNT} not found.")
+        raise _invalid(f"Endpoint {endpoint_name} of account {own_account()} not found.")
     if endpoint.status not in SERVING:
-        raise _invalid(f"Endpoint {endpoint_name} of account {ACCOUNT} is not InService: {endpoint.status}.")
+        raise _invalid(f"Endpoint {endpoint_name} of account {own_account()} is not InService: {endpoint.status}.")
     config = cloud.store.need(Kind.ENDPOINT_CONFIG, text(endpoint.request, "EndpointConfigName"))
     names = [text(variant, "VariantName") for variant in variants(config)]
     _check_headers(headers, endpoint_name)
@@ -58,7 +58,7 @@ def route(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str]) -> Route
         return Route(copy, Place(component), names[0])
     wanted = headers.get(VARIANT_HEADER, names[0])
     if wanted not in names:
-        raise _invalid(f"Variant {wanted} was not found for endpoint {endpoint_name} of account {ACCOUNT}.")
+        raise _invalid(f"Variant {wanted} was not found for endpoint {endpoint_name} of account {own_account()}.")
     place = Place(endpoint_name, wanted)
     found = cloud.running.reserve(place)
     if found is None:

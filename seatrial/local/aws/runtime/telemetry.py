@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from seatrial.local.environment import ACCOUNT, REGION
+from seatrial.local.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ def log_group(place: Place) -> str:
 
 def log_group_arn(place: Place) -> str:
     """Return the ARN of the log group of a place's containers."""
-    return f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{log_group(place)}"
+    return f"arn:aws:logs:{REGION}:{own_account()}:log-group:{log_group(place)}"
 
 
 def metric_data(place: Place, seen: Sequence[Invocation], *, copies: int) -> list[dict[str, object]]:

@@ -1,0 +1,1 @@
+"""Whether live endpoints are what their locks say; nothing is changed."""

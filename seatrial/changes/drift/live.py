@@ -1,0 +1,179 @@
+"""What the control plane says of a live endpoint, held against what its lock says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from seatrial.changes.drift.finding import DriftFinding
+from seatrial.changes.preflight.check import count, rows, text
+from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial.plan.engine import digest_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.changes.drift.finding import Severity
+    from seatrial.deployment.document import Deployment
+    from seatrial.deployment.live_stack import LiveStack
+
+HINT = "find out who changed it; deploy the lock again, or take the change over into the spec"
+SECRET = "(secret)"  # what is shown in place of a value  # noqa: S105 (no password)
+
+
+class LiveEndpoints(Protocol):
+    """The calls of SageMaker that a drift check makes: all of them only read."""
+
+    def describe_endpoint(self, *, EndpointName: str) -> Mapping[str, object]:  # noqa: N803 (the service's words)
+        """Return an endpoint."""
+
+    def describe_endpoint_config(self, *, EndpointConfigName: str) -> Mapping[str, object]:  # noqa: N803
+        """Return an endpoint configuration."""
+
+    def describe_inference_component(self, *, InferenceComponentName: str) -> Mapping[str, object]:  # noqa: N803
+        """Return an inference component."""
+
+    def describe_model(self, *, ModelName: str) -> Mapping[str, object]:  # noqa: N803
+        """Return a model."""
+
+    def list_endpoints(self, **asked: str) -> Mapping[str, object]:
+        """Return a page of the endpoints."""
+
+    def list_tags(self, **asked: str) -> Mapping[str, object]:
+        """Return a page of the tags of a resource."""
+
+
+Compared = dict[str, tuple[str, str]]
+"""What the lock says and what is live, by what was compared."""
+
+
+def live_findings(deployment: Deployment, stack: LiveStack, sagemaker: LiveEndpoints) -> Iterator[DriftFinding]:
+    """Yield each field in which a live endpoint is not what was deployed.
+
+    Args:
+        deployment: What the lock says; its plan is the deployed one.
+        stack: The endpoint's stack.
+        sagemaker: A client of the environment's region.
+
+    Raises:
+        ClientError: SageMaker knows no such endpoint, component or model, or refuses.
+    """
+    endpoint = sagemaker.describe_endpoint(EndpointName=deployment.endpoint_name)
+    component = sagemaker.describe_inference_component(
+        InferenceComponentName=f"{deployment.endpoint_name}{COMPONENT_SUFFIX}"
+    )
+    config = sagemaker.describe_endpoint_config(EndpointConfigName=text(endpoint, "EndpointConfigName"))
+    model_name = text(mapping(component, "Specification"), "ModelName")
+    model = sagemaker.describe_model(ModelName=model_name)
+    compared = _endpoint(stack, endpoint) | _config(deployment, config) | _component(deployment, stack, component)
+    compared |= _container(deployment, mapping(model, "PrimaryContainer"))
+    for what, (expected, live) in compared.items():
+        if expected != live:
+            yield DriftFinding(
+                rule="SEA432", severity="medium", what=what, expected=expected, live=live or "absent", hint=HINT
+            )
+    yield from _statuses(endpoint, component)
+    yield from _copies(deployment, component)
+
+
+def mapping(document: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """Return a mapping of an answer; an empty one where there is none."""
+    found = document.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _endpoint(stack: LiveStack, endpoint: Mapping[str, object]) -> Compared:
+    deployed = stack.outputs.get("EndpointConfigName", "")
+    return {"endpoint configuration": (deployed, text(endpoint, "EndpointConfigName"))}
+
+
+def _config(deployment: Deployment, config: Mapping[str, object]) -> Compared:
+    plan, variant = deployment.plan, next(rows(config, "ProductionVariants"), {})
+    scaling = mapping(variant, "ManagedInstanceScaling")
+    most = plan.max_instances + plan.surge_instances.value
+    compared = {
+        "instance type": (plan.instance_type.value, text(variant, "InstanceType")),
+        "least instances": (f"{plan.instance_count.value}", text(scaling, "MinInstanceCount")),
+        "most instances": (f"{most}", text(scaling, "MaxInstanceCount")),
+    }
+    ami = plan.inference_ami_version.value
+    return compared if ami is None else compared | {"inference AMI": (ami, text(variant, "InferenceAmiVersion"))}
+
+
+def _component(deployment: Deployment, stack: LiveStack, component: Mapping[str, object]) -> Compared:
+    plan, specification = deployment.plan, mapping(component, "Specification")
+    needed, startup = mapping(specification, "ComputeResourceRequirements"), mapping(specification, "StartupParameters")
+    compared = {
+        "model": (stack.outputs.get("ModelName", ""), text(specification, "ModelName")),
+        "accelerators per copy": (
+            f"{plan.tensor_parallel_degree.value}",
+            _number(needed, "NumberOfAcceleratorDevicesRequired"),
+        ),
+        "CPU cores per copy": (f"{plan.cpu_cores_per_copy:g}", _number(needed, "NumberOfCpuCoresRequired")),
+        "memory per copy (MiB)": (f"{plan.memory_min_mb.value}", _number(needed, "MinMemoryRequiredInMb")),
+        "start-up timeout (s)": (
+            f"{plan.startup_timeout_s.value}",
+            _number(startup, "ContainerStartupHealthCheckTimeoutInSeconds"),
+        ),
+        "download timeout (s)": (
+            f"{plan.download_timeout_s.value}",
+            _number(startup, "ModelDataDownloadTimeoutInSeconds"),
+        ),
+    }
+    resolved = digest_of(text(mapping(mapping(specification, "Container"), "DeployedImage"), "ResolvedImage"))
+    pinned = digest_of(plan.image.value.uri)
+    if resolved is not None and pinned is not None:
+        compared["image digest"] = (pinned, resolved)
+    return compared
+
+
+def _number(document: Mapping[str, object], name: str) -> str:
+    """Return a number of an answer as it is written; empty where there is none."""
+    found = document.get(name)
+    return f"{found:g}" if isinstance(found, int | float) else ""
+
+
+def _container(deployment: Deployment, container: Mapping[str, object]) -> Compared:
+    """Compare image and variables; of a secret only whether there is one is told, never a value."""
+    serving, live = deployment.serving, mapping(container, "Environment")
+    compared = {"image": (serving.image, text(container, "Image"))}
+    for name in sorted({*serving.container_env, *serving.secret_env, *live}):
+        what = f"environment variable {name}"
+        if name in serving.secret_env:
+            compared[what] = (SECRET, SECRET if live.get(name) else "")
+        elif name in serving.container_env:
+            compared[what] = (serving.container_env[name], text(live, name))
+        else:
+            compared[what] = ("absent", "present")
+    return compared
+
+
+def _statuses(endpoint: Mapping[str, object], component: Mapping[str, object]) -> Iterator[DriftFinding]:
+    found = {
+        "endpoint status": text(endpoint, "EndpointStatus"),
+        "component status": text(component, "InferenceComponentStatus"),
+    }
+    for what, status in found.items():
+        if status != "InService":
+            hint = "read its failure reason in the SageMaker console; deploy again"
+            severity: Severity = "high" if status in {"Failed", "OutOfService"} else "low"
+            yield DriftFinding(
+                rule="SEA432", severity=severity, what=what, expected="InService", live=status, hint=hint
+            )
+
+
+def _copies(deployment: Deployment, component: Mapping[str, object]) -> Iterator[DriftFinding]:
+    """Yield copies outside of what scaling, or without scaling the plan, allows."""
+    scaling, planned = deployment.endpoint.scaling, deployment.plan.copy_count.value
+    fixed = scaling.min_copies == scaling.max_copies
+    least, most = (planned, planned) if fixed else (scaling.min_copies, max(scaling.max_copies, planned))
+    live = count(mapping(component, "RuntimeConfig"), "CurrentCopyCount")
+    if not least <= live <= most:
+        expected = f"{least}" if fixed else f"{least} to {most}"
+        yield DriftFinding(
+            rule="SEA432",
+            severity="high" if live < least else "medium",
+            what="copies",
+            expected=expected,
+            live=f"{live}",
+            hint="set the copies, or the bounds of scaling, as the spec says: deploy the lock again",
+        )

@@ -1,0 +1,64 @@
+"""Endpoints of an environment that no spec knows."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from seatrial.changes.drift.finding import DriftFinding
+from seatrial.changes.preflight.check import rows, text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from seatrial.changes.drift.live import LiveEndpoints
+
+ENVIRONMENT_TAG = "seatrial:environment"
+_RULE = "SEA433"
+
+
+def unknown_endpoints(
+    environment: str, known: Collection[str], current: Collection[str], others: Collection[str], live: LiveEndpoints
+) -> Iterator[DriftFinding]:
+    """Yield each endpoint whose name begins with the environment's, or that has its tag, and that is not expected.
+
+    Args:
+        environment: The environment's name.
+        known: The first generation's names of every spec's endpoint.
+        current: The names of the endpoints that the locks deploy.
+        others: The names of the other environments, whose endpoints may begin alike (`dev` and `dev-eu`).
+        live: A client of SageMaker in the environment's region.
+
+    Raises:
+        ClientError: SageMaker refuses.
+    """
+    longer = tuple(f"{other}-" for other in others if other.startswith(f"{environment}-"))
+    for name, arn in sorted(_listed(live)):
+        begins = name.startswith(f"{environment}-") and not name.startswith(longer)
+        if name in current or not begins:
+            continue
+        tagged = _tag_of(arn, live) == environment
+        base = re.sub(r"-\d{1,3}$", "", name)
+        if base in known or name in known:
+            hint = "deploy the lock: CloudFormation deletes what it replaces; else delete it"
+            what = "endpoint of another generation than the locked one"
+        else:
+            hint = "add its spec, or delete it (its stack, where it has one)"
+            what = "endpoint without a spec" if tagged else "endpoint with this environment's prefix, without its tag"
+        yield DriftFinding(rule=_RULE, severity="medium" if tagged else "low", what=what, live=name, hint=hint)
+
+
+def _listed(live: LiveEndpoints) -> Iterator[tuple[str, str]]:
+    token = ""
+    while True:
+        page = live.list_endpoints(**({"NextToken": token} if token else {}))
+        for row in rows(page, "Endpoints"):
+            yield text(row, "EndpointName"), text(row, "EndpointArn")
+        token = text(page, "NextToken")
+        if not token:
+            return
+
+
+def _tag_of(arn: str, live: LiveEndpoints) -> str:
+    found = live.list_tags(ResourceArn=arn)
+    return next((text(row, "Value") for row in rows(found, "Tags") if text(row, "Key") == ENVIRONMENT_TAG), "")

@@ -1,0 +1,1 @@
+"""Everything that a change of the repository does: every endpoint in every environment, against another revision."""

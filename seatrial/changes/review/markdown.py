@@ -1,0 +1,191 @@
+"""A review as the comment of a pull request: a table, then the details of each endpoint, folded."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from seatrial.changes.render import markdown_lines
+from seatrial.changes.review.figures import COSTS, costs, curve, gates, knees
+from seatrial.changes.review.words import (
+    band_line,
+    cost_lines,
+    figures_of,
+    findings_count,
+    headline,
+    load,
+    money,
+    not_compared,
+    parts,
+    risk,
+)
+from seatrial.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from seatrial.changes.review.review import EndpointReview, Review
+
+MOST_CHARACTERS = 65_536
+"""Of a comment (GitHub answers "body is too long (maximum is 65536 characters)")."""
+_RESERVED = 200  # characters, for the line that tells what is left out
+LONGEST_VALUE = 120
+_SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
+
+
+def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -> str:
+    """Return a review as Markdown of at most so many characters; details that do not fit are left out and counted.
+
+    Args:
+        review: The review.
+        base: The revision that is compared with.
+        most: Characters.
+    """
+    text = "\n".join([f"### Seatrial: {code(base)} → this checkout", "", escaped(headline(review)), ""]) + "\n"
+    rows = [_row(one) for one in review.endpoints]
+    blocks = [*_shared(review), *("\n".join(_details(one)) + "\n" for one in review.endpoints)]
+    table = [*_HEAD, *rows] if rows else []
+    kept, left_rows = _fitting([f"{line}\n" for line in table], most - len(text) - _RESERVED)
+    text += "".join(kept) + ("\n" if kept else "")
+    shown, left_blocks = _fitting(blocks, most - len(text) - _RESERVED)
+    text += "".join(shown)
+    if left_rows or left_blocks:
+        told = [counted(left, noun) for left, noun in ((left_rows, "row"), (left_blocks, "detail")) if left]
+        text += f"\nLeft out, as a comment has at most {most:,} characters: {', '.join(told)}.\n"
+    return text
+
+
+_HEAD = (
+    "| endpoint | environment | change | risk | per hour | knee | gate | new findings |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- |",
+)
+
+
+def _fitting(texts: Sequence[str], room: int) -> tuple[list[str], int]:
+    """Return as many texts as fit, in order, and how many do not; a short one behind a long one is kept."""
+    kept: list[str] = []
+    left = 0
+    for text in texts:
+        if len(text) <= room:
+            kept.append(text)
+            room -= len(text)
+        else:
+            left += 1
+    return kept, left
+
+
+def _row(review: EndpointReview) -> str:
+    hourly = next(one for one in costs(review) if one.name == COSTS[0])
+    cells = (
+        code(review.place.endpoint),
+        code(review.place.environment),
+        escaped(parts(review)),
+        escaped(risk(review)),
+        escaped(money(hourly)),
+        escaped(load(knees(review))),
+        escaped(load(gates(review))),
+        escaped(findings_count(review)),
+    )
+    return _table_row(cells)
+
+
+def _shared(review: Review) -> Iterator[str]:
+    """Yield what concerns whole environments."""
+    if review.unlocked:
+        yield "".join(f"- {code(one)} has no plan yet: run `seatrial plan`.\n" for one in review.unlocked) + "\n"
+    for service in review.services:
+        changes = [one for one in service.diff.changes if one.action != "unchanged"]
+        lines = [f"- {one.action}: {code(one.logical_id)} ({escaped(one.resource_type)})" for one in changes]
+        title = f"Trial service of {escaped(service.environment)}: {counted(len(changes), 'resource')}"
+        yield "\n".join(_folded(title, lines)) + "\n"
+    if review.quotas:
+        rows = [
+            _table_row(
+                (code(one.environment), code(one.instance_type), f"{one.before}", f"{one.during}", f"{one.after}")
+            )
+            for one in review.quotas
+        ]
+        head = ("| environment | instance type | before | during | after |", "| --- | --- | --- | --- | --- |")
+        yield "\n".join(_folded("Quota need, in instances at the most copies", [*head, *rows])) + "\n"
+
+
+def _details(review: EndpointReview) -> Iterator[str]:
+    title = f"{code(review.place.endpoint)} in {code(review.place.environment)}: {escaped(parts(review))}"
+    yield from _folded(title, [line for section in _sections(review) for line in (*section, "")])
+
+
+def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
+    shown = re.sub(r"`+ ?(.*?) ?`+", r"<code>\1</code>", title)
+    yield from (f"<details><summary>{shown}</summary>", "", *lines, "</details>", "")
+
+
+def _sections(review: EndpointReview) -> Iterator[list[str]]:
+    if review.findings:
+        yield ["**Findings**", "", *_findings(review)]
+    if review.spec:
+        rows = (_table_row((code(one.field), _value(one.old), _value(one.new))) for one in review.spec)
+        yield ["**Spec**", "", "| field | old | new |", "| --- | --- | --- |", *rows]
+    if review.plan:
+        rows = (
+            _table_row((code(one.field), _value(one.old), _value(one.new), escaped(one.because))) for one in review.plan
+        )
+        yield ["**Plan**", "", "| decision | old | new | because |", "| --- | --- | --- | --- |", *rows]
+    for each in review.files:
+        yield [f"**Configuration** {code(each.name)}", "", *_fenced(each.lines)]
+    if review.consequences is not None:
+        yield ["**Resources**", "", *markdown_lines(review.consequences)]
+    elif told := not_compared(review):
+        yield ["**Resources**", "", told]
+    if any(review.plans):
+        yield ["**Cost**", "", *(f"- {escaped(line)}" for line in cost_lines(review))]
+        yield ["**Predicted for one copy**", "", *_curve(review)]
+
+
+def _findings(review: EndpointReview) -> Iterator[str]:
+    for one in review.findings:
+        if one.is_new:
+            rule = f"{one.rule}: " if one.rule else ""
+            hint = f" ({escaped(one.hint)})" if one.hint else ""
+            yield f"- {one.severity}: {code(one.where)}: {rule}{escaped(one.message)}{hint}"
+    if old := sum(1 for one in review.findings if not one.is_new):
+        yield f"- {counted(old, 'finding')} the base has too"
+
+
+def _curve(review: EndpointReview) -> Iterator[str]:
+    yield "| concurrency | tok/s | TTFT p95, ms | TPOT p95, ms |"
+    yield "| --- | --- | --- | --- |"
+    for row in curve(review):
+        pairs = zip(figures_of(row.before), figures_of(row.after), strict=True)
+        yield _table_row((f"{row.concurrency}", *(one if one == other else f"{one} → {other}" for one, other in pairs)))
+    before, after = (band_line(plan) for plan in review.plans)
+    yield ""
+    yield f"Before: {before}. After: {after}." if before and after and before != after else f"{after or before}."
+
+
+def _table_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _value(value: str | None) -> str:
+    return "(none)" if value is None else code(value)
+
+
+def code(text: str) -> str:
+    """Return a text as a code span of a table's cell, cut where it is long; nobody is mentioned in it."""
+    shown = " ".join(text.split()) if text.strip() else " "
+    shown = shown if len(shown) <= LONGEST_VALUE else f"{shown[:LONGEST_VALUE]}…"
+    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
+    fence, pad = "`" * (longest + 1), " " if longest else ""
+    return f"{fence}{pad}{shown}{pad}{fence}".replace("|", "\\|")
+
+
+def escaped(text: str) -> str:
+    """Return a text that Markdown shows as it is: no markup, no HTML, no mention of a user, on one line."""
+    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _SPECIAL.sub(r"\\\1", plain).replace("@", "&#64;")
+
+
+def _fenced(lines: Sequence[str]) -> Iterator[str]:
+    longest = max((len(run) for line in lines for run in re.findall(r"`{3,}", line)), default=2)
+    fence = "`" * (longest + 1)
+    yield from (f"{fence}diff", *lines, fence)

@@ -1,0 +1,85 @@
+"""Makes a review of the checkout against a revision of git: both sides, and the files that differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.changes.app import app_folder
+from seatrial.changes.checkout import changed_paths, checkout_of, commit_of, moved, repository_of
+from seatrial.changes.review.review import AskedEndpoints, make_review
+from seatrial.changes.review.side import RepositorySide
+from seatrial.errors import Problem, SpecError
+from seatrial.spec.load import environment_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from seatrial.changes.review.review import Review
+
+
+def review_of(
+    specs: Sequence[Path], environments: Path, revision: str, folder: Path, *, environments_asked: Sequence[str] = ()
+) -> Review:
+    """Compare the endpoints of a folder with those of a revision.
+
+    Args:
+        specs: A folder of specs, or some of its files; a file may be one that only the revision has.
+        environments: Folder of environments.
+        revision: A revision of git.
+        folder: An empty folder for both synthesized sides and the revision's checkout.
+        environments_asked: Names of environments; none for all.
+
+    Raises:
+        SpecError: SEA109 for an environment that neither side has, SEA420 for specs of several folders, SEA450 when
+            there is no app, SEA452 when the revision can't be checked out.
+        SeatrialError: As `make_review`.
+    """
+    endpoints, names = _endpoints(specs)
+    top = repository_of(_existing(endpoints))
+    commit = commit_of(top, revision)
+    new = RepositorySide(
+        top=top,
+        root=app_folder(endpoints / "spec.yaml"),
+        endpoints=endpoints.resolve(),
+        environments=environments.resolve(),
+    )
+    with checkout_of(top, commit, folder / "checkout") as (_, checkout):
+        old = RepositorySide(
+            top=checkout,
+            root=moved(new.root, top, checkout),
+            endpoints=moved(new.endpoints, top, checkout),
+            environments=moved(new.environments, top, checkout),
+        )
+        _refuse_unknown(environments_asked, old, new)
+        asked = AskedEndpoints(names, environments_asked)
+        return make_review(old, new, changed_paths(top, commit), folder / "synthesis", asked=asked)
+
+
+def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
+    """Return the folder of specs, and the names of those that are asked for; `None` for all."""
+    folders = {spec.resolve() if spec.is_dir() else spec.resolve().parent for spec in specs}
+    if len(folders) > 1:
+        places = ", ".join(folder.as_posix() for folder in sorted(folders))
+        hint = "compare one folder after the other"
+        raise SpecError.of("SEA420", f"the specs are in several folders: {places}", hint=hint)
+    if any(spec.is_dir() for spec in specs):
+        return specs[0] if specs[0].is_dir() else specs[0].parent, None
+    return specs[0].parent, tuple(spec.stem for spec in specs)
+
+
+def _existing(folder: Path) -> Path:
+    """Return a folder, or the nearest above it that exists: a change may remove every spec."""
+    return next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())
+
+
+def _refuse_unknown(asked: Sequence[str], *sides: RepositorySide) -> None:
+    known = sorted({name for side in sides for name in environment_names(side.environments)})
+    hint = f"known environments: {', '.join(known) or 'none'}"
+    problems = [
+        Problem("command line", "--environment", "SEA109", f"there is no environment {name}", hint)
+        for name in asked
+        if name not in known
+    ]
+    if problems:
+        raise SpecError(problems)

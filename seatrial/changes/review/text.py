@@ -1,0 +1,68 @@
+"""A review as lines for a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.changes.render import text_lines
+from seatrial.changes.review.figures import curve
+from seatrial.changes.review.words import cost_lines, figures_of, headline, not_compared, parts, risk
+from seatrial.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.changes.review.review import EndpointReview, Review
+
+
+def review_text(review: Review, *, base: str) -> str:
+    """Return a review as text.
+
+    Args:
+        review: The review.
+        base: The revision that is compared with.
+    """
+    lines = [f"revision {base} → this checkout", "", headline(review)]
+    lines += [f"{one}: no plan yet; run `seatrial plan`" for one in review.unlocked]
+    for one in review.endpoints:
+        lines += ["", f"{one.place.endpoint} in {one.place.environment}: {parts(one)}; {risk(one)}"]
+        lines += [f"  {line}" for line in _details(one)]
+    for service in review.services:
+        changed = sum(1 for one in service.diff.changes if one.action != "unchanged")
+        lines += ["", f"trial service of {service.environment}: {counted(changed, 'resource')}"]
+    if review.quotas:
+        lines += ["", "instances at the most copies: before, during, after"]
+    lines += [
+        f"  {one.environment}: {one.instance_type}: {one.before}, {one.during}, {one.after}" for one in review.quotas
+    ]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _details(review: EndpointReview) -> Iterator[str]:
+    for finding in review.findings:
+        if finding.is_new:
+            rule = f"{finding.rule}: " if finding.rule else ""
+            yield f"{finding.severity}: {finding.where}: {rule}{finding.message}"
+    for field in review.spec:
+        yield f"spec {field.field}: {_shown(field.old)} → {_shown(field.new)}"
+    for decision in review.plan:
+        yield f"plan {decision.field}: {decision.old} → {decision.new}" + (
+            f" ({decision.because})" if decision.because else ""
+        )
+    for file in review.files:
+        yield f"configuration {file.name}:"
+        yield from (f"  {line}" for line in file.lines)
+    if review.consequences is not None:
+        yield from text_lines(review.consequences)
+    elif told := not_compared(review):
+        yield told
+    if any(review.plans):
+        yield from (f"cost {line}" for line in cost_lines(review))
+        for row in curve(review):
+            before, after = (", ".join(figures_of(point)) for point in (row.before, row.after))
+            levels = before if before == after else f"{before} → {after}"
+            yield f"concurrency {row.concurrency}: tok/s, TTFT p95 ms, TPOT p95 ms: {levels}"
+
+
+def _shown(value: str | None) -> str:
+    return "(none)" if value is None else value

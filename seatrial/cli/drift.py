@@ -1,0 +1,125 @@
+"""`seatrial drift`: whether live endpoints are what their locks say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.changes.drift.check import DriftClients, Locked
+    from seatrial.changes.drift.live import LiveEndpoints
+    from seatrial.spec.environment import EnvironmentSpec
+
+FOUND = 1
+SPECS = (Path("endpoints"),)
+
+
+def drift(
+    environment: EnvironmentName,
+    specs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[SPEC…]", help="YAML files of endpoints, or folders of them. Default: `endpoints`."),
+    ] = None,
+    environments: EnvironmentsFolder = None,
+    output_format: Annotated[
+        Literal["text", "markdown", "json"], typer.Option("--format", help="Output format.")
+    ] = "text",
+    *,
+    max_trial_age_days: Annotated[
+        float,
+        typer.Option("--max-trial-age-days", min=0, help="Age in days above which a scheduled trial is a finding."),
+    ] = 14,
+) -> None:
+    """Compare what runs in an environment with what is locked for it; exit 1 when there is a finding.
+
+    It reads stacks, endpoints, container variables, images, quotas and results of trials, and changes nothing. What
+    could not be asked is told and is no finding.
+    """
+    from seatrial.changes.drift.check import check_drift
+    from seatrial.changes.drift.view import as_document, as_lines, as_markdown
+    from seatrial.cli.support.terminal import show_json, show_text
+    from seatrial.secrets import redacted
+
+    locked = read_locked(specs or SPECS, environment, environments)
+    clients = drift_clients(locked.environment)
+    report = check_drift(locked, clients, now=datetime.now(UTC), most_days=max_trial_age_days)
+    if output_format == "json":
+        show_json(as_document(report))
+    elif output_format == "markdown":
+        show_text(redacted(as_markdown(report)))
+    else:
+        show_text(redacted("".join(f"{line}\n" for line in as_lines(report))))
+    if report.count:
+        raise typer.Exit(FOUND)
+
+
+def read_locked(specs: Sequence[Path], environment: str, environments: Path | None) -> Locked:
+    """Return what is locked for an environment; a lock that can't be read is told with its endpoint.
+
+    Raises:
+        SpecError: SEA420 when there is no spec; with every problem of the environment.
+    """
+    from seatrial.changes.drift.check import Locked as LockedPlans
+    from seatrial.cli.support.specs import spec_files
+    from seatrial.deployment.load import load_deployment
+    from seatrial.errors import SeatrialError
+    from seatrial.plan.lock.lock_file import locked_environments
+    from seatrial.spec.load import environment_names, load_environment
+
+    files = spec_files(specs)
+    folder = environments_folder(environments, files[0])
+    deployments, unreadable = [], {}
+    for file in files:
+        try:
+            if environment in locked_environments(file):
+                deployments.append(load_deployment(file, environments_folder(environments, file), environment))
+        except SeatrialError as error:
+            unreadable[_name_of(file)] = error.problems
+    beside = {each for file in files for each in file.parent.glob("*.yaml")}
+    return LockedPlans(
+        environment=load_environment(folder, environment),
+        deployments=tuple(deployments),
+        unreadable=unreadable,
+        names=tuple(sorted({_name_of(file) for file in (*files, *beside)})),
+        others=tuple(name for name in environment_names(folder) if name != environment),
+    )
+
+
+def _name_of(file: Path) -> str:
+    """Return the endpoint's name in a spec, be it wrong in all else; the file's where it has none."""
+    from seatrial.spec.yaml_source import read_source
+
+    name = read_source(file).data.get("name")
+    return name if isinstance(name, str) else file.stem
+
+
+def drift_clients(environment: EnvironmentSpec) -> DriftClients:
+    """Return clients of an environment's account; it must be the credentials' own.
+
+    Raises:
+        SpecError: SEA455 when the credentials belong to another account.
+        BenchError: As `aws_failures`.
+    """
+    import boto3
+
+    from seatrial.changes.deployed import check_account
+    from seatrial.changes.drift.check import DriftClients as Clients
+    from seatrial.cli.preflight import account_clients
+    from seatrial.deployment.aws_failures import aws_failures
+
+    account, region = account_clients(environment), environment.region
+    check_account(environment, account.identity)
+    with aws_failures(environment.name):
+        return Clients(
+            stacks=boto3.client("cloudformation", region_name=region),
+            endpoints=cast("LiveEndpoints", boto3.client("sagemaker", region_name=region)),
+            results=boto3.client("s3", region_name=region),
+            account=account,
+        )

@@ -1,0 +1,120 @@
+"""`seatrial init`: a team's repository of endpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from seatrial.repository.answers import Ci, TargetEnvironment
+    from seatrial.repository.write import WrittenRepository
+
+Pipeline = Literal["github", "gitlab", "codepipeline", "none"]
+
+
+def init(  # noqa: PLR0917 (typer calls it by name)
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; made if it isn't there.")],
+    ci: Annotated[Pipeline | None, typer.Option("--ci", help="What runs checks and deployments.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the repository. Default: the folder's.")] = None,
+    account: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ENV=ACCOUNT",
+            help="An environment and its AWS account; repeat it in the order of promotion. Default: dev and prod.",
+        ),
+    ] = None,
+    region: Annotated[str, typer.Option(help="AWS region of new environments.")] = "us-east-1",
+    repository: Annotated[
+        str | None, typer.Option(metavar="OWNER/NAME", help="The repository on GitHub, GitLab or another host.")
+    ] = None,
+    owner: Annotated[
+        str | None,
+        typer.Option(metavar="@OWNER/TEAM", help="Who owns environments and workflows (CODEOWNERS)."),
+    ] = None,
+    connection_arn: Annotated[
+        str | None, typer.Option(metavar="ARN", help="CodeConnections connection, for CodePipeline.")
+    ] = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.")] = False,
+    update: Annotated[
+        bool, typer.Option("--update", help="Add the files that are absent; every file that is there is kept.")
+    ] = False,
+) -> None:
+    """Write a team's repository: an example endpoint with its lock, environments, Makefile and workflows.
+
+    What is not given is asked. Nothing is written unless everything can be.
+    """
+    from seatrial.repository.answers import EXAMPLE_SOURCE, Answers
+    from seatrial.repository.write import write_repository
+
+    asked = _Asked(yes=yes)
+    chosen = _ci(ci, asked)
+    called = name or asked.text("Name of the repository", folder.absolute().name)
+    source = repository or asked.text(
+        "Repository on its host (OWNER/NAME)", f"{EXAMPLE_SOURCE.partition('/')[0]}/{called}"
+    )
+    written = write_repository(
+        folder,
+        Answers(
+            name=called,
+            ci=chosen,
+            targets=_targets(folder, account, region, asked),
+            source=source,
+            owner=owner or asked.text("Owner of environments and workflows", f"@{source.partition('/')[0]}/platform"),
+            connection_arn=connection_arn
+            or (asked.text("ARN of the connection", "") if chosen == "codepipeline" else None),
+        ),
+        update=update,
+    )
+    _tell(folder, written)
+
+
+class _Asked:
+    """Asks people what the command line doesn't say; with `--yes` it takes the defaults."""
+
+    def __init__(self, *, yes: bool) -> None:
+        self._yes = yes
+
+    def text(self, question: str, default: str) -> str:
+        """Return the answer to a question."""
+        return default if self._yes else str(typer.prompt(question, default=default, err=True))
+
+
+def _ci(given: Ci | None, asked: _Asked) -> Ci:
+    from typing import get_args
+
+    if given is not None:
+        return given
+    choices: tuple[Ci, ...] = get_args(Pipeline)
+    answer = asked.text(f"What runs checks and deployments ({', '.join(choices)})", choices[0])
+    found = next((choice for choice in choices if choice == answer.strip().lower()), None)
+    if found is None:
+        raise typer.BadParameter(f"{answer!r} is not one of {', '.join(choices)}", param_hint="'--ci'")
+    return found
+
+
+def _targets(folder: Path, given: list[str] | None, region: str, asked: _Asked) -> tuple[TargetEnvironment, ...]:
+    """Return the environments of the folder, if it has any, else the new ones."""
+    from seatrial.repository.answers import EXAMPLE_ACCOUNTS, new_targets, parse_accounts, targets_of
+    from seatrial.spec.promotion_order import promotion_order
+
+    present = folder / "environments"
+    if any(present.glob("*.yaml")):
+        return targets_of(promotion_order(present))
+    if given is None:
+        default = " ".join(f"{name}={account}" for name, account in EXAMPLE_ACCOUNTS.items())
+        given = asked.text("Environments and their AWS accounts, in the order of promotion", default).split()
+    return new_targets(parse_accounts(given), region)
+
+
+def _tell(folder: Path, done: WrittenRepository) -> None:
+    for path in done.written:
+        typer.echo(f"{(folder / path).as_posix()}: written")
+    for path in done.kept:
+        typer.echo(f"{(folder / path).as_posix()}: kept, though it differs")
+    if not done.written:
+        typer.echo(f"{folder.as_posix()}: nothing was absent")
+        return
+    typer.echo(f"next: cd {folder.as_posix()} && make test", err=True)

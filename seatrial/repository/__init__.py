@@ -1,0 +1,1 @@
+"""A team's repository of endpoints: what `seatrial init` writes."""

@@ -1,0 +1,184 @@
+"""What a team answers before its repository is written, and what follows from it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from seatrial.errors import Problem, SpecError
+from seatrial.spec import shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.spec.environment import EnvironmentSpec
+
+Ci = Literal["github", "gitlab", "codepipeline", "none"]
+Approval = Literal["manual", "none"]
+
+EXAMPLE_ACCOUNTS: Final = {"dev": "111111111111", "prod": "222222222222"}
+"""The environments of a team that names none; AWS's documentation uses such accounts."""
+DEFAULT_REGION: Final = "us-east-1"
+EXAMPLE_SOURCE: Final = "example/endpoints"
+_PARTITIONS: Final = {"cn": "aws-cn", "us-gov": "aws-us-gov"}
+_SOURCE: Final = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+")
+_OWNER: Final = re.compile(r"@[A-Za-z0-9._/-]+|[^@\s]+@[^@\s]+")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ENVIRONMENT: Final = re.compile(r"[a-z][a-z0-9-]{0,19}")
+_CONNECTION: Final = re.compile(
+    r"arn:[a-z-]+:code(connections|star-connections):[a-z0-9-]+:[0-9]{12}:connection/[a-z0-9-]+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEnvironment:
+    """An environment that the workflows deploy to.
+
+    Attributes:
+        name: Its name in `environments/`.
+        account: Its AWS account.
+        region: Its AWS region.
+        source: The environment before it; None for the first.
+        approval: Whether people are asked before it is deployed.
+    """
+
+    name: str
+    account: str
+    region: str
+    source: str | None
+    approval: Approval
+
+    @property
+    def deploy_role_arn(self) -> str:
+        """The role that deploys, made by `bootstrap/roles.yaml`."""
+        return f"arn:{self._partition}:iam::{self.account}:role/seatrial-{self.name}-deploy"
+
+    @property
+    def read_role_arn(self) -> str:
+        """The role that reads what is live, made by `bootstrap/roles.yaml`."""
+        return f"arn:{self._partition}:iam::{self.account}:role/seatrial-{self.name}-read"
+
+    @property
+    def check_job(self) -> str:
+        """The job that compares it with its locks."""
+        return f"check-{self.name}"
+
+    @property
+    def _partition(self) -> str:
+        return next((name for start, name in _PARTITIONS.items() if self.region.startswith(f"{start}-")), "aws")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a team answers.
+
+    Attributes:
+        name: The repository's name.
+        ci: What runs the checks and deployments.
+        targets: The environments, each after its source.
+        source: The repository on its host, as `OWNER/NAME`.
+        owner: Who owns the environments and workflows, as in CODEOWNERS.
+        connection_arn: The connection of CodePipeline to the host; None for another `ci`.
+    """
+
+    name: str
+    ci: Ci
+    targets: tuple[TargetEnvironment, ...]
+    source: str
+    owner: str
+    connection_arn: str | None = None
+
+    def check(self) -> None:
+        """Refuse what no repository can be written with.
+
+        Raises:
+            SpecError: SEA482, with every wrong answer.
+        """
+        problems = list(self._problems())
+        if problems:
+            raise SpecError(problems)
+
+    def _problems(self) -> Iterator[Problem]:
+        if not _NAME.fullmatch(self.name):
+            yield _wrong("--name", f"{self.name!r} is no repository name", "letters, digits, dots and hyphens")
+        if not _SOURCE.fullmatch(self.source):
+            yield _wrong("--repository", f"{self.source!r} is no repository", "write it as OWNER/NAME")
+        if not _OWNER.fullmatch(self.owner):
+            yield _wrong("--owner", f"{self.owner!r} is no code owner", "write it as @OWNER/TEAM, @USER or an address")
+        for target in self.targets:
+            if not _ENVIRONMENT.fullmatch(target.name):
+                yield _wrong("--account", f"{target.name!r} is no name of an environment", "as in dev=111111111111")
+            if not re.fullmatch(shapes.ACCOUNT, target.account):
+                message = f"{target.name}: {target.account!r} is no AWS account"
+                yield _wrong("--account", message, "twelve digits, as in dev=111111111111")
+        if self.ci == "codepipeline" and not _CONNECTION.fullmatch(self.connection_arn or ""):
+            hint = "make one in the console (Developer Tools, Settings, Connections) and give its ARN"
+            yield _wrong("--connection-arn", "CodePipeline needs a connection to the repository's host", hint)
+
+
+def parse_accounts(given: list[str]) -> dict[str, str]:
+    """Return the accounts by environment, in the order of promotion.
+
+    Args:
+        given: Texts such as `dev=111111111111`; none for the example accounts.
+
+    Raises:
+        SpecError: SEA482, with every text of another form and every environment that is named twice.
+    """
+    pairs = [text.partition("=") for text in given]
+    names = [name for name, _, _ in pairs]
+    problems = [
+        *(
+            _wrong("--account", f"{name}{equals}{account}", "write it as ENV=ACCOUNT, as in dev=111111111111")
+            for name, equals, account in pairs
+            if not (name and equals and account)
+        ),
+        *(
+            _wrong("--account", f"{name} is named twice", "name each environment once")
+            for name in dict.fromkeys(names)
+            if names.count(name) > 1
+        ),
+    ]
+    if problems:
+        raise SpecError(problems)
+    return {name: account for name, _, account in pairs} or dict(EXAMPLE_ACCOUNTS)
+
+
+def new_targets(accounts: dict[str, str], region: str) -> tuple[TargetEnvironment, ...]:
+    """Return new environments: each is promoted from the one before it, and people approve the last."""
+    names = list(accounts)
+    return tuple(
+        TargetEnvironment(
+            name=name,
+            account=accounts[name],
+            region=region,
+            source=names[at - 1] if at else None,
+            approval="manual" if at and at == len(names) - 1 else "none",
+        )
+        for at, name in enumerate(names)
+    )
+
+
+def targets_of(environments: tuple[EnvironmentSpec, ...]) -> tuple[TargetEnvironment, ...]:
+    """Return the environments that a repository has, but the embedded AWS.
+
+    Raises:
+        SpecError: SEA483, an environment without an account: the workflows can't name its roles.
+    """
+    kept = [environment for environment in environments if not environment.is_embedded]
+    problems = [
+        Problem(f"environments/{environment.name}.yaml", "account", "SEA483", "has no account", 'add account: "..."')
+        for environment in kept
+        if environment.account is None
+    ]
+    if problems:
+        raise SpecError(problems)
+    return tuple(
+        TargetEnvironment(one.name, one.account or "", one.region, one.promotion.source, one.promotion.approval)
+        for one in kept
+    )
+
+
+def _wrong(option: str, message: str, hint: str) -> Problem:
+    return Problem(option, "", "SEA482", message, hint)

@@ -1,0 +1,82 @@
+"""Schedule expressions of Amazon EventBridge: `cron(…)` with six fields in UTC, and `rate(…)`.
+
+Source: "Setting a schedule pattern for scheduled rules" of the Amazon EventBridge User Guide.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_CRON, _RATE = re.compile(r"cron\((.*)\)"), re.compile(r"rate\((\d{1,9}) (minutes?|hours?|days?)\)")
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One field of a cron expression: its name, its lowest and highest value, the names of values, further forms."""
+
+    name: str
+    low: int
+    high: int
+    names: tuple[str, ...] = ()
+    special: str = r"(?!)"  # matches nothing
+
+    def number(self, word: str) -> int | None:
+        """Return the value of a number or name; `None` when it is neither or out of range."""
+        if word in self.names:
+            return self.low + self.names.index(word)
+        value = int(word) if word.isascii() and word.isdigit() and len(word) <= 4 else None  # noqa: PLR2004 (a year)
+        return value if value is not None and self.low <= value <= self.high else None
+
+
+_FIELDS = (
+    _Field("minutes", 0, 59),
+    _Field("hours", 0, 23),
+    _Field("day of month", 1, 31, special=r"\?|L|LW|([1-9]|[12]\d|3[01])W"),
+    _Field("month", 1, 12, _MONTHS),
+    _Field("day of week", 1, 7, _DAYS, special=rf"\?|L|([1-7]|{'|'.join(_DAYS)})(L|#[1-5])"),
+    _Field("year", 1970, 2199),
+)
+_DAY_OF_MONTH, _DAY_OF_WEEK = 2, 4
+
+
+def schedule_error(expression: str) -> str | None:
+    """Return what is wrong with a schedule expression; `None` when EventBridge would take it."""
+    if rate := _RATE.fullmatch(expression):
+        return _rate_error(int(rate[1]), rate[2])
+    if cron := _CRON.fullmatch(expression):
+        return _cron_error(cron[1].split())
+    return "is neither cron(…) nor rate(…)"
+
+
+def _rate_error(value: int, unit: str) -> str | None:
+    if value == 0:
+        return "has the rate 0"
+    if (value == 1) == unit.endswith("s"):
+        return f"needs the {'singular' if value == 1 else 'plural'} of {unit} after {value}"
+    return None
+
+
+def _cron_error(words: list[str]) -> str | None:
+    if len(words) != len(_FIELDS):
+        return f"has {len(words)} fields; cron takes {len(_FIELDS)}: {', '.join(field.name for field in _FIELDS)}"
+    for field, word in zip(_FIELDS, words, strict=True):
+        if not all(_is_item(field, item) for item in word.split(",")):
+            return f"has {word} as its {field.name}: {field.low} to {field.high}"
+    if (words[_DAY_OF_MONTH] == "?") == (words[_DAY_OF_WEEK] == "?"):
+        return "needs a ? as its day of month or its day of week, but not as both"
+    return None
+
+
+def _is_item(field: _Field, item: str) -> bool:
+    if re.fullmatch(field.special, item):
+        return True
+    base, slash, step = item.partition("/")
+    if slash and not (step.isascii() and step.isdigit() and 0 < int(step[:4]) <= field.high):
+        return False
+    low, dash, high = base.partition("-")
+    if not dash:
+        return base == "*" or field.number(base) is not None
+    return field.number(low) is not None and field.number(high) is not None

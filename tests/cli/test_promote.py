@@ -1,0 +1,91 @@
+"""`seatrial promote`: what it shows, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.bench.model.request import Expected, TrialTarget
+from seatrial.deployment.trial import trial_request
+from seatrial.plan.lock.lock_file import write_lock
+from seatrial.plan.planner import make_plan
+from seatrial.serving.render import render
+from seatrial.spec.load import load_spec
+from tests.constructs.conftest import level, passing_result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Seatrial
+
+NAME = "llama-2-7b-chat"
+
+
+@pytest.fixture
+def result(project: Path) -> Path:
+    """Return the result of a passed trial of what is locked for dev; it ended in the far future, so it never ages."""
+    spec = project / "endpoints" / f"{NAME}.yaml"
+    written = spec.read_text(encoding="utf-8")
+    spec.write_text(written.replace("serving:", "trial: {confidence: 0}\nserving:", 1), encoding="utf-8")
+    loaded = load_spec(spec, "dev", environments=project / "environments")
+    plan = make_plan(loaded)
+    write_lock(plan, spec)
+    target = TrialTarget(endpoint_name=f"dev-{NAME}", inference_component="c", region="us-east-1")
+    expected = Expected(endpoint_config_name="config-2", model_name="model-2")
+    request = trial_request(loaded, plan, render(loaded, plan), target, expected)
+    levels = tuple(level(each, 400.0) for each in plan.concurrency_levels.value)
+    measured = replace(passing_result(), request=request, levels=levels, started_at="2999-01-01T00:00:00+00:00")
+    path = project / "result.json"
+    path.write_text(measured.to_json(), encoding="utf-8")
+    return path
+
+
+def test_it_shows_what_would_change_and_writes_when_asked(seatrial: Seatrial, project: Path, result: Path) -> None:
+    lock = project / "endpoints" / f"{NAME}.lock.json"
+    before = lock.read_bytes()
+    asked = ("promote", NAME, "--from", "dev", "--to", "prod", "--result", result.name)
+    shown = seatrial(*asked)
+    assert (shown.returncode, lock.read_bytes()) == (0, before), shown.stderr
+    lines = shown.stdout.splitlines()
+    assert lines[0] == f"endpoints/{NAME}.yaml: prod"
+    assert lines[1].startswith("  promoted from dev: trial passed, ended 2999-01-01T00:01:01+00:00, knee 16")
+    written = seatrial(*asked, "--write", "--format", "json")
+    (row,) = json.loads(written.stdout)
+    environments = json.loads(lock.read_bytes())["environments"]
+    assert environments["prod"] == row["plan"]
+    assert environments["dev"] == json.loads(before)["environments"]["dev"]
+    assert row["plan"]["promoted"]["source"] == "dev"
+    rendered = seatrial("render", f"endpoints/{NAME}.yaml", "-e", "prod")
+    assert "note: " in rendered.stderr
+    assert "promoted from dev" in rendered.stderr
+
+
+def test_planning_anew_drops_the_provenance_and_says_so(seatrial: Seatrial, project: Path, result: Path) -> None:
+    seatrial("promote", NAME, "--from", "dev", "--to", "prod", "--result", result.name, "--write")
+    again = seatrial("plan", f"endpoints/{NAME}.yaml", "-e", "prod", "--write")
+    assert "promoted: dropped" in again.stderr
+    lock = json.loads((project / "endpoints" / f"{NAME}.lock.json").read_bytes())
+    assert "promoted" not in lock["environments"]["prod"]
+
+
+def test_a_hand_edit_that_is_adopted_drops_it_too(seatrial: Seatrial, project: Path, result: Path) -> None:
+    seatrial("promote", NAME, "--from", "dev", "--to", "prod", "--result", result.name, "--write")
+    path = project / "endpoints" / f"{NAME}.lock.json"
+    lock = json.loads(path.read_bytes())
+    lock["environments"]["prod"]["startup_timeout_s"]["value"] = 1801
+    path.write_text(json.dumps(lock), encoding="utf-8")
+    adopted = seatrial("plan", f"endpoints/{NAME}.yaml", "-e", "prod", "--adopt")
+    assert adopted.returncode == 0, adopted.stderr
+    assert "promoted: dropped" in adopted.stderr
+
+
+def test_nothing_is_written_where_one_endpoint_is_refused(seatrial: Seatrial, project: Path) -> None:
+    before = (project / "endpoints" / f"{NAME}.lock.json").read_bytes()
+    done = seatrial("promote", NAME, "mine", "--to", "prod", "--write")
+    assert (done.returncode, "endpoints/mine.yaml: SEA101" in done.stderr) == (2, True)
+    done = seatrial("promote", NAME, "falcon-40b", "--to", "prod", "--write")
+    assert (done.returncode, done.stderr.count("SEA470")) == (2, 1)
+    assert (project / "endpoints" / f"{NAME}.lock.json").read_bytes() == before

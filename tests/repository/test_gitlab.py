@@ -1,0 +1,114 @@
+"""The pipeline of GitLab: what runs when, in which order, and with which role."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seatrial.repository.answers import Ci
+
+SCHEDULE = {"if": '$CI_PIPELINE_SOURCE == "schedule"'}
+MAIN = {"if": "$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH"}
+TARGETS = (("dev", "111111111111"), ("staging", "222222222222"), ("prod", "333333333333"))
+
+
+@pytest.fixture(scope="module")
+def pipeline(repositories: dict[Ci, Path]) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((repositories["gitlab"] / ".gitlab-ci.yml").read_text(encoding="utf-8"))
+    return found
+
+
+def test_stages_follow_the_order_of_promotion(pipeline: dict[str, Any]) -> None:
+    assert pipeline["stages"] == ["check", "dev", "staging", "prod", "drift"]
+    assert {pipeline[f"deploy-{name}"]["stage"] for name, _ in TARGETS} == {"dev", "staging", "prod"}
+
+
+def test_main_is_deployed_and_people_start_the_last_stage(pipeline: dict[str, Any]) -> None:
+    never = {**SCHEDULE, "when": "never"}
+    rules = {name: pipeline[f"deploy-{name}"]["rules"] for name, _ in TARGETS}
+    blocking = {**MAIN, "when": "manual", "allow_failure": False}
+    assert rules == {"dev": [never, MAIN], "staging": [never, MAIN], "prod": [never, blocking]}
+
+
+def test_each_job_has_the_role_of_its_environment_and_a_token_but_no_key(pipeline: dict[str, Any]) -> None:
+    for kind, role in (("deploy", "deploy"), ("drift", "read")):
+        for name, account in TARGETS:
+            job = pipeline[f"{kind}-{name}"]
+            assert job["extends"] == ".aws"
+            arn = f"arn:aws:iam::{account}:role/seatrial-{name}-{role}"
+            assert job["variables"] == {"AWS_ROLE_ARN": arn, "AWS_REGION": "us-east-1"}
+    assert pipeline[".aws"]["id_tokens"] == {"AWS_ID_TOKEN": {"aud": "https://gitlab.com"}}
+    assert "extends" not in pipeline["check"]
+
+
+def test_every_need_is_a_job_of_the_same_or_an_earlier_stage(pipeline: dict[str, Any]) -> None:
+    assert [need["job"] for need in pipeline["comment"]["needs"]] == ["check"]
+    assert pipeline["comment"]["stage"] == pipeline["check"]["stage"] == "check"
+
+
+class Notes(BaseHTTPRequestHandler):
+    """The notes of a merge request."""
+
+    notes: list[dict[str, Any]]
+
+    def do_GET(self) -> None:
+        page = self.notes if self.path.endswith("&page=1") else []
+        self._answer(page)
+
+    def do_POST(self) -> None:
+        self.notes.append({"id": len(self.notes) + 1, **self._sent()})
+        self._answer(self.notes[-1])
+
+    def do_PUT(self) -> None:
+        note = self.notes[int(self.path.rpartition("/")[2]) - 1]
+        note.update(self._sent())
+        self._answer(note)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its own name)
+        """Say nothing."""
+
+    def _sent(self) -> dict[str, Any]:
+        assert self.headers["PRIVATE-TOKEN"] == "the-token"
+        sent: dict[str, Any] = yaml.safe_load(self.rfile.read(int(self.headers["Content-Length"])))
+        return sent
+
+    def _answer(self, document: object) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    Notes.notes = [{"id": 1, "body": "Looks good"}]
+    with HTTPServer(("127.0.0.1", 0), Notes) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("CI_API_V4_URL", f"http://127.0.0.1:{server.server_port}/api/v4")
+        monkeypatch.setenv("CI_PROJECT_ID", "7")
+        monkeypatch.setenv("CI_MERGE_REQUEST_IID", "3")
+        monkeypatch.setenv("COMMENT_TOKEN", "the-token")
+        yield Notes.notes
+        server.shutdown()
+
+
+def test_the_note_is_written_once_and_then_updated(
+    repositories: dict[Ci, Path], notes: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, file = repositories["gitlab"] / ".gitlab" / "comment.py", tmp_path / "diff.md"
+    monkeypatch.setattr("sys.argv", ["comment.py", str(file)])
+    for text in ("one", "two"):
+        file.write_text(text, encoding="utf-8")
+        runpy.run_path(str(script))
+        assert [note["body"] for note in notes] == ["Looks good", f"<!-- seatrial diff -->\n{text}"]

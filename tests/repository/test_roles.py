@@ -1,0 +1,73 @@
+"""The roles that the workflows assume: whom they trust, and what they may do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type information published
+
+if TYPE_CHECKING:
+    from seatrial.repository.answers import Ci
+
+CFN_LINT = Path(sys.executable).parent / "cfn-lint"
+GITHUB = "token.actions.githubusercontent.com"
+TRUST = {
+    "github": {
+        "DeployRole": {
+            f"{GITHUB}:aud": "sts.amazonaws.com",
+            f"{GITHUB}:sub": {"Fn::Sub": "${Subject}:environment:${Environment}"},
+        },
+        "ReadRole": {
+            f"{GITHUB}:aud": "sts.amazonaws.com",
+            f"{GITHUB}:sub": {"Fn::Sub": "${Subject}:ref:refs/heads/main"},
+        },
+    },
+    "gitlab": {
+        name: {"gitlab.com:aud": "https://gitlab.com", "gitlab.com:sub": {"Fn::Sub": "${Subject}"}}
+        for name in ("DeployRole", "ReadRole")
+    },
+}
+UNNAMED = {
+    "application-autoscaling:DescribeScalableTargets",
+    "application-autoscaling:DescribeScalingPolicies",
+    "sagemaker:ListEndpoints",
+    "sagemaker:ListInferenceComponents",
+    "servicequotas:GetServiceQuota",
+    "servicequotas:ListServiceQuotas",
+    "tag:GetResources",
+}
+
+
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+def test_the_template_is_valid_and_trusts_one_repository(repositories: dict[Ci, Path], ci: Ci) -> None:
+    file = repositories[ci] / "bootstrap" / "roles.yaml"
+    done = subprocess.run([CFN_LINT, file], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("", 0)
+    template = cfn_yaml.load(str(file))
+    roles = {name: each["Properties"] for name, each in template["Resources"].items() if "Role" in each["Type"]}
+    found = {
+        name: role["AssumeRolePolicyDocument"]["Statement"][0]["Condition"]["StringEquals"]
+        for name, role in roles.items()
+    }
+    assert found == TRUST[ci]
+    subject = {"github": "repo:acme/endpoints", "gitlab": "project_path:acme/endpoints:ref_type:branch:ref:main"}
+    assert template["Parameters"]["Subject"]["Default"] == subject[ci]
+
+
+def test_only_what_has_no_resource_is_allowed_on_all(repositories: dict[Ci, Path]) -> None:
+    template = cfn_yaml.load(str(repositories["github"] / "bootstrap" / "roles.yaml"))
+    statements = {
+        name: template["Resources"][name]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
+        for name in ("DeployRole", "ReadRole")
+    }
+    assert [statement["Action"] for statement in statements["DeployRole"]] == ["sts:AssumeRole"]
+    unnamed = [set(each["Action"]) for each in statements["ReadRole"] if each["Resource"] == "*"]
+    assert unnamed == [UNNAMED]
+    actions = [each["Action"] for each in statements["ReadRole"]]
+    named = {action for each in actions for action in ([each] if isinstance(each, str) else each)}
+    reading = ("Describe", "Get", "List", "Decrypt")
+    assert [action for action in sorted(named) if not action.partition(":")[2].startswith(reading)] == []

@@ -1,0 +1,141 @@
+"""What is written into which folder, and that nothing is half-written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+
+import seatrial
+from seatrial.errors import SpecError
+from seatrial.plan.lock.lock_file import locked_environments
+from seatrial.repository.answers import Ci, TargetEnvironment, new_targets, parse_accounts, targets_of
+from seatrial.repository.write import write_repository
+from seatrial.spec.promotion_order import promotion_order
+from tests.repository.conftest import ACCOUNTS, answers
+
+if TYPE_CHECKING:
+    from tests.command_line import CommandLine
+
+ROOT = Path(__file__).parents[2]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("ci", get_args(Ci))
+def test_the_example_is_locked_in_every_environment(repositories: dict[Ci, Path], ci: Ci) -> None:
+    folder = repositories[ci]
+    assert locked_environments(folder / "endpoints" / "chat.yaml") == frozenset(ACCOUNTS)
+    order = promotion_order(folder / "environments")
+    assert [(one.name, one.account, one.promotion.source, one.promotion.approval) for one in order] == [
+        ("dev", ACCOUNTS["dev"], None, "none"),
+        ("staging", ACCOUNTS["staging"], "dev", "none"),
+        ("prod", ACCOUNTS["prod"], "staging", "manual"),
+    ]
+    assert targets_of(order) == new_targets(ACCOUNTS, "us-east-1")
+
+
+def test_every_hole_is_filled(repositories: dict[Ci, Path]) -> None:
+    for folder in repositories.values():
+        for path, content in files(folder).items():
+            assert b"<<" not in content, path
+            assert content.endswith(b"\n"), path
+
+
+def test_app_flags_and_versions_are_ours(repositories: dict[Ci, Path]) -> None:
+    folder = repositories["none"]
+    for name in ("app.py", "cdk.json"):
+        assert (folder / name).read_bytes() == (ROOT / name).read_bytes()
+    assert f"seatrial=={seatrial.__version__}\n" in (folder / "requirements.txt").read_text(encoding="utf-8")
+    locked = json.loads((folder / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    ours = json.loads((ROOT / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    assert locked["node_modules/aws-cdk"] == ours["node_modules/aws-cdk"]
+    pinned = json.loads((folder / "package.json").read_text(encoding="utf-8"))["devDependencies"]
+    assert pinned == {"aws-cdk": ours["node_modules/aws-cdk"]["version"]}
+
+
+def test_the_same_answers_give_the_same_bytes(repositories: dict[Ci, Path], tmp_path: Path) -> None:
+    write_repository(tmp_path / "again", answers("github"))
+    assert files(tmp_path / "again") == files(repositories["github"])
+
+
+def test_a_used_folder_is_refused_and_a_clone_without_files_is_not(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    write_repository(tmp_path, answers("none"))
+    before = files(tmp_path)
+    with pytest.raises(SpecError) as caught:
+        write_repository(tmp_path, answers("none"))
+    assert [problem.rule for problem in caught.value.problems] == ["SEA481"]
+    assert files(tmp_path) == before
+
+
+def test_an_update_adds_what_is_absent_and_keeps_what_differs(repositories: dict[Ci, Path], tmp_path: Path) -> None:
+    write_repository(tmp_path, answers("github"))
+    (tmp_path / "Makefile").write_text("mine:\n", encoding="utf-8")
+    (tmp_path / "README.md").unlink()
+    (tmp_path / "endpoints" / "chat.yaml").rename(tmp_path / "endpoints" / "mine.yaml")
+    done = write_repository(tmp_path, answers("github"), update=True)
+    assert (done.written, done.kept) == (("README.md",), ("Makefile",))
+    assert (tmp_path / "Makefile").read_text(encoding="utf-8") == "mine:\n"
+    assert not (tmp_path / "endpoints" / "chat.yaml").exists()
+
+
+def test_what_can_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "schema").write_text("a file where a folder must be", encoding="utf-8")
+    before = files(tmp_path)
+    with pytest.raises(SpecError) as caught:
+        write_repository(tmp_path, answers("none"), update=True)
+    assert [problem.rule for problem in caught.value.problems] == ["SEA101"]
+    assert files(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["schema"]
+
+
+@pytest.mark.parametrize(
+    ("given", "messages"),
+    [
+        (["dev"], ["'dev'"]),
+        (["dev=", "=111111111111"], ["dev=", "=111111111111"]),
+        (["dev=111111111111", "dev=222222222222"], ["dev is named twice"]),
+    ],
+)
+def test_accounts_of_another_form_are_all_told(given: list[str], messages: list[str]) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse_accounts(given)
+    assert {problem.rule for problem in caught.value.problems} == {"SEA482"}
+    assert len(caught.value.problems) == len(messages)
+
+
+def test_every_wrong_answer_is_told_and_nothing_written(command_line: CommandLine, tmp_path: Path) -> None:
+    options = ("--ci", "codepipeline", "--account", "Dev=1", "--repository", "acme", "--owner", "acme", "--yes")
+    done = command_line.run("init", "team", *options, folder=tmp_path)
+    assert done.returncode == 2
+    told = [line for line in done.stderr.splitlines() if "SEA482" in line]
+    assert [line.partition(":")[0] for line in told] == [
+        "--repository",
+        "--owner",
+        "--account",
+        "--account",
+        "--connection-arn",
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_defaults_make_a_repository_whose_makefile_knows_its_targets(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    done = command_line.run("init", "team", "--yes", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    listed = subprocess.run(["make", "help"], cwd=tmp_path / "team", capture_output=True, text=True, check=True)  # noqa: S607 (the make of the machine)
+    names = [line.split()[0] for line in listed.stdout.splitlines()]
+    wanted = "help install validate plan plan-check lint synth test diff deploy drift schema clean"
+    assert names == wanted.split()
+
+
+def test_regions_decide_the_partition_of_the_roles() -> None:
+    target = TargetEnvironment("prod", "111111111111", "cn-north-1", None, "none")
+    assert target.deploy_role_arn == "arn:aws-cn:iam::111111111111:role/seatrial-prod-deploy"
