@@ -6,6 +6,7 @@ A size has its lock at `products/NAME/SIZE.lock.json`; a published version has a
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from seatrial.catalog import instances
 from seatrial.deployment.document import Deployment
 from seatrial.deployment.trial import request_template
 from seatrial.errors import Problem, SeatrialError, SpecError
+from seatrial.files import read_text
 from seatrial.plan.lock.lock_file import read_locked_plan
 from seatrial.serving.render import render
 from seatrial.spec.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
@@ -215,6 +217,15 @@ def published_versions(loaded: LoadedProduct, environment: str) -> tuple[Publish
 
 def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
+
+
+def weights_of(template: Path) -> Iterator[str]:
+    """Yield where the models of a published version lie in S3."""
+    for resource in json.loads(read_text(template))["Resources"].values():
+        if resource["Type"] == "AWS::SageMaker::Model":
+            source = resource["Properties"]["PrimaryContainer"].get("ModelDataSource")
+            if source is not None:
+                yield source["S3DataSource"]["S3Uri"]
 
 
 def product_files(folder: Path) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 ROLE = "arn:aws:iam::123456789012:role/team"
 
 
-def problems(folder: Path, **changes: object) -> list[tuple[str, str]]:
+def problems(folder: Path, lab: dict[str, object] | None = None, **changes: object) -> list[tuple[str, str]]:
     with pytest.raises(SpecError) as caught:
-        load_product(write_product(folder, **changes), folder / "environments")
+        load_product(write_product(folder, lab=lab, **changes), folder / "environments")
     return [(problem.rule, problem.field) for problem in caught.value.problems]
 
 
@@ -30,7 +30,6 @@ def problems(folder: Path, **changes: object) -> list[tuple[str, str]]:
         ({"deprecated": ["1.0.0"]}, [("SEA492", "deprecated")]),
         ({"environments": []}, [("SEA107", "environments")]),
         ({"environments": ["nowhere"]}, [("SEA109", "environments[0]")]),
-        ({"lab": {"vending": False}}, [("SEA491", "environments[0]")]),
         ({"principals": [ROLE, "*"]}, [("SEA107", "principals[1]")]),
         ({"principals": [ROLE, f"{ROLE}-*"]}, [("SEA107", "principals[1]")]),
         ({"parameters": {"teams": ["a", "a-b"]}}, [("SEA107", "parameters.teams[1]")]),
@@ -43,9 +42,13 @@ def problems(folder: Path, **changes: object) -> list[tuple[str, str]]:
     ],
 )
 def test_a_mistake_is_told_where_it_was_written(
-    tmp_path: Path, changes: dict[str, object], expected: list[tuple[str, str]]
+    tmp_path: Path, changes: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
     assert problems(tmp_path, **changes) == expected
+
+
+def test_an_environment_that_offers_nothing_is_told(tmp_path: Path) -> None:
+    assert problems(tmp_path, {"vending": False}) == [("SEA491", "environments[0]")]
 
 
 def test_a_guard_rail_holds_for_every_size(tmp_path: Path) -> None:

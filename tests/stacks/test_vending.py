@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cfnlint import lint
+from cfnlint import lint  # type: ignore[import-untyped]  # no type information published
 from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
 
 from benchmarks.living_endpoint.synthesis import synthesize
