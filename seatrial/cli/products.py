@@ -78,10 +78,12 @@ def publish(files: ProductFiles, environments: EnvironmentsFolder = None) -> Non
     A published version never changes: raise `version` to publish another template.
     """
     from seatrial.changes.app import publish_products
+    from seatrial.deployment.product import product_deployments
 
-    for loaded in _loaded(files, environments):
-        folder = environments_folder(environments, loaded.path)
-        typer.echo(publish_products(loaded.path, folder), nl=False)
+    offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
+    of_every(offered, lambda pair: product_deployments(*pair))  # what is wrong with a lock is told as always
+    for file in dict.fromkeys(one.path for one, _ in offered):
+        typer.echo(publish_products(file, environments_folder(environments, file)), nl=False)
 
 
 @products.command("list")
