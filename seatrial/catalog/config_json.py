@@ -94,8 +94,8 @@ class ConfigJson:
     @property
     def latent_dim(self) -> int | None:
         """Elements that multi-head latent attention caches of a token in one layer; `None` without it."""
-        rank = self.optional("kv_lora_rank")
-        return None if rank is None else rank + self.number("qk_rope_head_dim")
+        rank, rope = self.optional("kv_lora_rank"), self.optional("qk_rope_head_dim")
+        return rank + rope if rank and rope is not None else None
 
     @property
     def blocks(self) -> tuple[tuple[int | None, float], ...]:
@@ -262,7 +262,7 @@ def _unplanned(config: ConfigJson) -> str:
         return f"{config.family} with embeddings in every layer (hidden_size_per_layer_input) is not supported"
     if config.family == "nemotron-nas" and len(config.blocks) != config.layers:
         return "nemotron-nas needs block_configs, one for each of num_hidden_layers"
-    if config.optional("kv_lora_rank") is not None and config.optional("qk_rope_head_dim") is None:
+    if config.optional("kv_lora_rank") and config.optional("qk_rope_head_dim") is None:
         return f"{config.family} with kv_lora_rank but without qk_rope_head_dim is not supported"
     try:
         checkpoint.quantization_of(config.fields.get("quantization_config"))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from seatrial.spec.load import LoadedSpec
+
 
 def load_deployments(
     endpoints: Path, environments: Path, environment: str, endpoint: str | None = None
@@ -143,7 +145,16 @@ def load_deployment(spec: Path, environments: Path, environment: str) -> Deploym
         SpecError: When the spec, the environment or the lock is wrong.
         RenderError: When the plan can't be rendered.
     """
-    loaded = load_spec(spec, environment, environments=environments)
+    return deployment_of(load_spec(spec, environment, environments=environments))
+
+
+def deployment_of(loaded: LoadedSpec) -> Deployment:
+    """Render the locked plan of a spec.
+
+    Raises:
+        SpecError: When the lock is wrong.
+        RenderError: When the plan can't be rendered.
+    """
     plan = read_locked_plan(loaded)
     serving = render(loaded, plan)
     instance = instances.find(plan.instance_type.value)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seatrial.catalog import families, models
@@ -450,6 +450,8 @@ def test_latent_attention_is_sharded_by_its_heads() -> None:
     ),
     st.sampled_from(families.names()),
 )
+@example({"kv_lora_rank": 0, "num_key_value_heads": None}, "cohere")
+@example({"kv_lora_rank": 5, "num_key_value_heads": None}, "cohere")
 def test_any_configuration_is_read_or_refused(fields: dict[str, object], family: str) -> None:
     try:
         config = config_of({**LLAMA_2_7B, **fields, "model_type": family}, "a test")

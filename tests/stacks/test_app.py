@@ -30,6 +30,10 @@ def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(
     for folder in ("endpoints", "environments"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     context: dict[str, object] = {folder: str(tmp_path / folder) for folder in ("endpoints", "environments")}
+    accounts = {"dev": "111111111111", "prod": "222222222222"}
+    for name, account in accounts.items():
+        file = tmp_path / "environments" / f"{name}.yaml"
+        file.write_text(f'{file.read_text(encoding="utf-8")}account: "{account}"\n', encoding="utf-8")
     lock = tmp_path / "endpoints" / "falcon-40b.lock.json"
     document = json.loads(lock.read_text(encoding="utf-8"))
     del document["environments"]["prod"]
@@ -47,6 +51,9 @@ def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(
         "seatrial-prod-trials",
     ]
     assert {each["displayName"] for each in stacks.values()} == set(stacks)
+    assert {name.split("-")[1]: each["environment"] for name, each in stacks.items()} == {
+        name: f"aws://{account}/us-east-1" for name, account in accounts.items()
+    }
     assert capsys.readouterr().err == (
         "note: local (embedded AWS) is skipped; select it with -c environment=local\n"
         f"note: prod: skipped without a lock: falcon-40b (lock with `seatrial plan "

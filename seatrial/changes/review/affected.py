@@ -17,15 +17,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from seatrial.changes.review.side import Place, Side
+    from seatrial.changes.review.side import EndpointPlace, RepositorySide
 
 NOT_SYNTHESIZED = ("docs", "tests", "benchmarks", ".github", ".gitlab", ".ci", ".vscode")
 """Folders at the top of a repository that no app reads."""
 _NOT_SYNTHESIZED_SUFFIXES = frozenset({".md", ".rst", ".txt"})
+_NOT_SYNTHESIZED_NAMES = frozenset(
+    {
+        ".editorconfig",
+        ".gitattributes",
+        ".gitignore",
+        ".gitlab-ci.yml",
+        ".pre-commit-config.yaml",
+        "CODEOWNERS",
+        "LICENSE",
+        "Makefile",
+    }
+)
 _READ_ANYWAY = frozenset({"requirements.txt"})
 
 
-def affected(side: Side, paths: Iterable[str], candidates: Iterable[Place]) -> frozenset[Place]:
+def affected(
+    side: RepositorySide, paths: Iterable[str], candidates: Iterable[EndpointPlace]
+) -> frozenset[EndpointPlace]:
     """Return the endpoints and environments whose template may depend on changed files.
 
     A file that is neither of an endpoint nor of an environment may be code of the app: it affects all of them, unless
@@ -41,7 +55,7 @@ def affected(side: Side, paths: Iterable[str], candidates: Iterable[Place]) -> f
     for place in every:
         for file in _own_files(side.spec(place)):
             own[file].append(place)
-    found: set[Place] = set()
+    found: set[EndpointPlace] = set()
     for path in paths:
         if found == every:
             break
@@ -50,7 +64,7 @@ def affected(side: Side, paths: Iterable[str], candidates: Iterable[Place]) -> f
     return frozenset(found)
 
 
-def is_code_changed(side: Side, paths: Iterable[str]) -> bool:
+def is_code_changed(side: RepositorySide, paths: Iterable[str]) -> bool:
     """Tell whether a file changed that may be code of the app, so that equal endpoints may have other templates."""
     folders = (side.endpoints, side.environments)
     return any(
@@ -59,7 +73,9 @@ def is_code_changed(side: Side, paths: Iterable[str]) -> bool:
     )
 
 
-def _of_file(side: Side, file: Path, relative: PurePosixPath, every: frozenset[Place]) -> Iterator[Place]:
+def _of_file(
+    side: RepositorySide, file: Path, relative: PurePosixPath, every: frozenset[EndpointPlace]
+) -> Iterator[EndpointPlace]:
     if file.is_relative_to(side.endpoints):
         yield from _named_in_specs(side, file, every)
     elif file.parent == side.environments and file.suffix == ".yaml" and file.name != PRICES_FILE:
@@ -74,12 +90,12 @@ def _of_file(side: Side, file: Path, relative: PurePosixPath, every: frozenset[P
 def _is_inert(relative: PurePosixPath) -> bool:
     if relative.parts[0] in NOT_SYNTHESIZED:
         return True
-    return (
-        len(relative.parts) == 1 and relative.suffix in _NOT_SYNTHESIZED_SUFFIXES and relative.name not in _READ_ANYWAY
-    )
+    if len(relative.parts) > 1 or relative.name in _READ_ANYWAY:
+        return False
+    return relative.suffix in _NOT_SYNTHESIZED_SUFFIXES or relative.name in _NOT_SYNTHESIZED_NAMES
 
 
-def _named_in_specs(side: Side, file: Path, every: frozenset[Place]) -> Iterator[Place]:
+def _named_in_specs(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]) -> Iterator[EndpointPlace]:
     """Yield whose spec names a file of the folder of specs, or the folder in which it lies there."""
     name = file.relative_to(side.endpoints).parts[0]
     texts = {spec: _text(spec) for spec in {side.spec(one) for one in every}}
@@ -97,7 +113,7 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _of_prices(side: Side, file: Path, every: frozenset[Place]) -> Iterator[Place]:
+def _of_prices(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]) -> Iterator[EndpointPlace]:
     """Yield what is planned with a prices file; where an environment can't be read, it may be."""
     for name in sorted({one.environment for one in every}):
         try:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from seatrial.changes.review.review import EndpointReview
-    from seatrial.changes.review.side import Place, Side
+    from seatrial.changes.review.side import EndpointPlace, RepositorySide
     from seatrial.plan.document import Plan
 
 
@@ -35,7 +35,9 @@ class QuotaNeed:
     after: int
 
 
-def quota_needs(reviews: Iterable[EndpointReview], others: Iterable[Place], side: Side) -> tuple[QuotaNeed, ...]:
+def quota_needs(
+    reviews: Iterable[EndpointReview], others: Iterable[EndpointPlace], side: RepositorySide
+) -> tuple[QuotaNeed, ...]:
     """Sum what the endpoints of each environment need, by environment and instance type.
 
     Args:

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from seatrial.changes.review.fields import FieldChange, FileChange
     from seatrial.changes.review.findings import ReviewFinding
     from seatrial.changes.review.quota import QuotaNeed
-    from seatrial.changes.review.side import EndpointState, Place, Side
+    from seatrial.changes.review.side import EndpointPlace, EndpointState, RepositorySide
     from seatrial.changes.template_diff import TemplateDiff
     from seatrial.deployment.document import Deployment
     from seatrial.errors import Problem
     from seatrial.plan.document import Plan
     from seatrial.plan.lock.changes import DecisionChange
 
-States = dict["Place", "EndpointState"]
+States = dict["EndpointPlace", "EndpointState"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class EndpointReview:
         findings: What is to be said of the checkout.
     """
 
-    place: Place
+    place: EndpointPlace
     change: Literal["new", "removed", "changed"]
     before: EndpointState | None
     after: EndpointState | None
@@ -126,7 +126,9 @@ class Review:
         return tuple(problem for one in self.endpoints for problem in one.refused)
 
 
-def make_review(old: Side, new: Side, paths: Sequence[str], folder: Path, *, asked: Asked) -> Review:
+def make_review(
+    old: RepositorySide, new: RepositorySide, paths: Sequence[str], folder: Path, *, asked: AskedEndpoints
+) -> Review:
     """Compare two sides.
 
     Args:
@@ -154,13 +156,13 @@ def make_review(old: Side, new: Side, paths: Sequence[str], folder: Path, *, ask
         endpoints=found,
         services=tuple(_services(templates)),
         quotas=quota_needs(found, [place for place in known[1] if place.environment in changed], new),
-        unlocked=tuple(_unlocked(new, paths, asked)),
+        unlocked=tuple(_unlocked(new, known[1], paths, asked)),
         compared=sum(1 for place in every if asked.holds(place)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedEndpoints:
     """What is asked for.
 
     Attributes:
@@ -171,19 +173,19 @@ class Asked:
     endpoints: Collection[str] | None = None
     environments: Collection[str] = ()
 
-    def holds(self, place: Place) -> bool:
+    def holds(self, place: EndpointPlace) -> bool:
         """Tell whether an endpoint in an environment is asked for."""
         in_environments = not self.environments or place.environment in self.environments
         return in_environments and (self.endpoints is None or place.endpoint in self.endpoints)
 
 
-def _checked(states: States, side: Side) -> States:
+def _checked(states: States, side: RepositorySide) -> States:
     """Return the states with what is wrong with names of one environment among each other."""
     by_environment: dict[str, dict[Path, Deployment]] = defaultdict(dict)
     for place, state in states.items():
         if state.deployment is not None:
             by_environment[place.environment][side.spec(place)] = state.deployment
-    wrong: dict[Place, list[Problem]] = defaultdict(list)
+    wrong: dict[EndpointPlace, list[Problem]] = defaultdict(list)
     for environment, deployments in by_environment.items():
         of_file = {side.spec(place).as_posix(): place for place in states if place.environment == environment}
         for problem in name_problems(deployments):
@@ -198,13 +200,13 @@ def _checked(states: States, side: Side) -> States:
 
 def _wanted(
     before: States, after: States, *, is_code_changed: bool
-) -> tuple[dict[Place, Deployment], dict[Place, Deployment]]:
+) -> tuple[dict[EndpointPlace, Deployment], dict[EndpointPlace, Deployment]]:
     """Return what must be synthesized of both sides: what is deployed by the new one, and not the same by the old one.
 
     The same code makes the same template of equal deployments.
     """
-    old: dict[Place, Deployment] = {}
-    new: dict[Place, Deployment] = {}
+    old: dict[EndpointPlace, Deployment] = {}
+    new: dict[EndpointPlace, Deployment] = {}
     for place, state in after.items():
         former = before.get(place)
         if state.deployment is None or (former is not None and former.deployment is None):
@@ -217,7 +219,7 @@ def _wanted(
 
 
 def _endpoint_review(
-    place: Place,
+    place: EndpointPlace,
     before: EndpointState | None,
     after: EndpointState | None,
     templates: tuple[SideTemplates, SideTemplates],
@@ -245,7 +247,7 @@ def _decisions(before: EndpointState | None, after: EndpointState | None) -> tup
 
 
 def _consequences(
-    place: Place,
+    place: EndpointPlace,
     before: EndpointState | None,
     after: EndpointState | None,
     templates: tuple[SideTemplates, SideTemplates],
@@ -266,9 +268,11 @@ def _services(templates: tuple[SideTemplates, SideTemplates]) -> Iterator[Servic
             yield ServiceReview(name, diff)
 
 
-def _unlocked(side: Side, paths: Sequence[str], asked: Asked) -> Iterator[str]:
+def _unlocked(
+    side: RepositorySide, known: Collection[EndpointPlace], paths: Sequence[str], asked: AskedEndpoints
+) -> Iterator[str]:
     changed = set(paths)
-    for file in never_locked(side):
+    for file in never_locked(side, known):
         shown = file.relative_to(side.top).as_posix()
         if shown in changed and (asked.endpoints is None or file.stem in asked.endpoints):
             yield shown

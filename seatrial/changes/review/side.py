@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from seatrial.deployment.load import load_deployment
+from seatrial.deployment.load import deployment_of
 from seatrial.errors import SeatrialError, SpecError
 from seatrial.plan.lock.lock_file import document_in_lock, locked_environments, read_locked_plan
 from seatrial.spec.load import environment_names, load_spec
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seatrial.spec.load import LoadedSpec
 
 
-class Place(NamedTuple):
+class EndpointPlace(NamedTuple):
     """An endpoint in an environment: the name of the spec's file without its suffix, and the environment's name."""
 
     endpoint: str
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class RepositorySide:
     """One side.
 
     Attributes:
@@ -43,7 +43,7 @@ class Side:
     endpoints: Path
     environments: Path
 
-    def spec(self, place: Place) -> Path:
+    def spec(self, place: EndpointPlace) -> Path:
         """Return the file of a spec."""
         return self.endpoints / f"{place.endpoint}.yaml"
 
@@ -78,34 +78,38 @@ class EndpointState:
     problems: tuple[Problem, ...] = ()
 
 
-def places(side: Side) -> tuple[Place, ...]:
+def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
     """Return what is locked, by file name and environment; a lock that can't be read counts in every environment."""
     names = environment_names(side.environments)
-    found: list[Place] = []
+    found: list[EndpointPlace] = []
     for file in sorted(side.endpoints.glob("*.yaml")):
         try:
             locked = locked_environments(file)
         except SeatrialError:
             locked = frozenset(names)
-        found += [Place(file.stem, name) for name in names if name in locked]
+        found += [EndpointPlace(file.stem, name) for name in names if name in locked]
     return tuple(found)
 
 
-def never_locked(side: Side) -> tuple[Path, ...]:
-    """Return the specs that have no plan in any environment, by file name."""
-    known = {place.endpoint for place in places(side)}
-    return tuple(file for file in sorted(side.endpoints.glob("*.yaml")) if file.stem not in known)
+def never_locked(side: RepositorySide, known: Iterable[EndpointPlace]) -> tuple[Path, ...]:
+    """Return the specs that have no plan in any environment, by file name.
+
+    Args:
+        side: The side.
+        known: What is locked there.
+    """
+    locked = {place.endpoint for place in known}
+    return tuple(file for file in sorted(side.endpoints.glob("*.yaml")) if file.stem not in locked)
 
 
-def state_of(side: Side, place: Place) -> EndpointState:
+def state_of(side: RepositorySide, place: EndpointPlace) -> EndpointState:
     """Load an endpoint in an environment; what is wrong with it is part of the state."""
-    spec = side.spec(place)
     try:
-        loaded = load_spec(spec, place.environment, environments=side.environments)
+        loaded = load_spec(side.spec(place), place.environment, environments=side.environments)
     except SpecError as error:
         return EndpointState(problems=side.shown(error.problems))
     try:
-        deployment = load_deployment(spec, side.environments, place.environment)
+        deployment = deployment_of(loaded)
     except SeatrialError as error:
         return EndpointState(loaded=loaded, plan=_stale_plan(loaded), problems=side.shown(error.problems))
     return EndpointState(loaded=loaded, plan=deployment.plan, deployment=deployment)
@@ -118,7 +122,7 @@ def _stale_plan(loaded: LoadedSpec) -> Plan | None:
         return None
 
 
-def planned_instances(side: Side, place: Place) -> Mapping[str, int]:
+def planned_instances(side: RepositorySide, place: EndpointPlace) -> Mapping[str, int]:
     """Return the most instances that a locked plan runs by type, as far as its lock can be read."""
     try:
         plan = document_in_lock(side.spec(place), place.environment) or {}

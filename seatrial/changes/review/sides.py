@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.changes.app import app_folder
 from seatrial.changes.checkout import changed_paths, checkout_of, commit_of, moved, repository_of
-from seatrial.changes.review.review import Asked, make_review
-from seatrial.changes.review.side import Side
+from seatrial.changes.review.review import AskedEndpoints, make_review
+from seatrial.changes.review.side import RepositorySide
 from seatrial.errors import Problem, SpecError
 from seatrial.spec.load import environment_names
 
@@ -38,21 +38,21 @@ def review_of(
     endpoints, names = _endpoints(specs)
     top = repository_of(_existing(endpoints))
     commit = commit_of(top, revision)
-    new = Side(
+    new = RepositorySide(
         top=top,
         root=app_folder(endpoints / "spec.yaml"),
         endpoints=endpoints.resolve(),
         environments=environments.resolve(),
     )
     with checkout_of(top, commit, folder / "checkout") as (_, checkout):
-        old = Side(
+        old = RepositorySide(
             top=checkout,
             root=moved(new.root, top, checkout),
             endpoints=moved(new.endpoints, top, checkout),
             environments=moved(new.environments, top, checkout),
         )
         _refuse_unknown(environments_asked, old, new)
-        asked = Asked(names, environments_asked)
+        asked = AskedEndpoints(names, environments_asked)
         return make_review(old, new, changed_paths(top, commit), folder / "synthesis", asked=asked)
 
 
@@ -73,7 +73,7 @@ def _existing(folder: Path) -> Path:
     return next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())
 
 
-def _refuse_unknown(asked: Sequence[str], *sides: Side) -> None:
+def _refuse_unknown(asked: Sequence[str], *sides: RepositorySide) -> None:
     known = sorted({name for side in sides for name in environment_names(side.environments)})
     hint = f"known environments: {', '.join(known) or 'none'}"
     problems = [

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from seatrial.changes.review.side import Place, Side
+    from seatrial.changes.review.side import EndpointPlace, RepositorySide
     from seatrial.changes.template import StackTemplate
     from seatrial.deployment.document import Deployment
 
@@ -40,12 +40,14 @@ class SideTemplates:
         services: The template of each environment's trial service, by environment.
     """
 
-    endpoints: Mapping[Place, StackTemplate] = field(default_factory=dict)
+    endpoints: Mapping[EndpointPlace, StackTemplate] = field(default_factory=dict)
     services: Mapping[str, StackTemplate] = field(default_factory=dict)
 
 
 def synthesize_both(
-    sides: tuple[Side, Side], wanted: tuple[Mapping[Place, Deployment], Mapping[Place, Deployment]], folder: Path
+    sides: tuple[RepositorySide, RepositorySide],
+    wanted: tuple[Mapping[EndpointPlace, Deployment], Mapping[EndpointPlace, Deployment]],
+    folder: Path,
 ) -> tuple[SideTemplates, SideTemplates]:
     """Synthesize some endpoints of two sides at the same time.
 
@@ -65,8 +67,8 @@ def synthesize_both(
     return old.result(), new.result()
 
 
-def _synthesized(side: Side, wanted: Mapping[Place, Deployment], folder: Path) -> SideTemplates:
-    endpoints: dict[Place, StackTemplate] = {}
+def _synthesized(side: RepositorySide, wanted: Mapping[EndpointPlace, Deployment], folder: Path) -> SideTemplates:
+    endpoints: dict[EndpointPlace, StackTemplate] = {}
     services: dict[str, StackTemplate] = {}
     for number, (environment, some) in enumerate(_runs(side, wanted)):
         scratch = folder / f"{number}"
@@ -82,12 +84,14 @@ def _synthesized(side: Side, wanted: Mapping[Place, Deployment], folder: Path) -
     return SideTemplates(endpoints, services)
 
 
-def _runs(side: Side, wanted: Mapping[Place, Deployment]) -> tuple[tuple[str | None, dict[Place, Deployment]], ...]:
+def _runs(
+    side: RepositorySide, wanted: Mapping[EndpointPlace, Deployment]
+) -> tuple[tuple[str | None, dict[EndpointPlace, Deployment]], ...]:
     """Return what each run of the app synthesizes, and for which environment where it must be named.
 
     The app defines the embedded AWS only when it is named, and nothing at all when any environment is wrong.
     """
-    by_name: dict[str | None, dict[Place, Deployment]] = defaultdict(dict)
+    by_name: dict[str | None, dict[EndpointPlace, Deployment]] = defaultdict(dict)
     are_right = _are_right(side)
     for place, deployment in wanted.items():
         is_named = deployment.environment.is_embedded or not are_right
@@ -95,7 +99,7 @@ def _runs(side: Side, wanted: Mapping[Place, Deployment]) -> tuple[tuple[str | N
     return tuple(by_name.items())
 
 
-def _are_right(side: Side) -> bool:
+def _are_right(side: RepositorySide) -> bool:
     try:
         for name in environment_names(side.environments):
             load_environment(side.environments, name)
@@ -104,7 +108,7 @@ def _are_right(side: Side) -> bool:
     return True
 
 
-def _only(side: Side, places: Iterable[Place], scratch: Path) -> Path:
+def _only(side: RepositorySide, places: Iterable[EndpointPlace], scratch: Path) -> Path:
     """Return a folder with some specs, each locked only where it is wanted; what else the specs name is linked."""
     here, there = side.top, scratch
     there.mkdir(parents=True)
@@ -138,7 +142,7 @@ def _lock_of(spec: Path, environments: set[str]) -> str:
     return json.dumps(document | parts)
 
 
-def _template(side: Side, out: Path, deployment: Deployment) -> StackTemplate:
+def _template(side: RepositorySide, out: Path, deployment: Deployment) -> StackTemplate:
     file = out / f"{deployment.stack_name}.template.json"
     if not file.is_file():
         where = (side.root / "cdk.json").as_posix()

@@ -1,0 +1,260 @@
+"""What each role and resource policy may do, and why: the tables of `docs/reference/permissions.md`.
+
+The statements are those of synthesized templates; the reasons stand here. A statement without a reason is refused, and
+so is a reason that no statement needs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pydantic import JsonValue
+
+Template = dict[str, dict[str, dict[str, "JsonValue"]]]
+
+INSTANCES, CONTAINERS = "Instances of an endpoint", "Containers of a model"
+FUNCTION, WORKFLOW = "Function of the trial service", "Workflow of the trial service"
+DEPLOY, READ = "Deploy role of the workflows", "Read role of the workflows"
+RESULTS, KEY, TOPIC = "Bucket of the results", "Key of the results", "Topic of the alarms"
+BEGINNINGS: Mapping[str, str] = {
+    "SageMaker instances of": INSTANCES,
+    "SageMaker containers of": CONTAINERS,
+    "Trials of the endpoints of": FUNCTION,
+    "Workflow of": WORKFLOW,
+    "Deploys the endpoints of": DEPLOY,
+    "Reads the endpoints and trials of": READ,
+}
+"""How the description of a role begins, and what the role is called."""
+BY_TYPE: Mapping[str, str] = {
+    "AWS::S3::BucketPolicy": RESULTS,
+    "AWS::KMS::Key": KEY,
+    "AWS::SNS::TopicPolicy": TOPIC,
+}
+"""What a policy of a resource is called, by the resource's type."""
+WRITES_LOGS = "Containers write their logs; the groups of this endpoint only."
+WRITES_METRICS = "The service writes metrics of copies and accelerators; into its own namespaces only."
+DESCRIBES_NETWORK = "These actions have no resource level; joining a network and pulling an image ask for them."
+REASONS: Mapping[tuple[str, str], str] = {
+    (DEPLOY, "sts:AssumeRole"): "The CDK CLI uploads assets and calls CloudFormation as these roles of its bootstrap.",
+    (READ, "cloudformation:DescribeStacks"): "Outputs name the deployed plan and the last trial.",
+    (READ, "sagemaker:DescribeEndpoint"): (
+        "Drift compares what is live with the lock; CloudFormation names configurations and models."
+    ),
+    (READ, "s3:GetObject"): "Promotion and drift read results of trials.",
+    (READ, "s3:ListBucket"): "Without it, a missing result reads as a forbidden one.",
+    (READ, "kms:Decrypt"): "The results are encrypted with a key that the trial service makes; only S3 may use it.",
+    (READ, "application-autoscaling:DescribeScalableTargets"): "These actions have no resource level; they only read.",
+    (INSTANCES, "logs:CreateLogGroup"): WRITES_LOGS,
+    (CONTAINERS, "logs:CreateLogGroup"): WRITES_LOGS,
+    (INSTANCES, "cloudwatch:PutMetricData"): WRITES_METRICS,
+    (CONTAINERS, "cloudwatch:PutMetricData"): WRITES_METRICS,
+    (INSTANCES, "ec2:CreateNetworkInterface"): "Instances join the subnets and security groups of the environment.",
+    (CONTAINERS, "ec2:CreateNetworkInterface"): "Containers join the subnets and security groups of the environment.",
+    (INSTANCES, "ec2:CreateNetworkInterfacePermission"): "SageMaker attaches the interfaces and removes them.",
+    (CONTAINERS, "ec2:CreateNetworkInterfacePermission"): "SageMaker attaches the interfaces and removes them.",
+    (INSTANCES, "ec2:DescribeDhcpOptions"): DESCRIBES_NETWORK,
+    (CONTAINERS, "ec2:DescribeDhcpOptions"): DESCRIBES_NETWORK,
+    (CONTAINERS, "ecr:GetAuthorizationToken"): "The token is the registry's; it names no repository.",
+    (CONTAINERS, "ecr:BatchCheckLayerAvailability"): "SageMaker pulls the image of the model.",
+    (CONTAINERS, "s3:GetObject"): "SageMaker reads the serving configuration, or the weights below their prefix.",
+    (CONTAINERS, "s3:ListBucket"): "A prefix is listed before it is read; the condition names it.",
+    (CONTAINERS, "kms:Decrypt"): "The weights may be encrypted with the key of the environment.",
+    (FUNCTION, "logs:CreateLogStream"): "The function writes its log.",
+    (FUNCTION, "sagemaker:DescribeEndpoint"): "A trial sends requests to an endpoint and proves what is live there.",
+    (FUNCTION, "sagemaker:DescribeInferenceComponent"): (
+        "A trial sends requests to a component, proves what is live, and wakes a copy."
+    ),
+    (FUNCTION, "sagemaker:CreateInferenceComponent"): "A candidate component is created beside the one that serves.",
+    (FUNCTION, "sagemaker:AddTags"): "A candidate is created with the tag of the environment.",
+    (FUNCTION, "sagemaker:DeleteInferenceComponent"): "A candidate is deleted after its trial.",
+    (
+        FUNCTION,
+        "application-autoscaling:DescribeScalableTargets",
+    ): "These actions have no resource level; they only read.",
+    (FUNCTION, "application-autoscaling:RegisterScalableTarget"): "Scale-in is suspended while a trial measures.",
+    (FUNCTION, "s3:GetObject"): "Results, shares of the load and the last passed trial are read and written.",
+    (FUNCTION, "s3:DeleteObject"): "What a trial or an endpoint leaves is cleared; `trials/` is not.",
+    (FUNCTION, "s3:ListBucket"): "Without it, a missing object reads as a forbidden one.",
+    (FUNCTION, "kms:Decrypt"): "The results are encrypted.",
+    (FUNCTION, "states:ListExecutions"): "A trial is an execution of the workflow of the environment.",
+    (FUNCTION, "states:DescribeExecution"): "A cancelled deployment stops its trial; a dead one is found.",
+    (FUNCTION, "cloudformation:DescribeStacks"): "The state of a deployment tells whether a trial is still asked for.",
+    (FUNCTION, "events:PutEvents"): "A finished trial is an event; source and type are fixed.",
+    (FUNCTION, "cloudwatch:DescribeAlarms"): "A trial of what serves users stops when an alarm is raised.",
+    (FUNCTION, "logs:DeleteLogGroup"): "Log groups of candidates are deleted, and those of endpoints expire.",
+    (FUNCTION, "ssm:GetParameter"): "The alias of an endpoint tells which generation clients use.",
+    (FUNCTION, "ec2:CreateNetworkInterface"): "The function joins the network of the environment.",
+    (FUNCTION, "ec2:AssignPrivateIpAddresses"): "Lambda manages the interfaces of the function with its role.",
+    (WORKFLOW, "lambda:InvokeFunction"): "Each step of a trial is a call of the function.",
+    (RESULTS, "s3:*"): "Connections without TLS are refused.",
+    (RESULTS, "s3:DeleteObject*"): "With `removal: destroy`, the results are deleted with the stack.",
+    (KEY, "kms:*"): "IAM of the account decides who uses the key (default policy of AWS KMS).",
+    (KEY, "kms:Decrypt"): "CloudWatch publishes alarms to the encrypted topic.",
+    (TOPIC, "sns:Publish"): "Alarms of the account publish; connections without TLS are refused.",
+}
+"""Why a statement is there, by the role and the first of its actions in alphabetical order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One statement of a role or of a resource's policy.
+
+    Attributes:
+        holder: Whose it is.
+        effect: Allow or Deny.
+        actions: Its actions, sorted.
+        resources: Its resources; account, region and names of the example as placeholders.
+        conditions: The keys of its conditions, sorted.
+    """
+
+    holder: str
+    effect: str
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    conditions: tuple[str, ...]
+
+    @property
+    def reason_key(self) -> tuple[str, str]:
+        """What its reason is found by."""
+        return self.holder, self.actions[0]
+
+
+def permissions(templates: Iterable[Template]) -> tuple[Permission, ...]:
+    """Return every statement of some templates once, by holder and actions.
+
+    Raises:
+        ValueError: A role or policy that has no name here.
+    """
+    found = {one for template in templates for one in _of_template(template)}
+    order = [*dict.fromkeys(holder for holder, _ in REASONS)]
+    return tuple(sorted(found, key=lambda one: (order.index(one.holder), one.actions, one.resources, one.effect)))
+
+
+def permissions_text(found: Iterable[Permission]) -> str:
+    """Return one table for each role or policy.
+
+    Raises:
+        ValueError: A statement without a reason, or a reason without a statement; each is named.
+    """
+    rows = tuple(found)
+    used = {one.reason_key for one in rows}
+    wrong = [f"no reason for {key}" for key in sorted(used - REASONS.keys())]
+    wrong += [f"no statement for the reason of {key}" for key in sorted(REASONS.keys() - used)]
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return "\n".join(_table(holder, rows) for holder in dict.fromkeys(one.holder for one in rows))
+
+
+def _table(holder: str, rows: Iterable[Permission]) -> str:
+    lines = [f"## {holder}", "", "| may | on | if | why |", "|---|---|---|---|"]
+    for one in rows:
+        if one.holder == holder:
+            actions = _joined(one.actions)
+            effect = "not: " if one.effect == "Deny" else ""
+            cells = (f"{effect}{actions}", _joined(one.resources), _joined(one.conditions), REASONS[one.reason_key])
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return ", ".join(f"`{text}`" for text in texts)
+
+
+def _of_template(template: Template) -> Iterator[Permission]:
+    for name, resource in template["Resources"].items():
+        properties = resource.get("Properties")
+        if not isinstance(properties, dict):
+            continue
+        statements = [*_statements(properties)]
+        if statements:
+            holder = _holder(name, f"{resource['Type']}", properties)
+            yield from (_permission(holder, one) for one in statements)
+
+
+def _holder(name: str, resource_type: str, properties: Mapping[str, JsonValue]) -> str:
+    description = properties.get("Description")
+    known = BY_TYPE.get(resource_type) or next(
+        (title for beginning, title in BEGINNINGS.items() if _resolved(description).startswith(beginning)), None
+    )
+    if known is None:
+        message = f"{name} ({resource_type}) has no name: add it to BEGINNINGS or BY_TYPE"
+        raise ValueError(message)
+    return known
+
+
+def _statements(properties: Mapping[str, JsonValue]) -> Iterator[dict[str, JsonValue]]:
+    inline = properties.get("Policies")
+    documents = (
+        [one.get("PolicyDocument") for one in inline if isinstance(one, dict)] if isinstance(inline, list) else []
+    )
+    documents += [properties.get("PolicyDocument"), properties.get("KeyPolicy")]
+    for document in documents:
+        rows = document.get("Statement") if isinstance(document, dict) else None
+        yield from (row for row in (rows if isinstance(rows, list) else ()) if isinstance(row, dict))
+
+
+def _permission(holder: str, statement: Mapping[str, JsonValue]) -> Permission:
+    conditions = statement.get("Condition")
+    keys = {
+        key
+        for tests in (conditions.values() if isinstance(conditions, dict) else ())
+        for key in (tests if isinstance(tests, dict) else {})
+    }
+    return Permission(
+        holder,
+        f"{statement['Effect']}",
+        tuple(sorted(map(_shown, _listed(statement["Action"])))),
+        tuple(sorted({_shown(one) for one in _listed(statement.get("Resource"))})),
+        tuple(sorted(keys)),
+    )
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+_PLACEHOLDERS = (
+    (re.compile(r"\b(us-east-1|eu-west-1)\b"), "REGION"),
+    (re.compile(r"\b123456789012\b"), "ACCOUNT"),
+    (re.compile(r"\b(dev|prod|lab)\b"), "ENV"),
+    (re.compile(r"[0-9a-f]{64}"), "HASH"),
+    (re.compile(r"\bENV-chat\b"), "ENV-NAME"),
+    (re.compile(r"\b(subnet|sg)-0a1b2c3d\b"), r"\1-ID"),
+    (re.compile(r"11111111-2222-3333-4444-555555555555"), "ID"),
+)
+"""What of the example is shown as a name of its kind."""
+
+
+def _shown(value: JsonValue) -> str:
+    """Write an ARN as a text, with references as their names in capital letters or braces."""
+    text = value if isinstance(value, str) else _resolved(value)
+    for pattern, name in _PLACEHOLDERS:
+        text = pattern.sub(name, text)
+    return text
+
+
+def _resolved(value: JsonValue) -> str:
+    match value:
+        case str(text):
+            return text
+        case {"Ref": str(name)}:
+            return _reference(name)
+        case {"Fn::GetAtt": [str(name), str(_)]}:
+            return _reference(name)
+        case {"Fn::Sub": str(text)}:
+            return re.sub(r"\$\{([^}]+)\}", lambda found: _reference(found[1]), text)
+        case {"Fn::Join": [str(separator), list(parts)]}:
+            return separator.join(_resolved(part) for part in parts)
+    return json.dumps(value, sort_keys=True)
+
+
+def _reference(name: str) -> str:
+    if name.startswith("AWS::"):
+        return {"AWS::AccountId": "ACCOUNT", "AWS::Region": "REGION", "AWS::Partition": "aws"}.get(name, name)
+    return "{" + re.sub(r"[0-9A-F]{8}$", "", name) + "}"

@@ -1,0 +1,217 @@
+"""`seatrial diff --base` over every endpoint and environment; the app writes templates without the CDK."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.changes.sample_stack import properties, sample_document
+from tests.cli.conftest import REPOSITORY
+from tests.cli.test_diff import GIT, git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Seatrial
+
+APP = """
+import json, os, pathlib
+context = json.loads(os.environ["CDK_CONTEXT_JSON"])
+stack = pathlib.Path("stack.json").read_text()
+for lock in pathlib.Path(context["endpoints"]).glob("*.lock.json"):
+    name = lock.name.removesuffix(".lock.json")
+    assert (lock.parent / f"{name}.yaml").exists()
+    for environment, seal in json.loads(lock.read_text())["digests"].items():
+        if environment == context.get("environment", environment):
+            template = stack.replace("048dbcc6", seal["plan"])
+            file = pathlib.Path(os.environ["CDK_OUTDIR"], f"seatrial-{environment}-{name}.template.json")
+            file.write_text(template)
+    if "environment" not in context:
+        assert "local" not in json.loads(lock.read_text())["environments"]
+"""
+PAGE = REPOSITORY / "docs" / "how-to" / "review-a-pull-request.md"
+SHOWN = "$ seatrial diff --base HEAD\n"
+LLAMA = "endpoints/llama-2-7b-chat.yaml"
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    (project / "cdk.json").write_text(json.dumps({"app": "python app.py"}))
+    (project / "app.py").write_text(APP)
+    (project / "stack.json").write_text(json.dumps(sample_document()))
+    git(project, "init", "--quiet")
+    git(project, "add", ".")
+    git(project, "commit", "--quiet", "-m", "first")
+    return project
+
+
+def document(seatrial: Seatrial, *arguments: str, code: int = 0) -> dict[str, Any]:
+    done = seatrial("diff", *arguments, "--base", "HEAD", "--format", "json", env=GIT)
+    assert (done.returncode, done.stderr if not code else "") == (code, "")
+    read: dict[str, Any] = json.loads(done.stdout)
+    return read
+
+
+def places(read: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(one["endpoint"], one["environment"], one["change"]) for one in read["endpoints"]]
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def test_nothing_changes(seatrial: Seatrial, repository: Path) -> None:
+    done = seatrial("diff", "--base", "HEAD", "--check", env=GIT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        done.stdout == "revision HEAD → this checkout\n\nNo endpoint changes. 9 endpoints and environments compared.\n"
+    )
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+def test_what_is_not_deployed_is_not_synthesized(seatrial: Seatrial, repository: Path) -> None:
+    """An app that fails would be told."""
+    (repository / "stack.json").unlink()
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "second")
+    edit(repository / LLAMA, "objective: cost", "objective: cost  # a comment")
+    (repository / "README.md").write_text("text")
+    (repository / "docs").mkdir()
+    (repository / "docs" / "page.md").write_text("text")
+    assert document(seatrial, "endpoints", "--check")["is_empty"]
+
+
+def test_a_stale_lock_is_told_and_fails_only_a_check(seatrial: Seatrial, repository: Path) -> None:
+    edit(repository / LLAMA, "concurrency: 96", "concurrency: 80")
+    read = document(seatrial)
+    assert places(read) == [("llama-2-7b-chat", "prod", "changed")]
+    (only,) = read["endpoints"]
+    assert [one["rule"] for one in only["findings"] if one["severity"] == "error"] == ["SEA402"]
+    assert (only["is_blocked"], only["risk"], only["resources"]) == (True, None, [])
+    assert only["spec"] == [{"field": "workload.concurrency", "old": "96", "new": "80"}]
+    assert document(seatrial, "--check", code=1) == read
+
+
+def test_the_page_shows_what_the_command_writes(seatrial: Seatrial, repository: Path) -> None:
+    edit(repository / LLAMA, "concurrency: 96", "concurrency: 80")
+    done = seatrial("diff", "--base", "HEAD", env=GIT)
+    text = PAGE.read_text(encoding="utf-8")
+    head, _, rest = text.partition(SHOWN)
+    if os.environ.get("UPDATE_GOLDEN"):
+        PAGE.write_text(f"{head}{SHOWN}{done.stdout}```{rest.partition('```')[2]}", encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8").partition(SHOWN)[2].partition("```")[0] == done.stdout
+
+
+def test_a_second_endpoint_is_told_with_resources_costs_and_quotas(seatrial: Seatrial, repository: Path) -> None:
+    edit(repository / LLAMA, "min_copies: 2\n      max_copies: 6", "min_copies: 3\n      max_copies: 7")
+    assert seatrial("plan", LLAMA, "-e", "prod", "--write").returncode == 0
+    read = document(seatrial)
+    assert places(read) == [("llama-2-7b-chat", "prod", "changed")]
+    (only,) = read["endpoints"]
+    assert {one["field"] for one in only["spec"]} == {"scaling.max_copies", "scaling.min_copies"}
+    decided = {one["field"]: (one["old"], one["new"], bool(one["because"])) for one in only["plan"]}
+    assert decided["max_copies"] == ("6", "7", False)
+    assert decided["copy_count"][2]
+    updated = {one["logical_id"] for one in only["resources"] if one["action"] == "updated"}
+    assert {"Candidate", "Trial"} <= updated
+    cost = only["costs"]["usd_per_hour"]
+    assert cost["before"] < cost["after"]
+    assert {point["concurrency"] for point in only["curve"]} >= {1, 2, 4}
+    changed = [tuple(one.values()) for one in read["quotas"] if one["before"] != one["after"]]
+    assert changed == [("prod", "ml.g5.2xlarge", 0, 7, 7), ("prod", "ml.g6e.2xlarge", 6, 6, 0)]
+    comment = seatrial("diff", "--base", "HEAD", "--format", "markdown", env=GIT)
+    again = seatrial("diff", "--base", "HEAD", "--format", "markdown", env=GIT)
+    assert (comment.returncode, comment.stdout) == (0, again.stdout)
+    assert comment.stdout.count("<details>") == comment.stdout.count("</details>") == 2
+
+
+def test_new_removed_and_never_locked_endpoints(seatrial: Seatrial, repository: Path) -> None:
+    for name in ("falcon-40b.yaml", "falcon-40b.lock.json"):
+        git(repository, "rm", "--quiet", "--cached", f"endpoints/{name}")
+    git(repository, "commit", "--quiet", "-m", "second")
+    for name in ("mixtral-8x7b.yaml", "mixtral-8x7b.lock.json"):
+        (repository / "endpoints" / name).unlink()
+    text = (repository / LLAMA).read_text().replace("name: llama-2-7b-chat", "name: second")
+    (repository / "endpoints" / "second.yaml").write_text(text)
+    read = document(seatrial, "-e", "dev", "-e", "prod")
+    assert places(read) == [
+        ("falcon-40b", "dev", "new"),
+        ("mixtral-8x7b", "dev", "removed"),
+        ("falcon-40b", "prod", "new"),
+        ("mixtral-8x7b", "prod", "removed"),
+    ]
+    assert read["unlocked"] == ["endpoints/second.yaml"]
+    assert {one["action"] for one in read["endpoints"][0]["resources"]} == {"created"}
+    assert [one["resources"] for one in read["endpoints"] if one["change"] == "removed"] == [[], []]
+
+
+def test_code_of_the_app_may_change_every_template(seatrial: Seatrial, repository: Path) -> None:
+    changed = sample_document()
+    properties(changed, "Errors")["Threshold"] = 3
+    (repository / "stack.json").write_text(json.dumps(changed))
+    read = document(seatrial)
+    assert len(places(read)) == 9
+    assert {one["risk"] for one in read["endpoints"]} == {"none"}
+    narrowed = document(seatrial, LLAMA, "-e", "dev", "-e", "local")
+    assert [(one["endpoint"], one["environment"]) for one in narrowed["endpoints"]] == [
+        ("llama-2-7b-chat", "dev"),
+        ("llama-2-7b-chat", "local"),
+    ]
+
+
+def test_a_refused_change_is_told_and_fails(seatrial: Seatrial, repository: Path) -> None:
+    changed = sample_document()
+    properties(changed, "Config")["ProductionVariants"][0]["InstanceType"] = "ml.g6.2xlarge"
+    (repository / "stack.json").write_text(json.dumps(changed))
+    done = seatrial("diff", "-e", "dev", "--base", "HEAD", env=GIT)
+    assert done.returncode == 1
+    assert done.stderr.startswith("falcon-40b in dev: Endpoint: InstanceType: SEA453: ")
+    assert "falcon-40b in dev: resources; refused" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "rule"),
+    [
+        ("endpoints/llama-2-7b-chat.lock.json", "{", "SEA403"),
+        ("endpoints/llama-2-7b-chat.yaml", "name: [", "SEA102"),
+        ("environments/dev.yaml", "name: dev\nregion: nowhere\n", "SEA107"),
+    ],
+)
+def test_what_can_not_be_read_is_a_finding(
+    seatrial: Seatrial, repository: Path, file: str, text: str, rule: str
+) -> None:
+    (repository / file).write_text(text)
+    read = document(seatrial, "-e", "dev")
+    found = {one["endpoint"]: one for one in read["endpoints"]}["llama-2-7b-chat"]
+    assert rule in {one["rule"] for one in found["findings"]}
+    assert {one["where"].partition(":")[0] for one in found["findings"] if one["rule"] == rule} == {file}
+
+
+def test_two_specs_of_one_name_are_told(seatrial: Seatrial, repository: Path) -> None:
+    for suffix in ("yaml", "lock.json"):
+        text = (repository / "endpoints" / f"llama-2-7b-chat.{suffix}").read_text()
+        (repository / "endpoints" / f"twin.{suffix}").write_text(text)
+    edit(repository / LLAMA, "Chat for", "Talk for")
+    read = document(seatrial, "-e", "dev")
+    twin = {one["endpoint"]: one for one in read["endpoints"]}["twin"]
+    assert "SEA108" in {one["rule"] for one in twin["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("diff",), "--base REF to compare many"),
+        (("diff", "-e", "nosuch", "--base", "HEAD"), "SEA109: there is no environment nosuch"),
+        (("diff", "endpoints", "other/a.yaml", "--base", "HEAD"), "SEA420: the specs are in several folders"),
+        (("diff", "--base", "nosuch"), "SEA452"),
+    ],
+)
+def test_what_is_asked_wrongly(seatrial: Seatrial, repository: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = seatrial(*arguments, env=GIT)
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.replace("│", " ").split())

@@ -1,0 +1,62 @@
+"""`docs/reference/permissions.md` says what the synthesized roles and policies may do, each statement with a reason."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type information published
+
+from scripts import permissions_page
+from seatrial.repository.answers import Answers, new_targets
+from seatrial.repository.render import repository_files
+from tests.stacks.conftest import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = ROOT / "docs" / "reference" / "permissions.md"
+BEGIN, END = "<!-- begin permissions: UPDATE_GOLDEN=1 pytest tests/stacks -->\n", "<!-- end permissions -->"
+
+
+@pytest.fixture(scope="module")
+def templates(assembly: Path) -> list[permissions_page.Template]:
+    synthesized = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
+    return [*synthesized, workflow_roles()]
+
+
+def workflow_roles() -> permissions_page.Template:
+    """Return the template of the roles that workflows assume, as `seatrial init` writes it."""
+    targets = new_targets({"dev": "123456789012"}, "us-east-1")
+    answers = Answers(name="team", ci="github", targets=targets, source="acme/team", owner="@acme/platform")
+    found: permissions_page.Template = cfn_yaml.loads(repository_files(answers)["bootstrap/roles.yaml"])
+    return found
+
+
+def test_the_page_is_current(templates: list[permissions_page.Template]) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    tail = rest.partition(END)[2]
+    part = permissions_page.permissions_text(permissions_page.permissions(templates))
+    built = f"{head}{BEGIN}\n{part}\n{END}{tail}"
+    if os.environ.get("UPDATE_GOLDEN"):
+        PAGE.write_text(built, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == built
+
+
+def test_a_statement_without_a_reason_is_refused(templates: list[permissions_page.Template]) -> None:
+    found = permissions_page.permissions(templates)
+    unknown = permissions_page.Permission(permissions_page.WORKFLOW, "Allow", ("iam:PassRole",), ("*",), ())
+    with pytest.raises(ValueError, match=r"no reason for \('Workflow of the trial service', 'iam:PassRole'\)"):
+        permissions_page.permissions_text([*found, unknown])
+    with pytest.raises(ValueError, match="no statement for the reason of"):
+        permissions_page.permissions_text(found[1:2])
+
+
+def test_a_role_without_a_name_is_refused() -> None:
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}
+    role = {"Type": "AWS::IAM::Role", "Properties": {"Policies": [{"PolicyDocument": {"Statement": [statement]}}]}}
+    with pytest.raises(ValueError, match=r"Other \(AWS::IAM::Role\) has no name"):
+        permissions_page.permissions([json.loads(json.dumps({"Resources": {"Other": role}}))])
