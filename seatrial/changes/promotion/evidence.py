@@ -106,7 +106,8 @@ def evidence_problems(
     most = promotion.target.environment.promotion.max_age_days
     if age_days > most:
         message = f"the trial ended {age_days:.0f} days ago; promotion.max_age_days is {most}"
-        yield promotion.problem("SEA474", message, f"try it again: `seatrial bench`, or deploy to {where} anew")
+        again = f"seatrial trial start {promotion.source.endpoint.name} -e {where}"
+        yield promotion.problem("SEA474", message, f"try it again: `{again}`, then give its result with --result")
     if result.engine_note and not accept_simulated and not promotion.target.environment.is_embedded:
         message = f"the engine of the trial was simulated: {result.engine_note}"
         hint = f"try the plan on AWS in {where}; --accept-simulated takes the result as it is, and the lock says so"
