@@ -7,9 +7,12 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from aws_cdk import App, Environment, Stack
+from aws_cdk.assertions import Template
 
 from scripts import permissions_page
-from tests.stacks.conftest import ROOT
+from seatrial_cdk.vending.launch_role import LaunchRole
+from tests.stacks.conftest import KEY_ARN, ROOT, prod
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +23,25 @@ BEGIN, END = "<!-- begin permissions: UPDATE_GOLDEN=1 pytest tests/stacks -->\n"
 
 @pytest.fixture(scope="module")
 def templates(assembly: Path) -> list[permissions_page.Template]:
-    return [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
+    stacks = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
+    return [*stacks, launch_role()]
+
+
+def launch_role() -> permissions_page.Template:
+    """Return the launch role of products in an environment with a network, weights and a key."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    place = Environment(account="123456789012", region="eu-west-1")
+    stack = Stack(App(analytics_reporting=False, context=context), "Products", env=place)
+    LaunchRole(
+        stack,
+        "LaunchRole",
+        environment="prod",
+        network=prod().environment.network,
+        weights=("arn:aws:s3:::model-weights/llama-2-7b/*",),
+        kms_key_arns=(KEY_ARN,),
+    )
+    template: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
+    return template
 
 
 def test_the_page_is_current(templates: list[permissions_page.Template]) -> None:
