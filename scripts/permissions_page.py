@@ -21,6 +21,7 @@ Template = dict[str, dict[str, dict[str, "JsonValue"]]]
 INSTANCES, CONTAINERS = "Instances of an endpoint", "Containers of a model"
 FUNCTION, WORKFLOW = "Function of the trial service", "Workflow of the trial service"
 DEPLOY, READ = "Deploy role of the workflows", "Read role of the workflows"
+LAUNCH, BOUNDARY = "Launch role of products", "Most that a role of a product may do"
 RESULTS, KEY, TOPIC = "Bucket of the results", "Key of the results", "Topic of the alarms"
 BEGINNINGS: Mapping[str, str] = {
     "SageMaker instances of": INSTANCES,
@@ -29,8 +30,10 @@ BEGINNINGS: Mapping[str, str] = {
     "Workflow of": WORKFLOW,
     "Deploys the endpoints of": DEPLOY,
     "Reads the endpoints and trials of": READ,
+    "Makes the resources of products": LAUNCH,
+    "The most that a role of a product": BOUNDARY,
 }
-"""How the description of a role begins, and what the role is called."""
+"""How the description of a role or managed policy begins, and what it is called."""
 BY_TYPE: Mapping[str, str] = {
     "AWS::S3::BucketPolicy": RESULTS,
     "AWS::KMS::Key": KEY,
@@ -92,6 +95,39 @@ REASONS: Mapping[tuple[str, str], str] = {
     (FUNCTION, "ec2:CreateNetworkInterface"): "The function joins the network of the environment.",
     (FUNCTION, "ec2:AssignPrivateIpAddresses"): "Lambda manages the interfaces of the function with its role.",
     (WORKFLOW, "lambda:InvokeFunction"): "Each step of a trial is a call of the function.",
+    (LAUNCH, "cloudformation:CreateStack"): "Service Catalog makes one stack for each product that is launched.",
+    (
+        LAUNCH,
+        "application-autoscaling:DescribeScalableTargets",
+    ): "These actions have no resource level; they only read.",
+    (LAUNCH, "s3:GetObject"): "Service Catalog reads the template of a product; the tag on the object says so.",
+    (LAUNCH, "iam:CreateRole"): "A product has roles for its models; each must have the permissions boundary.",
+    (LAUNCH, "iam:DeleteRole"): "CloudFormation reads, tags and deletes these roles; by their path only.",
+    (LAUNCH, "iam:PassRole"): "The roles are given to SageMaker, and to nothing else.",
+    (LAUNCH, "iam:CreateServiceLinkedRole"): "The first scalable target of an account makes this role.",
+    (LAUNCH, "sagemaker:CreateInferenceComponent"): "A product has an inference component.",
+    (LAUNCH, "sagemaker:CreateEndpoint"): "A product has an endpoint.",
+    (
+        LAUNCH,
+        "sagemaker:CreateEndpointConfig",
+    ): "CloudFormation names models and configurations, so their tag is asked.",
+    (LAUNCH, "sagemaker:AddTags"): "The resources are created with the tag of the environment.",
+    (LAUNCH, "sagemaker:DeleteEndpoint"): "CloudFormation updates, reads and deletes them; by the environment's names.",
+    (LAUNCH, "sagemaker:DeleteEndpointConfig"): "CloudFormation reads and deletes them; by the environment's tag.",
+    (LAUNCH, "application-autoscaling:DeleteScalingPolicy"): "A product scales its copies.",
+    (LAUNCH, "cloudwatch:DeleteAlarms"): "A product has alarms; autoscaling makes its own.",
+    (LAUNCH, "sns:CreateTopic"): "A product has a topic for its alarms.",
+    (LAUNCH, "ssm:AddTagsToResource"): "A product has an alias.",
+    (LAUNCH, "lambda:InvokeFunction"): "A product is tried by the trial service, which is called and not changed.",
+    (BOUNDARY, "ec2:DescribeDhcpOptions"): DESCRIBES_NETWORK,
+    (BOUNDARY, "ecr:BatchCheckLayerAvailability"): "SageMaker pulls the images of products.",
+    (BOUNDARY, "logs:CreateLogGroup"): WRITES_LOGS,
+    (BOUNDARY, "cloudwatch:PutMetricData"): WRITES_METRICS,
+    (BOUNDARY, "s3:GetObject"): "SageMaker reads the weights that the published products name.",
+    (BOUNDARY, "s3:ListBucket"): "A prefix is listed before it is read.",
+    (BOUNDARY, "kms:Decrypt"): "The weights may be encrypted with the key of the environment.",
+    (BOUNDARY, "ec2:CreateNetworkInterface"): "Containers join the subnets and security groups of the environment.",
+    (BOUNDARY, "ec2:CreateNetworkInterfacePermission"): "SageMaker attaches the interfaces and removes them.",
     (RESULTS, "s3:*"): "Connections without TLS are refused.",
     (RESULTS, "s3:DeleteObject*"): "With `removal: destroy`, the results are deleted with the stack.",
     (KEY, "kms:*"): "IAM of the account decides who uses the key (default policy of AWS KMS).",

@@ -7,12 +7,15 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from aws_cdk import App, Environment, Stack
+from aws_cdk.assertions import Template
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type information published
 
 from scripts import permissions_page
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.render import repository_files
-from tests.stacks.conftest import ROOT
+from seatrial_cdk.vending.launch_role import LaunchRole
+from tests.stacks.conftest import KEY_ARN, ROOT, prod
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +27,7 @@ BEGIN, END = "<!-- begin permissions: UPDATE_GOLDEN=1 pytest tests/stacks -->\n"
 @pytest.fixture(scope="module")
 def templates(assembly: Path) -> list[permissions_page.Template]:
     synthesized = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
-    return [*synthesized, workflow_roles()]
+    return [*synthesized, workflow_roles(), launch_role()]
 
 
 def workflow_roles() -> permissions_page.Template:
@@ -33,6 +36,23 @@ def workflow_roles() -> permissions_page.Template:
     answers = Answers(name="team", ci="github", targets=targets, source="acme/team", owner="@acme/platform")
     found: permissions_page.Template = cfn_yaml.loads(repository_files(answers)["bootstrap/roles.yaml"])
     return found
+
+
+def launch_role() -> permissions_page.Template:
+    """Return the launch role of products in an environment with a network, weights and a key."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    place = Environment(account="123456789012", region="eu-west-1")
+    stack = Stack(App(analytics_reporting=False, context=context), "Products", env=place)
+    LaunchRole(
+        stack,
+        "LaunchRole",
+        environment="prod",
+        network=prod().environment.network,
+        weights=("arn:aws:s3:::model-weights/llama-2-7b/*",),
+        kms_key_arns=(KEY_ARN,),
+    )
+    template: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
+    return template
 
 
 def test_the_page_is_current(templates: list[permissions_page.Template]) -> None:
