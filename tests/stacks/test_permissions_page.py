@@ -7,9 +7,13 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from aws_cdk import App, Environment, Stack
+from aws_cdk.assertions import Template
 
 from scripts import permissions_page
-from tests.stacks.conftest import ROOT
+from seatrial.spec.environment import Network
+from seatrial_cdk.vending.launch_role import LaunchRole
+from tests.stacks.conftest import KEY_ARN, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +24,18 @@ BEGIN, END = "<!-- begin permissions: UPDATE_GOLDEN=1 pytest tests/stacks -->\n"
 
 @pytest.fixture(scope="module")
 def templates(assembly: Path) -> list[permissions_page.Template]:
-    return [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
+    """Return the templates of three environments, and a launch role of products with all that it can need."""
+    stack = Stack(App(), "products", env=Environment(account="123456789012", region="eu-west-1"))
+    LaunchRole(
+        stack,
+        "LaunchRole",
+        environment="prod",
+        network=Network(subnet_ids=("subnet-0a1b2c3d",), security_group_ids=("sg-0a1b2c3d",)),
+        weights=("arn:aws:s3:::model-weights/llama-2-7b/*",),
+        kms_key_arns=(KEY_ARN,),
+    )
+    found = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
+    return [*found, Template.from_stack(stack).to_json()]
 
 
 def test_the_page_is_current(templates: list[permissions_page.Template]) -> None:
