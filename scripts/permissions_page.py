@@ -21,6 +21,7 @@ Template = dict[str, dict[str, dict[str, "JsonValue"]]]
 INSTANCES, CONTAINERS = "Instances of an endpoint", "Containers of a model"
 FUNCTION, WORKFLOW = "Function of the trial service", "Workflow of the trial service"
 LAUNCH, BOUNDARY = "Launch role of products", "Permissions boundary of the roles of products"
+DEPLOY, READ = "Deploy role of the workflows", "Read role of the workflows"
 RESULTS, KEY, TOPIC = "Bucket of the results", "Key of the results", "Topic of the alarms"
 BEGINNINGS: Mapping[str, str] = {
     "SageMaker instances of": INSTANCES,
@@ -29,6 +30,8 @@ BEGINNINGS: Mapping[str, str] = {
     "Workflow of": WORKFLOW,
     "Makes the resources of products in": LAUNCH,
     "The most that a role of a product in": BOUNDARY,
+    "Deploys the endpoints of": DEPLOY,
+    "Reads the endpoints and trials of": READ,
 }
 """How the description of a role begins, and what the role is called."""
 BY_TYPE: Mapping[str, str] = {
@@ -41,6 +44,15 @@ WRITES_LOGS = "Containers write their logs; the groups of this endpoint only."
 WRITES_METRICS = "The service writes metrics of copies and accelerators; into its own namespaces only."
 DESCRIBES_NETWORK = "These actions have no resource level; joining a network and pulling an image ask for them."
 REASONS: Mapping[tuple[str, str], str] = {
+    (DEPLOY, "sts:AssumeRole"): "The CDK CLI uploads assets and calls CloudFormation as these roles of its bootstrap.",
+    (READ, "cloudformation:DescribeStacks"): "Outputs name the deployed plan and the last trial.",
+    (READ, "sagemaker:DescribeEndpoint"): (
+        "Drift compares what is live with the lock; CloudFormation names configurations and models."
+    ),
+    (READ, "s3:GetObject"): "Promotion and drift read results of trials.",
+    (READ, "s3:ListBucket"): "Without it, a missing result reads as a forbidden one.",
+    (READ, "kms:Decrypt"): "The results are encrypted with a key that the trial service makes; only S3 may use it.",
+    (READ, "application-autoscaling:DescribeScalableTargets"): "These actions have no resource level; they only read.",
     (INSTANCES, "logs:CreateLogGroup"): WRITES_LOGS,
     (CONTAINERS, "logs:CreateLogGroup"): WRITES_LOGS,
     (INSTANCES, "cloudwatch:PutMetricData"): WRITES_METRICS,
@@ -70,7 +82,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ): "These actions have no resource level; they only read.",
     (FUNCTION, "application-autoscaling:RegisterScalableTarget"): "Scale-in is suspended while a trial measures.",
     (FUNCTION, "s3:GetObject"): "Results, shares of the load and the last passed trial are read and written.",
-    (FUNCTION, "s3:DeleteObject"): "What a finished trial or a removed endpoint leaves is cleared; the results in `trials/` are not.",
+    (FUNCTION, "s3:DeleteObject"): "What a trial or an endpoint leaves is cleared; `trials/` is not.",
     (FUNCTION, "s3:ListBucket"): "Without it, a missing object reads as a forbidden one.",
     (FUNCTION, "kms:Decrypt"): "The results are encrypted.",
     (FUNCTION, "states:ListExecutions"): "A trial is an execution of the workflow of the environment.",
@@ -90,17 +102,17 @@ REASONS: Mapping[tuple[str, str], str] = {
     (TOPIC, "sns:Publish"): "Alarms of the account publish; connections without TLS are refused.",
     (LAUNCH, "cloudformation:CreateStack"): "Service Catalog makes a stack of its own for what is launched.",
     (LAUNCH, "cloudformation:GetTemplateSummary"): "These actions name a template and no stack; they only read.",
-    (LAUNCH, "s3:GetObject"): "Service Catalog keeps its copy of the template in a bucket whose name is not documented.",
+    (LAUNCH, "s3:GetObject"): "Service Catalog keeps its copy of the template in a bucket of unknown name.",
     (LAUNCH, "iam:CreateRole"): "A product has roles of its own, each with the permissions boundary.",
     (LAUNCH, "iam:DeleteRole"): "Roles are tagged, updated and deleted with their product.",
     (LAUNCH, "iam:PassRole"): "The roles are passed to SageMaker alone.",
     (LAUNCH, "iam:CreateServiceLinkedRole"): "The first scaling policy of an account needs the role of the service.",
-    (LAUNCH, "sagemaker:CreateInferenceComponent"): "A product has an inference component, with the environment's tag.",
+    (LAUNCH, "sagemaker:CreateInferenceComponent"): "A product has a component, with the environment's tag.",
     (LAUNCH, "sagemaker:CreateEndpoint"): "A product has an endpoint, with the environment's tag.",
     (LAUNCH, "sagemaker:CreateEndpointConfig"): "CloudFormation names models and configurations; the tag limits them.",
     (LAUNCH, "sagemaker:AddTags"): "Resources are created with tags, then read, updated and deleted.",
     (LAUNCH, "application-autoscaling:DeleteScalingPolicy"): "The copies of a product are scaled.",
-    (LAUNCH, "application-autoscaling:DescribeScalableTargets"): "These actions have no resource level; they only read.",
+    (LAUNCH, "application-autoscaling:DescribeScalableTargets"): "Describe actions have no resource level.",
     (LAUNCH, "cloudwatch:DeleteAlarms"): "A product has alarms, and target tracking makes its own.",
     (LAUNCH, "sns:CreateTopic"): "A team may give an e-mail address for alarms.",
     (LAUNCH, "ssm:AddTagsToResource"): "The alias of the endpoint is a parameter.",
@@ -199,7 +211,7 @@ def _of_template(template: Template) -> Iterator[Permission]:
 def _holder(name: str, resource_type: str, properties: Mapping[str, JsonValue]) -> str:
     description = properties.get("Description")
     known = BY_TYPE.get(resource_type) or next(
-        (title for beginning, title in BEGINNINGS.items() if f"{description}".startswith(beginning)), None
+        (title for beginning, title in BEGINNINGS.items() if _resolved(description).startswith(beginning)), None
     )
     if known is None:
         message = f"{name} ({resource_type}) has no name: add it to BEGINNINGS or BY_TYPE"

@@ -46,15 +46,13 @@ def init(  # noqa: PLR0917 (typer calls it by name)
 
     What is not given is asked. Nothing is written unless everything can be.
     """
-    from seatrial.repository.answers import EXAMPLE_SOURCE, Answers
+    from seatrial.repository.answers import EXAMPLE_HOST_OWNER, Answers
     from seatrial.repository.write import write_repository
 
     asked = _Asked(yes=yes)
     chosen = _ci(ci, asked)
     called = name or asked.text("Name of the repository", folder.absolute().name)
-    source = repository or asked.text(
-        "Repository on its host (OWNER/NAME)", f"{EXAMPLE_SOURCE.partition('/')[0]}/{called}"
-    )
+    source = repository or asked.text("Repository on its host (OWNER/NAME)", f"{EXAMPLE_HOST_OWNER}/{called}")
     written = write_repository(
         folder,
         Answers(
@@ -102,7 +100,7 @@ def _targets(folder: Path, given: list[str] | None, region: str, asked: _Asked) 
 
     present = folder / "environments"
     if any(present.glob("*.yaml")):
-        return targets_of(promotion_order(present))
+        return targets_of(promotion_order(present), present)
     if given is None:
         default = " ".join(f"{name}={account}" for name, account in EXAMPLE_ACCOUNTS.items())
         given = asked.text("Environments and their AWS accounts, in the order of promotion", default).split()

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial.errors import Problem, SpecError
 from seatrial.spec import shapes
+from seatrial.spec.pipeline_file import account_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from seatrial.spec.environment import EnvironmentSpec
 
@@ -19,16 +21,10 @@ Approval = Literal["manual", "none"]
 
 EXAMPLE_ACCOUNTS: Final = {"dev": "111111111111", "prod": "222222222222"}
 """The environments of a team that names none; AWS's documentation uses such accounts."""
-DEFAULT_REGION: Final = "us-east-1"
-EXAMPLE_SOURCE: Final = "example/endpoints"
+EXAMPLE_HOST_OWNER: Final = "example"
 _PARTITIONS: Final = {"cn": "aws-cn", "us-gov": "aws-us-gov"}
-_SOURCE: Final = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+")
 _OWNER: Final = re.compile(r"@[A-Za-z0-9._/-]+|[^@\s]+@[^@\s]+")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_ENVIRONMENT: Final = re.compile(r"[a-z][a-z0-9-]{0,19}")
-_CONNECTION: Final = re.compile(
-    r"arn:[a-z-]+:code(connections|star-connections):[a-z0-9-]+:[0-9]{12}:connection/[a-z0-9-]+"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +98,17 @@ class Answers:
     def _problems(self) -> Iterator[Problem]:
         if not _NAME.fullmatch(self.name):
             yield _wrong("--name", f"{self.name!r} is no repository name", "letters, digits, dots and hyphens")
-        if not _SOURCE.fullmatch(self.source):
+        if not re.fullmatch(shapes.REPOSITORY, self.source):
             yield _wrong("--repository", f"{self.source!r} is no repository", "write it as OWNER/NAME")
         if not _OWNER.fullmatch(self.owner):
             yield _wrong("--owner", f"{self.owner!r} is no code owner", "write it as @OWNER/TEAM, @USER or an address")
         for target in self.targets:
-            if not _ENVIRONMENT.fullmatch(target.name):
+            if not re.fullmatch(shapes.ENVIRONMENT_NAME, target.name):
                 yield _wrong("--account", f"{target.name!r} is no name of an environment", "as in dev=111111111111")
             if not re.fullmatch(shapes.ACCOUNT, target.account):
                 message = f"{target.name}: {target.account!r} is no AWS account"
                 yield _wrong("--account", message, "twelve digits, as in dev=111111111111")
-        if self.ci == "codepipeline" and not _CONNECTION.fullmatch(self.connection_arn or ""):
+        if self.ci == "codepipeline" and not re.fullmatch(shapes.CONNECTION_ARN, self.connection_arn or ""):
             hint = "make one in the console (Developer Tools, Settings, Connections) and give its ARN"
             yield _wrong("--connection-arn", "CodePipeline needs a connection to the repository's host", hint)
 
@@ -160,19 +156,18 @@ def new_targets(accounts: dict[str, str], region: str) -> tuple[TargetEnvironmen
     )
 
 
-def targets_of(environments: tuple[EnvironmentSpec, ...]) -> tuple[TargetEnvironment, ...]:
-    """Return the environments that a repository has, but the embedded AWS.
+def targets_of(order: tuple[EnvironmentSpec, ...], environments: Path) -> tuple[TargetEnvironment, ...]:
+    """Return the environments of a repository, but the embedded AWS.
+
+    Args:
+        order: The environments, each after its source.
+        environments: Their folder.
 
     Raises:
         SpecError: SEA483, an environment without an account: the workflows can't name its roles.
     """
-    kept = [environment for environment in environments if not environment.is_embedded]
-    problems = [
-        Problem(f"environments/{environment.name}.yaml", "account", "SEA483", "has no account", 'add account: "..."')
-        for environment in kept
-        if environment.account is None
-    ]
-    if problems:
+    kept = tuple(environment for environment in order if not environment.is_embedded)
+    if problems := list(account_problems(kept, environments)):
         raise SpecError(problems)
     return tuple(
         TargetEnvironment(one.name, one.account or "", one.region, one.promotion.source, one.promotion.approval)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -85,6 +86,7 @@ def _holes(answers: Answers) -> dict[str, object]:
     targets = answers.targets
     return {
         "name": answers.name,
+        "pipeline_name": re.sub(r"[^A-Za-z0-9-]", "-", answers.name),
         "team": answers.name.lower(),
         "version": seatrial.__version__,
         "ci": answers.ci,

@@ -36,9 +36,13 @@ def package_lock_json(name: str) -> str:
     return _json({"name": name, "lockfileVersion": _LOCKFILE_VERSION, "requires": True, "packages": packages})
 
 
+def cdk_cli_version() -> str:
+    """Return the version of the CDK CLI that fits the constraints: one that reads the assembly of aws-cdk-lib."""
+    return str(json.loads(shipped_text("package.json"))["devDependencies"][CDK_CLI])
+
+
 def _package(name: str) -> dict[str, object]:
-    version = json.loads(shipped_text("package.json"))["devDependencies"][CDK_CLI]
-    return {"name": name, "private": True, "devDependencies": {CDK_CLI: version}}
+    return {"name": name, "private": True, "devDependencies": {CDK_CLI: cdk_cli_version()}}
 
 
 def _json(document: dict[str, object]) -> str:

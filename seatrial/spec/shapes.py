@@ -39,6 +39,9 @@ ACCOUNT = r"^[0-9]{12}$"
 REGION = r"^[a-z]{2,}(-[a-z]+)+-[0-9]$"
 SUBNET_ID = r"^subnet-[0-9a-z]+$"
 SECURITY_GROUP_ID = r"^sg-[0-9a-z]+$"
+PIPELINE_NAME = r"^[A-Za-z0-9][A-Za-z0-9-]*$"
+CONNECTION_ARN = r"^arn:aws[a-z-]*:(codeconnections|codestar-connections):[a-z0-9-]+:[0-9]{12}:connection/[a-z0-9-]+$"
+REPOSITORY = r"^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)+$"
 KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 SNS_TOPIC_ARN = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
@@ -72,6 +75,9 @@ HINTS = MappingProxyType(
         REGION: "as in us-east-1",
         SUBNET_ID: "as in subnet-0a1b2c3d",
         SECURITY_GROUP_ID: "as in sg-0a1b2c3d",
+        PIPELINE_NAME: "letters, digits and hyphens, as in endpoints",
+        CONNECTION_ARN: "arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
+        REPOSITORY: "as in OWNER/NAME",
         KMS_KEY_ARN: "the key's full ARN, not an alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
         SNS_TOPIC_ARN: "the ARN of a standard topic, no FIFO topic: arn:aws:sns:REGION:ACCOUNT:NAME",
     }

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 from seatrial.deployment import load
 from seatrial.deployment.product import product_files
 from seatrial.errors import SpecError
+from seatrial.spec.pipeline_file import load_pipeline
 from seatrial_stacks.context import context_text
 from seatrial_stacks.endpoint_stack import EndpointStack
+from seatrial_stacks.pipeline_stack import PipelineStack
 from seatrial_stacks.trials_stack import TrialsStack
 from seatrial_stacks.vending_stack import add_vending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from aws_cdk import App
+    from aws_cdk import App, Stage
 
     from seatrial.deployment.document import Deployment
 
@@ -33,9 +35,14 @@ def define_stacks(app: App) -> None:
     Stacks stand directly below the app, not in stages: the CDK CLI takes a single stack without its name only there,
     and a path in the template would change.
 
+    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks.
+
     Raises:
         SpecError: With everything that is wrong in every environment.
     """
+    if pipeline := context_text(app, "pipeline"):
+        _define_pipeline(app, Path(pipeline))
+        return
     endpoints, environments, products = (
         Path(context_text(app, name) or name) for name in ("endpoints", "environments", "products")
     )
@@ -51,7 +58,7 @@ def define_stacks(app: App) -> None:
         raise SpecError.of("SEA404", "no environment offers products", where=products.as_posix(), hint=hint)
 
 
-def add_stacks(app: App, deployments: Iterable[Deployment]) -> dict[str, TrialsStack]:
+def add_stacks(app: App | Stage, deployments: Iterable[Deployment]) -> dict[str, TrialsStack]:
     """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it.
 
     Returns:
@@ -66,6 +73,15 @@ def add_stacks(app: App, deployments: Iterable[Deployment]) -> dict[str, TrialsS
                 services[name] = TrialsStack(app, environment=deployment.environment)
             stack.add_stack_dependency(services[name])
     return services
+
+
+def _define_pipeline(app: App, file: Path) -> None:
+    endpoints, environments = (Path(context_text(app, name) or name) for name in ("endpoints", "environments"))
+    spec, order = load_pipeline(file, environments)
+    deployments: dict[str, list[Deployment]] = {}
+    for deployment in _asked(endpoints, environments, None, None):
+        deployments.setdefault(deployment.environment.name, []).append(deployment)
+    PipelineStack(app, spec=spec, environments=order, deployments=deployments, add_stacks=add_stacks)
 
 
 def _asked(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import runpy
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,10 +16,10 @@ import yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from seatrial.repository.answers import Ci
 
+CHECK_JSONSCHEMA = Path(sys.executable).parent / "check-jsonschema"
 SCHEDULE = {"if": '$CI_PIPELINE_SOURCE == "schedule"'}
 MAIN = {"if": "$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH"}
 TARGETS = (("dev", "111111111111"), ("staging", "222222222222"), ("prod", "333333333333"))
@@ -26,6 +29,13 @@ TARGETS = (("dev", "111111111111"), ("staging", "222222222222"), ("prod", "33333
 def pipeline(repositories: dict[Ci, Path]) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((repositories["gitlab"] / ".gitlab-ci.yml").read_text(encoding="utf-8"))
     return found
+
+
+def test_the_pipeline_is_valid_by_the_schema_of_gitlab(repositories: dict[Ci, Path]) -> None:
+    options = ["--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"]
+    command = [str(CHECK_JSONSCHEMA), *options, str(repositories["gitlab"] / ".gitlab-ci.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ok -- validation done\n")
 
 
 def test_stages_follow_the_order_of_promotion(pipeline: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ def test_the_example_is_locked_in_every_environment(repositories: dict[Ci, Path]
         ("staging", ACCOUNTS["staging"], "dev", "none"),
         ("prod", ACCOUNTS["prod"], "staging", "manual"),
     ]
-    assert targets_of(order) == new_targets(ACCOUNTS, "us-east-1")
+    assert targets_of(order, folder / "environments") == new_targets(ACCOUNTS, "us-east-1")
 
 
 def test_every_hole_is_filled(repositories: dict[Ci, Path]) -> None:

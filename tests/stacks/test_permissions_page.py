@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from aws_cdk import App, Environment, Stack
 from aws_cdk.assertions import Template
+from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type information published
 
 from scripts import permissions_page
+from seatrial.repository.answers import Answers, new_targets
+from seatrial.repository.render import repository_files
 from seatrial.spec.environment import Network
 from seatrial_cdk.vending.launch_role import LaunchRole
 from tests.stacks.conftest import KEY_ARN, ROOT
@@ -24,7 +27,12 @@ BEGIN, END = "<!-- begin permissions: UPDATE_GOLDEN=1 pytest tests/stacks -->\n"
 
 @pytest.fixture(scope="module")
 def templates(assembly: Path) -> list[permissions_page.Template]:
-    """Return the templates of three environments, and a launch role of products with all that it can need."""
+    synthesized = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
+    return [*synthesized, workflow_roles(), launch_role()]
+
+
+def launch_role() -> permissions_page.Template:
+    """Return the template of a launch role of products with all that it can need."""
     stack = Stack(App(), "products", env=Environment(account="123456789012", region="eu-west-1"))
     LaunchRole(
         stack,
@@ -34,8 +42,16 @@ def templates(assembly: Path) -> list[permissions_page.Template]:
         weights=("arn:aws:s3:::model-weights/llama-2-7b/*",),
         kms_key_arns=(KEY_ARN,),
     )
-    found = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
-    return [*found, Template.from_stack(stack).to_json()]
+    found: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
+    return found
+
+
+def workflow_roles() -> permissions_page.Template:
+    """Return the template of the roles that workflows assume, as `seatrial init` writes it."""
+    targets = new_targets({"dev": "123456789012"}, "us-east-1")
+    answers = Answers(name="team", ci="github", targets=targets, source="acme/team", owner="@acme/platform")
+    found: permissions_page.Template = cfn_yaml.loads(repository_files(answers)["bootstrap/roles.yaml"])
+    return found
 
 
 def test_the_page_is_current(templates: list[permissions_page.Template]) -> None:

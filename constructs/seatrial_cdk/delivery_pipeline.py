@@ -1,0 +1,72 @@
+"""A CDK pipeline that runs the repository's own make targets, and then deploys environment by environment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import pipelines
+from aws_cdk.aws_codebuild import BuildSpec
+from constructs import Construct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aws_cdk import Stage
+
+    from seatrial.spec.pipeline import PipelineSpec
+
+PYTHON: Final = "3.12"
+"""Python of the build, among the runtimes of the CodeBuild image `standard:7.0`."""
+CDK_ASSETS: Final = "4.7.3"
+"""Version of cdk-assets, which uploads assets: the newest on npm, 2026-11-22."""
+INSTALL: Final = ("make install",)
+CHECKS_AND_SYNTH: Final = ("make validate", "make plan-check", "make lint", "make synth-pipeline")
+
+
+class DeliveryPipeline(Construct):
+    """The pipeline: source, checks and synthesis, its own update, and one stage for each environment.
+
+    A stage is deployed by CloudFormation, which the trial of an endpoint can refuse: then no later stage starts.
+
+    Args:
+        spec: Where it runs and what it deploys.
+        cross_account: Whether an environment is in another account: then the artifacts are encrypted with a KMS key.
+        cdk_cli: Version of the CDK CLI that updates the pipeline.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, spec: PipelineSpec, cross_account: bool, cdk_cli: str
+    ) -> None:
+        super().__init__(scope, construct_id)
+        source = pipelines.CodePipelineSource.connection(
+            spec.repository, spec.branch, connection_arn=spec.connection_arn
+        )
+        self._pipeline = pipelines.CodePipeline(
+            self,
+            "Resource",
+            pipeline_name=spec.name,
+            cross_account_keys=cross_account,
+            enable_key_rotation=True if cross_account else None,
+            self_mutation=True,
+            cli_version=cdk_cli,
+            cdk_assets_cli_version=CDK_ASSETS,
+            code_build_defaults=pipelines.CodeBuildOptions(partial_build_spec=_runtimes()),
+            synth=pipelines.ShellStep("Synth", input=source, install_commands=[*INSTALL], commands=[*CHECKS_AND_SYNTH]),
+        )
+
+    def add_stage(self, stage: Stage, *, approval: bool) -> None:
+        """Deploy a stage after those that were added before it.
+
+        Args:
+            stage: The stacks of an environment.
+            approval: Ask people before it.
+        """
+        name = stage.stage_name
+        asked: Sequence[pipelines.Step] = (
+            [pipelines.ManualApprovalStep(f"Approve-{name}", comment=f"Deploy to {name}?")] if approval else []
+        )
+        self._pipeline.add_stage(stage, pre=asked)
+
+
+def _runtimes() -> BuildSpec:
+    return BuildSpec.from_object({"phases": {"install": {"runtime-versions": {"python": PYTHON}}}})
