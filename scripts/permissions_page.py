@@ -20,6 +20,7 @@ Template = dict[str, dict[str, dict[str, "JsonValue"]]]
 
 INSTANCES, CONTAINERS = "Instances of an endpoint", "Containers of a model"
 FUNCTION, WORKFLOW = "Function of the trial service", "Workflow of the trial service"
+LAUNCH, BOUNDARY = "Launch role of products", "Permissions boundary of the roles of products"
 DEPLOY, READ = "Deploy role of the workflows", "Read role of the workflows"
 LAUNCH, BOUNDARY = "Launch role of products", "Most that a role of a product may do"
 RESULTS, KEY, TOPIC = "Bucket of the results", "Key of the results", "Topic of the alarms"
@@ -28,6 +29,8 @@ BEGINNINGS: Mapping[str, str] = {
     "SageMaker containers of": CONTAINERS,
     "Trials of the endpoints of": FUNCTION,
     "Workflow of": WORKFLOW,
+    "Makes the resources of products in": LAUNCH,
+    "The most that a role of a product in": BOUNDARY,
     "Deploys the endpoints of": DEPLOY,
     "Reads the endpoints and trials of": READ,
     "Makes the resources of products": LAUNCH,
@@ -133,6 +136,34 @@ REASONS: Mapping[tuple[str, str], str] = {
     (KEY, "kms:*"): "IAM of the account decides who uses the key (default policy of AWS KMS).",
     (KEY, "kms:Decrypt"): "CloudWatch publishes alarms to the encrypted topic.",
     (TOPIC, "sns:Publish"): "Alarms of the account publish; connections without TLS are refused.",
+    (LAUNCH, "cloudformation:CreateStack"): "Service Catalog makes a stack of its own for what is launched.",
+    (LAUNCH, "cloudformation:GetTemplateSummary"): "These actions name a template and no stack; they only read.",
+    (LAUNCH, "s3:GetObject"): "Service Catalog keeps its copy of the template in a bucket of unknown name.",
+    (LAUNCH, "iam:CreateRole"): "A product has roles of its own, each with the permissions boundary.",
+    (LAUNCH, "iam:DeleteRole"): "Roles are tagged, updated and deleted with their product.",
+    (LAUNCH, "iam:PassRole"): "The roles are passed to SageMaker alone.",
+    (LAUNCH, "iam:CreateServiceLinkedRole"): "The first scaling policy of an account needs the role of the service.",
+    (LAUNCH, "sagemaker:CreateInferenceComponent"): "A product has a component, with the environment's tag.",
+    (LAUNCH, "sagemaker:CreateEndpoint"): "A product has an endpoint, with the environment's tag.",
+    (LAUNCH, "sagemaker:CreateEndpointConfig"): "CloudFormation names models and configurations; the tag limits them.",
+    (LAUNCH, "sagemaker:AddTags"): "Resources are created with tags, then read, updated and deleted.",
+    (LAUNCH, "application-autoscaling:DeleteScalingPolicy"): "The copies of a product are scaled.",
+    (LAUNCH, "application-autoscaling:DescribeScalableTargets"): "Describe actions have no resource level.",
+    (LAUNCH, "cloudwatch:DeleteAlarms"): "A product has alarms, and target tracking makes its own.",
+    (LAUNCH, "sns:CreateTopic"): "A team may give an e-mail address for alarms.",
+    (LAUNCH, "ssm:AddTagsToResource"): "The alias of the endpoint is a parameter.",
+    (LAUNCH, "ssm:DescribeParameters"): "The action has no resource level; it reads names and types.",
+    (LAUNCH, "lambda:InvokeFunction"): "The trial service tries what is launched.",
+    (BOUNDARY, "ecr:GetAuthorizationToken"): "The token is the registry's; it names no repository.",
+    (BOUNDARY, "ecr:BatchCheckLayerAvailability"): "SageMaker pulls images; each role names its repository.",
+    (BOUNDARY, "logs:CreateLogGroup"): "Containers write their logs; in groups of this environment only.",
+    (BOUNDARY, "cloudwatch:PutMetricData"): WRITES_METRICS,
+    (BOUNDARY, "s3:GetObject"): "The weights of published versions are read.",
+    (BOUNDARY, "s3:ListBucket"): "A prefix is listed before it is read; each role names it.",
+    (BOUNDARY, "kms:Decrypt"): "The weights may be encrypted with the key of the environment.",
+    (BOUNDARY, "ec2:CreateNetworkInterface"): "Instances and containers join the network of the environment.",
+    (BOUNDARY, "ec2:CreateNetworkInterfacePermission"): "SageMaker attaches the interfaces and removes them.",
+    (BOUNDARY, "ec2:DescribeDhcpOptions"): DESCRIBES_NETWORK,
 }
 """Why a statement is there, by the role and the first of its actions in alphabetical order."""
 

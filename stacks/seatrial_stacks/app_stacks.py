@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.deployment import load
 from seatrial.deployment.product import product_files
+from seatrial.errors import SpecError
 from seatrial.spec.pipeline_file import load_pipeline
 from seatrial_stacks.context import context_text
 from seatrial_stacks.endpoint_stack import EndpointStack
@@ -50,7 +51,11 @@ def define_stacks(app: App) -> None:
         add_stacks(app, _asked(endpoints, environments, environment, endpoint))
         return
     locked = _asked(endpoints, environments, environment, endpoint) if any(endpoints.glob("*.yaml")) else ()
-    add_vending(app, add_stacks(app, locked), products=products, environments=environments, environment=environment)
+    services = add_stacks(app, locked)
+    offered = add_vending(app, services, products=products, environments=environments, environment=environment)
+    if not locked and not offered:
+        hint = "select one that offers products: -c environment=NAME"
+        raise SpecError.of("SEA404", "no environment offers products", where=products.as_posix(), hint=hint)
 
 
 def add_stacks(app: App | Stage, deployments: Iterable[Deployment]) -> dict[str, TrialsStack]:

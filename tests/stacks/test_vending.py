@@ -162,6 +162,13 @@ def test_trials_may_read_the_state_of_stacks_that_teams_name(offered: Template) 
     assert "arn:aws:cloudformation:us-east-1:123456789012:stack/*/*" in json.dumps(trials)
 
 
+def test_products_that_no_selected_environment_offers_are_no_app(folder: Path, tmp_path: Path) -> None:
+    (folder / "environments" / "other.yaml").write_text("name: other\nregion: us-east-1\n")
+    context = {name: folder / name for name in ("endpoints", "environments", "products")}
+    with pytest.raises(SpecError, match="SEA404: no environment offers products"):
+        synthesize(tmp_path / "out", {**context, "environment": "other"})
+
+
 def launch_policy(vending: Template) -> Template:
     (role,) = [each for each in of_type(vending, "AWS::IAM::Role") if "RoleName" in each["Properties"]]
     text = json.dumps(role["Properties"]["Policies"][0]["PolicyDocument"])
