@@ -26,6 +26,7 @@ from seatrial.report.result_schema import result_schema_text
 from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
+from seatrial.spec.product import ProductSpec
 from seatrial.spec.rules import RULES
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ CONSTRUCTS = ROOT / "constructs" / "seatrial_cdk"
 PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/spec.md": ("endpoint fields",),
     "reference/environment.md": ("environment fields",),
+    "reference/product.md": ("product fields",),
     "reference/rules.md": ("rules", "lint rules"),
     "reference/trial-result.md": ("result fields",),
     "reference/cli.md": ("commands",),
@@ -394,6 +396,7 @@ def _list(value: Json) -> list[Json]:
 PARTS: Mapping[str, Callable[[], str]] = {
     "endpoint fields": lambda: _fields_of(EndpointSpec),
     "environment fields": lambda: _fields_of(EnvironmentSpec),
+    "product fields": lambda: _fields_of(ProductSpec),
     "rules": _rules,
     "lint rules": _lint_rules,
     "constants": _constants,

@@ -79,10 +79,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ): "These actions have no resource level; they only read.",
     (FUNCTION, "application-autoscaling:RegisterScalableTarget"): "Scale-in is suspended while a trial measures.",
     (FUNCTION, "s3:GetObject"): "Results, shares of the load and the last passed trial are read and written.",
-    (
-        FUNCTION,
-        "s3:DeleteObject",
-    ): "What a finished trial or a removed endpoint leaves is cleared; the results in `trials/` are not.",
+    (FUNCTION, "s3:DeleteObject"): "What a trial or an endpoint leaves is cleared; `trials/` is not.",
     (FUNCTION, "s3:ListBucket"): "Without it, a missing object reads as a forbidden one.",
     (FUNCTION, "kms:Decrypt"): "The results are encrypted.",
     (FUNCTION, "states:ListExecutions"): "A trial is an execution of the workflow of the environment.",

@@ -75,14 +75,19 @@ def publish_products(product: Path, environments: Path) -> str:
         environments: Folder of environments.
 
     Returns:
-        The paths of the templates, one on each line.
+        The paths of the templates, relative to the folder of `cdk.json`, one on each line.
 
     Raises:
         SpecError: SEA450 when there is no `cdk.json`.
         SeatrialError: SEA450 with the last lines when the templates can't be made.
     """
     root = app_folder(product)
-    command = [sys.executable, "-m", PUBLISHER, str(product.resolve()), str(environments.resolve())]
+    command = [
+        sys.executable,
+        "-m",
+        PUBLISHER,
+        *(os.path.relpath(path.resolve(), root) for path in (product, environments)),
+    ]
     done = _run(command, root, app_variables(root), product.as_posix())
     if done.returncode:
         said = "\n".join(done.stderr.splitlines()[-LAST_LINES:])

@@ -32,6 +32,7 @@ from seatrial.cli.report import report
 from seatrial.cli.rules import rules
 from seatrial.cli.schema import schema
 from seatrial.cli.stage import stage
+from seatrial.cli.teams import teams
 from seatrial.cli.trial import trial
 from seatrial.cli.validate import validate
 
@@ -56,6 +57,7 @@ for command in (
     diff,
     preflight,
     drift,
+    teams,
     lint,
     convert,
     bench,

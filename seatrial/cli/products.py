@@ -78,10 +78,12 @@ def publish(files: ProductFiles, environments: EnvironmentsFolder = None) -> Non
     A published version never changes: raise `version` to publish another template.
     """
     from seatrial.changes.app import publish_products
+    from seatrial.deployment.product import product_deployments
 
-    for loaded in _loaded(files, environments):
-        folder = environments_folder(environments, loaded.path)
-        typer.echo(publish_products(loaded.path, folder), nl=False)
+    offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
+    of_every(offered, lambda pair: product_deployments(*pair))  # what is wrong with a lock is told as always
+    for file in dict.fromkeys(one.path for one, _ in offered):
+        typer.echo(publish_products(file, environments_folder(environments, file)), nl=False)
 
 
 @products.command("list")
@@ -117,6 +119,28 @@ def upload(
         folder = environments_folder(environments, loaded.path)
         for uri in upload_templates(loaded, environment, bucket, folder):
             typer.echo(uri)
+
+
+@products.command()
+def deprecate(
+    files: ProductFiles,
+    environment: Annotated[str, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")],
+    portfolio: Annotated[
+        str, typer.Option("--portfolio", metavar="ID", help="Output `PortfolioId` of the vending stack.")
+    ],
+    environments: EnvironmentsFolder = None,
+) -> None:
+    """Mark the deprecated versions in AWS Service Catalog, and only those.
+
+    A deprecated version can't be launched; what was launched stays. Needs servicecatalog:SearchProductsAsAdmin,
+    servicecatalog:ListProvisioningArtifacts and servicecatalog:UpdateProvisioningArtifact.
+    """
+    from seatrial.stage.products import mark_deprecated
+
+    for loaded in _loaded(files, environments):
+        folder = environments_folder(environments, loaded.path)
+        for line in mark_deprecated(loaded, environment, portfolio, folder):
+            typer.echo(line)
 
 
 def _loaded(files: list[Path], environments: Path | None) -> tuple[LoadedProduct, ...]:

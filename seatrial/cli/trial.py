@@ -1,4 +1,4 @@
-"""`seatrial trial`: the trials that deployments make on AWS."""
+"""`seatrial trial`: the trials that are made on AWS, by deployments, on a schedule or by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 
-trial = typer.Typer(help="Trials of deployments.", no_args_is_help=True)
+trial = typer.Typer(help="Trials of live endpoints.", no_args_is_help=True)
 
 Endpoint = Annotated[
     str, typer.Argument(metavar="ENDPOINT", help="YAML file or name of the endpoint.", show_default=False)
@@ -24,7 +24,7 @@ Endpoint = Annotated[
 
 @trial.callback()
 def group() -> None:
-    """Follow the trials that deployments make on AWS."""
+    """Follow the trials that deployments make on AWS, or start one."""
 
 
 @trial.command()
@@ -48,6 +48,48 @@ def watch(endpoint: Endpoint, environment: EnvironmentName, environments: Enviro
     told.conclude(seen, endpoint_name)
 
 
+@trial.command()
+def start(
+    endpoint: Endpoint,
+    environment: EnvironmentName,
+    environments: EnvironmentsFolder = None,
+    trial_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="Name of the trial: a second start of the same name starts nothing."),
+    ] = None,
+) -> None:
+    """Try an endpoint as it is live: a candidate beside it is loaded, and deleted.
+
+    Users are not touched and nothing is updated. Exit 1 when no trial was started, as while a deployment is at work.
+    """
+    from uuid import uuid4
+
+    import boto3
+
+    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.deployment.start_trial import start_trial
+
+    name, generation, region = _live_name(endpoint, environment, environments)
+    with aws_failures(environment):
+        function = boto3.client("lambda", region_name=region)
+    told = start_trial(function, environment, name, generation, trial_id or f"{uuid4()}")
+    typer.echo(f"started the trial {told}; follow it with `seatrial trial watch {endpoint} -e {environment}`")
+
+
+def _live_name(endpoint: str, environment: str, environments: Path | None) -> tuple[str, int, str]:
+    """Return the endpoint's name in its spec, its locked generation and the environment's region."""
+    from seatrial.plan.lock.generation import generation_of
+    from seatrial.plan.lock.lock_file import document_in_lock
+    from seatrial.spec.load import load_environment, load_spec
+
+    spec = Path(endpoint)
+    is_file = spec.suffix == ".yaml"
+    folder = environments_folder(environments, spec if is_file else Path("endpoints/x.yaml"))
+    name = load_spec(spec, environment, environments=folder).endpoint.name if is_file else endpoint
+    locked = document_in_lock(spec if is_file else Path("endpoints") / f"{name}.yaml", environment)
+    return name, generation_of(locked), load_environment(folder, environment).region
+
+
 def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[Bucket, str]:
     import boto3
 
@@ -55,24 +97,16 @@ def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[
     from seatrial.deployment.document import endpoint_name
     from seatrial.deployment.live_stack import describe_stack
     from seatrial.deployment.live_trial import Bucket, service_stack
-    from seatrial.plan.lock.generation import generation_of
-    from seatrial.plan.lock.lock_file import document_in_lock
-    from seatrial.spec.load import load_environment, load_spec
 
-    spec = Path(endpoint)
-    folder = environments_folder(environments, spec if spec.suffix == ".yaml" else Path("endpoints/x.yaml"))
-    name = load_spec(spec, environment, environments=folder).endpoint.name if spec.suffix == ".yaml" else endpoint
-    locked = document_in_lock(spec if spec.suffix == ".yaml" else Path("endpoints") / f"{name}.yaml", environment)
-    region = load_environment(folder, environment).region
+    name, generation, region = _live_name(endpoint, environment, environments)
     stack = service_stack(environment)
     with aws_failures(stack):
         cloudformation, s3 = (
             boto3.client("cloudformation", region_name=region),
             boto3.client("s3", region_name=region),
         )
-    return Bucket(s3, describe_stack(stack, cloudformation).output("ResultsBucket")), endpoint_name(
-        environment, name, generation_of(locked)
-    )
+    bucket = describe_stack(stack, cloudformation).output("ResultsBucket")
+    return Bucket(s3, bucket), endpoint_name(environment, name, generation)
 
 
 class _Told:

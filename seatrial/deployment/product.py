@@ -6,6 +6,7 @@ A size has its lock at `products/NAME/SIZE.lock.json`; a published version has a
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,10 +16,11 @@ from seatrial.catalog import instances
 from seatrial.deployment.document import Deployment
 from seatrial.deployment.trial import request_template
 from seatrial.errors import Problem, SeatrialError, SpecError
+from seatrial.files import read_text
 from seatrial.plan.lock.lock_file import read_locked_plan
 from seatrial.serving.render import render
 from seatrial.spec.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
-from seatrial.spec.product import ProductSpec, product_problems, size_source
+from seatrial.spec.product import ProductSpec, product_problems, size_source, written_field
 from seatrial.spec.text_rules import character_problems, secret_problems, secret_values
 from seatrial.spec.yaml_source import Document, YamlSource, read_source
 
@@ -119,10 +121,17 @@ def _load_sizes(
                 spec = path.parent / product.name / f"{size}.yaml"
                 loaded = load_source(size_source(source, size), spec, environment, environments=environments)
             except SpecError as error:
-                problems += error.problems
+                problems += _as_written(error.problems, source, size)
             else:
                 sizes[environment, size] = loaded
     return sizes, list(dict.fromkeys(problems))
+
+
+def _as_written(problems: Iterable[Problem], source: YamlSource, size: str) -> Iterator[Problem]:
+    """Yield problems of a size by the fields of the product's file."""
+    for problem in problems:
+        ours = problem.field and problem.where.rpartition(":")[0] == source.path
+        yield replace(problem, field=written_field(source, size, problem.field)) if ours else problem
 
 
 def product_deployments(loaded: LoadedProduct, environment: str) -> dict[str, Deployment]:
@@ -208,6 +217,15 @@ def published_versions(loaded: LoadedProduct, environment: str) -> tuple[Publish
 
 def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
+
+
+def weights_of(template: Path) -> Iterator[str]:
+    """Yield where the models of a published version lie in S3."""
+    for resource in json.loads(read_text(template))["Resources"].values():
+        if resource["Type"] == "AWS::SageMaker::Model":
+            source = resource["Properties"]["PrimaryContainer"].get("ModelDataSource")
+            if source is not None:
+                yield source["S3DataSource"]["S3Uri"]
 
 
 def product_files(folder: Path) -> tuple[Path, ...]:

@@ -57,7 +57,7 @@ class Alarms(FrozenModel):
     )
 
 
-class Promotion(FrozenModel):
+class PromotionSpec(FrozenModel):
     """The environment before this one, and what a plan of it must have shown before it is deployed here."""
 
     source: EnvironmentName | None = Field(
@@ -102,7 +102,7 @@ class EnvironmentSpec(FrozenModel):
     region: Region = Field(description="AWS region with inference components.")
     owner: Owner | None = Field(None, description="Who set the guard rails; each message of a guard rail tells it.")
     guard_rails: GuardRails = GuardRails()
-    promotion: Promotion = Promotion()
+    promotion: PromotionSpec = PromotionSpec()
     retention: Retention = Retention()
     trial_schedule: ScheduleExpression | None = Field(
         None,

@@ -115,6 +115,24 @@ def _deep(origins: Mapping[FieldPath, FieldPath], product: YamlSource) -> dict[F
     return found
 
 
+def written_field(product: YamlSource, size: str, field: str) -> str:
+    """Return where a field of a size stands in the product's file: below `sizes`, or below `endpoint`.
+
+    Args:
+        product: The product's file.
+        size: The size's name.
+        field: The field's dotted path in the size's endpoint spec.
+    """
+    path = field.partition("[")[0].split(".")
+    below = {place: _depth(product, place, path) for place in (("sizes", size), ("endpoint",))}
+    return ".".join((*max(below, key=lambda place: below[place]), field))
+
+
+def _depth(product: YamlSource, place: tuple[str, ...], path: list[str]) -> int:
+    """Return how far a path was written below a place."""
+    return max(cut for cut in range(len(path) + 1) if not cut or (*place, *path[:cut]) in product.lines)
+
+
 def product_problems(product: ProductSpec, document: Document, stem: str) -> Iterator[Problem]:
     """Yield what contradicts itself within a product.
 

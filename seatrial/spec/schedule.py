@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_CRON, _RATE = re.compile(r"cron\((.*)\)"), re.compile(r"rate\((\d{1,9}) (minutes?|hours?|days?)\)")
+_CRON, _RATE = re.compile(r"cron\((.*)\)"), re.compile(r"rate\(([0-9]{1,9}) (minutes?|hours?|days?)\)")
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
@@ -34,7 +34,7 @@ class _Field:
 _FIELDS = (
     _Field("minutes", 0, 59),
     _Field("hours", 0, 23),
-    _Field("day of month", 1, 31, special=r"\?|L|LW|([1-9]|[12]\d|3[01])W"),
+    _Field("day of month", 1, 31, special=r"\?|L|LW|([1-9]|[12][0-9]|3[01])W"),
     _Field("month", 1, 12, _MONTHS),
     _Field("day of week", 1, 7, _DAYS, special=rf"\?|L|([1-7]|{'|'.join(_DAYS)})(L|#[1-5])"),
     _Field("year", 1970, 2199),

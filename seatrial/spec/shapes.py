@@ -7,7 +7,7 @@ from types import MappingProxyType
 ENDPOINT_NAME = r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
 ENVIRONMENT_NAME = r"^[a-z][a-z0-9]*$"
 PRODUCT_NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
-TEAM_NAME = r"^[a-z][a-z0-9]*$"
+TEAM_NAME = r"^[a-z][a-z0-9]{0,11}$"
 PRODUCT_VERSION = r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$"
 PRINCIPAL = r"^arn:aws[a-z-]*:iam:(:[0-9]{12}:(role|user|group)/[\w+=,.@/-]+|::(role|user|group)/[\w+=,.@/*?-]+)$"
 EMAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"

@@ -1,4 +1,4 @@
-"""Uploads the published templates of products to a bucket, where SageMaker Projects find them.
+"""Brings products to an account: their templates for SageMaker Projects, and which versions are deprecated.
 
 Studio shows the templates below the location that the domain's tag `sagemaker:projectS3TemplatesLocation` names and
 that have the tag `sagemaker:studio-visibility` (SageMaker AI developer guide, "Use an Amazon S3 template").
@@ -56,3 +56,39 @@ def upload_templates(loaded: LoadedProduct, environment: str, bucket: str, envir
             hint = "the credentials need s3:PutObject and s3:PutObjectTagging there"
             raise StageError.of("SEA497", f"{error}", where=f"s3://{bucket}/{key}", hint=hint) from error
         yield f"s3://{bucket}/{key}"
+
+
+def mark_deprecated(loaded: LoadedProduct, environment: str, portfolio: str, environments: Path) -> Iterator[str]:
+    """Set the guidance of each version in AWS Service Catalog, and yield one line for each version that changes.
+
+    CloudFormation has no property for it.
+
+    Args:
+        loaded: The product.
+        environment: The environment's name.
+        portfolio: Output `PortfolioId` of the vending stack.
+        environments: Folder of environments.
+
+    Raises:
+        StageError: SEA497 when Service Catalog refuses, or the portfolio has no such product.
+    """
+    client = boto3.client("servicecatalog", region_name=load_environment(environments, environment).region)
+    name = loaded.product.name
+    try:
+        found = client.search_products_as_admin(PortfolioId=portfolio)["ProductViewDetails"]
+        ids = [each["ProductViewSummary"]["ProductId"] for each in found if each["ProductViewSummary"]["Name"] == name]
+        if not ids:
+            raise StageError.of(
+                "SEA497", f"the portfolio has no product {name}", where=portfolio, hint="deploy it first"
+            )
+        for each in client.list_provisioning_artifacts(ProductId=ids[0])["ProvisioningArtifactDetails"]:
+            guidance = "DEPRECATED" if each["Name"] in loaded.product.deprecated else "DEFAULT"
+            if each.get("Guidance", "DEFAULT") != guidance:
+                client.update_provisioning_artifact(
+                    ProductId=ids[0], ProvisioningArtifactId=each["Id"], Guidance=guidance
+                )
+                yield f"{name} {each['Name']}: {guidance}"
+    except (ClientError, BotoCoreError) as error:
+        raise StageError.of(
+            "SEA497", f"{error}", where=portfolio, hint="see the rights that the command needs"
+        ) from error

@@ -13,6 +13,7 @@ from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
+from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_settings import TrialSettings
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class EndpointStack(Stack):
         self.alias = EndpointAlias(
             self, "Alias", endpoint=self.endpoint, after=[each for each in (trial, scaling) if each is not None]
         )
+        self._schedule(deployment)
         self._outputs(deployment, trial)
         for key, value in {**environment.tags, **spec.tags}.items():
             Tags.of(self).add(key, value)
@@ -126,6 +128,18 @@ class EndpointStack(Stack):
             target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
             if trial
             else deployment.plan.target_concurrency_per_copy.value,
+        )
+
+    def _schedule(self, deployment: Deployment) -> None:
+        expression = deployment.environment.trial_schedule
+        if expression is None or deployment.endpoint.trial.mode == "off":
+            return
+        TrialSchedule(
+            self,
+            self._id("Schedule"),
+            endpoint=self.endpoint,
+            environment=deployment.environment.name,
+            expression=expression,
         )
 
     def _topic_arn(self, deployment: Deployment) -> str | None:

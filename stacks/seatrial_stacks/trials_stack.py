@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, Environment, Stack, Tags
 
-from seatrial_cdk.alarm_topic import AlarmTopic
+from seatrial_cdk.alarm_topic import AlarmTopic, topic_arn
 from seatrial_cdk.trial_service.trial_service import TrialService, service_name
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class TrialsStack(Stack):
             network=environment.network,
             kms_key_arn=environment.kms_key_arn,
             removal=environment.removal,
+            findings_topic_arn=self._findings_topic_arn(environment),
             retention=environment.retention,
             vending=environment.vending,
         )
@@ -52,3 +53,9 @@ class TrialsStack(Stack):
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
         for key, value in environment.tags.items():
             Tags.of(self).add(key, value)
+
+    def _findings_topic_arn(self, environment: EnvironmentSpec) -> str | None:
+        """Return the topic that is told of what scheduled trials found; `None` without a schedule."""
+        if environment.trial_schedule is None:
+            return None
+        return environment.alarms.topic_arn or topic_arn(self, environment.name)

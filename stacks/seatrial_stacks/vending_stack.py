@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, Environment, Stack, Tags
-from aws_cdk import aws_kms as kms
 
-from seatrial.deployment.product import load_products, published_versions
-from seatrial.files import read_text
+from seatrial.deployment.product import load_products, published_versions, weights_of
 from seatrial.spec.load import load_environment
 from seatrial_cdk.vending.launch_role import LaunchRole
 from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio
@@ -17,7 +14,7 @@ from seatrial_cdk.vending.project_templates import ProjectTemplates
 from seatrial_stacks.trials_stack import TrialsStack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from aws_cdk import App
@@ -57,7 +54,7 @@ class VendingStack(Stack):
             description=f"Products for teams in {environment.name}",
             env=Environment(account=environment.account, region=environment.region),
         )
-        weights = {uri for offer in offers for template in offer.versions.values() for uri in _weights(template)}
+        weights = {uri for offer in offers for template in offer.versions.values() for uri in weights_of(template)}
         self.launch_role = LaunchRole(
             self,
             "LaunchRole",
@@ -74,8 +71,9 @@ class VendingStack(Stack):
             offers=offers,
             launch_role_arn=self.launch_role.role.role_arn,
         )
-        key = kms.Key.from_key_arn(self, "Key", environment.kms_key_arn) if environment.kms_key_arn else None
-        self.templates = ProjectTemplates(self, "Templates", removal=environment.removal, key=key)
+        self.templates = ProjectTemplates(
+            self, "Templates", removal=environment.removal, kms_key_arn=environment.kms_key_arn
+        )
         self._outputs(environment.name)
         self.add_stack_dependency(trials)
         for tag, value in environment.tags.items():
@@ -95,15 +93,6 @@ class VendingStack(Stack):
         }
         for name, value in values.items():
             CfnOutput(self, name, value=value)
-
-
-def _weights(template: Path) -> Iterator[str]:
-    """Yield where the models of a published version lie in S3."""
-    for resource in json.loads(read_text(template))["Resources"].values():
-        if resource["Type"] == "AWS::SageMaker::Model":
-            source = resource["Properties"]["PrimaryContainer"].get("ModelDataSource")
-            if source is not None:
-                yield source["S3DataSource"]["S3Uri"]
 
 
 def add_vending(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.changes.sample_stack import properties, sample_document
+from tests.cli.conftest import REPOSITORY
 from tests.cli.test_diff import GIT, git
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ for lock in pathlib.Path(context["endpoints"]).glob("*.lock.json"):
     if "environment" not in context:
         assert "local" not in json.loads(lock.read_text())["environments"]
 """
+PAGE = REPOSITORY / "docs" / "how-to" / "review-a-pull-request.md"
+SHOWN = "$ seatrial diff --base HEAD\n"
 LLAMA = "endpoints/llama-2-7b-chat.yaml"
 
 
@@ -91,6 +95,16 @@ def test_a_stale_lock_is_told_and_fails_only_a_check(seatrial: Seatrial, reposit
     assert (only["is_blocked"], only["risk"], only["resources"]) == (True, None, [])
     assert only["spec"] == [{"field": "workload.concurrency", "old": "96", "new": "80"}]
     assert document(seatrial, "--check", code=1) == read
+
+
+def test_the_page_shows_what_the_command_writes(seatrial: Seatrial, repository: Path) -> None:
+    edit(repository / LLAMA, "concurrency: 96", "concurrency: 80")
+    done = seatrial("diff", "--base", "HEAD", env=GIT)
+    text = PAGE.read_text(encoding="utf-8")
+    head, _, rest = text.partition(SHOWN)
+    if os.environ.get("UPDATE_GOLDEN"):
+        PAGE.write_text(f"{head}{SHOWN}{done.stdout}```{rest.partition('```')[2]}", encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8").partition(SHOWN)[2].partition("```")[0] == done.stdout
 
 
 def test_a_second_endpoint_is_told_with_resources_costs_and_quotas(seatrial: Seatrial, repository: Path) -> None:

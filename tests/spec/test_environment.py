@@ -199,6 +199,8 @@ def test_a_schedule_of_eventbridge_is_accepted(expression: str) -> None:
         "rate(7 day)",
         "rate(1 week)",
         "rate(1.5 days)",
+        "rate(٣ days)",
+        "cron(0 6 ٣W * ? *)",
     ],
 )
 def test_a_schedule_that_eventbridge_refuses_is_refused(expression: str) -> None:

@@ -85,6 +85,15 @@ def statements(
         yield from _network(stack, network)
 
 
+def publishing(topic_arn: str | None) -> Iterator[iam.PolicyStatement]:
+    """Return the right to tell people of what scheduled trials found; none without a topic.
+
+    The key of the environment's own topic is that of the results, which the function may use anyway.
+    """
+    if topic_arn is not None:
+        yield _allow(["sns:Publish"], [topic_arn])
+
+
 def _endpoints(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow loading the environment's endpoints, proving what is live there, and setting a component's copies.
 

@@ -14,7 +14,7 @@ from constructs import Construct
 
 from seatrial.spec.environment import Retention
 from seatrial_cdk.archive_file import archive_file
-from seatrial_cdk.trial_service.permissions import statements
+from seatrial_cdk.trial_service.permissions import publishing, statements
 from seatrial_cdk.trial_service.results import TrialResults, log_group_of
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
 from seatrial_cdk.trial_service.runtime_code import runtime_archive
@@ -63,6 +63,7 @@ class TrialService(Construct):
         removal: What becomes of results and log on deletion.
         retention: How long results and logs are kept; default: a year and a month.
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
+        findings_topic_arn: Topic that is told of what scheduled trials found; default: no endpoint may have a schedule.
         vending: Stacks of products ask for trials too, whatever their names.
     """
 
@@ -78,9 +79,11 @@ class TrialService(Construct):
         retention: Retention | None = None,
         sockets_per_function: int = SOCKETS_PER_FUNCTION,
         vending: bool = False,
+        findings_topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = service_name(environment)
+        self.findings_topic_arn = findings_topic_arn
         kept = retention or Retention()
         expiry = None if kept.results_days is None else Duration.days(kept.results_days)
         self.results = TrialResults(self, "Results", kms_key_arn=kms_key_arn, removal=removal, expiry=expiry)
@@ -97,6 +100,8 @@ class TrialService(Construct):
         self.state_machine = _state_machine(self)
         _call_for_dead_workflows(self)
         _call_on_schedule(self)
+        if findings_topic_arn is not None:
+            _let_rules_call(self, environment)
 
 
 def _function(
@@ -111,7 +116,10 @@ def _function(
 ) -> lambda_.CfnFunction:
     stack = Stack.of(scope)
     writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
-    rights = statements(stack, environment, scope.results, network, state_machine_name=scope.name, vending=vending)
+    rights = [
+        *statements(stack, environment, scope.results, network, state_machine_name=scope.name, vending=vending),
+        *publishing(scope.findings_topic_arn),
+    ]
     role = iam.Role(
         scope,
         "Role",
@@ -142,6 +150,7 @@ def _function(
                 "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:"
                 f"stateMachine:{scope.name}",
                 "SOCKETS_PER_FUNCTION": f"{sockets_per_function}",
+                **({"FINDINGS_TOPIC": scope.findings_topic_arn} if scope.findings_topic_arn else {}),
                 **({} if log_days is None else {"LOG_DAYS": f"{log_days}"}),
             }
         ),
@@ -215,4 +224,21 @@ def _let_call(scope: TrialService, construct_id: str, rule: events.CfnRule) -> N
         function_name=scope.function.ref,
         principal="events.amazonaws.com",
         source_arn=rule.attr_arn,
+    )
+
+
+def _let_rules_call(scope: TrialService, environment: str) -> None:
+    """Let the schedules of the environment's endpoints call the function: rules of other stacks, by their names.
+
+    One permission for each would fill the function's policy at some fifty endpoints (20 KB, Lambda quotas).
+    """
+    stack = Stack.of(scope)
+    lambda_.CfnPermission(
+        scope,
+        "SchedulesCall",
+        action="lambda:InvokeFunction",
+        function_name=scope.function.ref,
+        principal="events.amazonaws.com",
+        source_account=stack.account,
+        source_arn=stack.format_arn(service="events", resource="rule", resource_name=f"seatrial-{environment}-*"),
     )

@@ -186,9 +186,10 @@ def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     yield _allow(["sagemaker:CreateInferenceComponent"], named, asked)
     yield _allow(["sagemaker:CreateEndpoint"], [*named, unnamed[1]], asked)
     yield _allow(["sagemaker:CreateEndpointConfig", "sagemaker:CreateModel"], unnamed, asked)
-    yield _allow(["sagemaker:AddTags"], [*named, *unnamed], asked)
+    yield _allow(["sagemaker:AddTags"], unnamed, asked)
     yield _allow(
         [
+            "sagemaker:AddTags",
             "sagemaker:DeleteEndpoint",
             "sagemaker:DeleteInferenceComponent",
             "sagemaker:DeleteTags",
@@ -204,6 +205,7 @@ def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     )
     yield _allow(
         [
+            "sagemaker:AddTags",
             "sagemaker:DeleteEndpointConfig",
             "sagemaker:DeleteModel",
             "sagemaker:DeleteTags",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from aws_cdk import RemovalPolicy
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_kms as kms
 
 STUDIO = "https://*.sagemaker.aws"
 
@@ -22,7 +20,7 @@ class ProjectTemplates(Construct):
     template", asks for both tags and for CORS). `seatrial products upload` puts them there.
 
     Args:
-        key: Encrypts the objects; default: S3's own key.
+        kms_key_arn: Key that encrypts the objects; default: S3's own key.
         removal: `destroy` empties and deletes the bucket with the stack.
     """
 
@@ -32,10 +30,11 @@ class ProjectTemplates(Construct):
         construct_id: str,
         *,
         removal: Literal["destroy", "retain"],
-        key: kms.IKey | None = None,
+        kms_key_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         destroy = removal == "destroy"
+        key = kms.Key.from_key_arn(self, "Key", kms_key_arn) if kms_key_arn else None
         self.bucket = s3.Bucket(
             self,
             "Resource",

@@ -226,7 +226,13 @@ def _with_trials(
     except BenchError as error:
         return replace(drift, not_asked=(*drift.not_asked, f"last trial: {error.problems[0].message}"))
     findings = trial_findings(deployment, last, scheduled, now=now, most_days=most_days)
-    told = replace(drift, trial=last.told(now), scheduled_trial=scheduled.told(now))
+    told = replace(
+        drift,
+        trial=last.told(now),
+        trial_verdict=last.verdict,
+        trial_date=last.date,
+        scheduled_trial=scheduled.told(now),
+    )
     return _with(told, (*findings, *_never_tried(last)))
 
 

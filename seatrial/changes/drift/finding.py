@@ -42,7 +42,9 @@ class EndpointDrift:
         plan_digest: The locked plan; empty where the lock can't be read.
         deployed_digest: The deployed plan; empty where it is unknown.
         trial: What the last trial found, and when; empty where it is unknown.
-        scheduled_trial: The same of the last scheduled trial.
+        trial_verdict: Its verdict alone; `error` where it could not be made, empty where it is unknown.
+        trial_date: The day on which it ended, in UTC; empty where it is unknown.
+        scheduled_trial: The same as `trial` of the last scheduled trial.
         findings: What is not as it should be.
         not_asked: What could not be asked, with the reason; no finding.
     """
@@ -53,6 +55,8 @@ class EndpointDrift:
     plan_digest: str = ""
     deployed_digest: str = ""
     trial: str = ""
+    trial_verdict: str = ""
+    trial_date: str = ""
     scheduled_trial: str = ""
     findings: tuple[DriftFinding, ...] = ()
     not_asked: tuple[str, ...] = ()

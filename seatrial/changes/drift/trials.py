@@ -37,13 +37,24 @@ class LastTrial:
     result: TrialResult | None = None
     error: str = ""
 
+    @property
+    def verdict(self) -> str:
+        """Its verdict; `error` where it could not be made, empty where there was none."""
+        if self.result is None:
+            return "error" if self.error else ""
+        return self.result.verdict.status
+
+    @property
+    def date(self) -> str:
+        """The day on which it ended, in UTC; empty where nothing tells it."""
+        return "" if self.result is None else ended_at(self.result).date().isoformat()
+
     def told(self, now: datetime) -> str:
         """Return what it found and how old it is; empty where there was none."""
         if self.result is None:
             return f"error: {self.error}" if self.error else ""
-        ended = ended_at(self.result)
-        days = (now - ended) / timedelta(days=1)
-        return f"{self.result.verdict.status}, {ended.date().isoformat()} ({days:.0f} days ago)"
+        days = (now - ended_at(self.result)) / timedelta(days=1)
+        return f"{self.verdict}, {self.date} ({days:.0f} days ago)"
 
 
 def scheduled_key(endpoint_name: str) -> str:

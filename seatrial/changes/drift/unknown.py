@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from seatrial.changes.drift.live import LiveEndpoints
 
 ENVIRONMENT_TAG = "seatrial:environment"
+PRODUCT_TAG = "seatrial:product"
 _RULE = "SEA433"
 
 
@@ -37,7 +38,10 @@ def unknown_endpoints(
         begins = name.startswith(f"{environment}-") and not name.startswith(longer)
         if name in current or not begins:
             continue
-        tagged = _tag_of(arn, live) == environment
+        tags = _tags_of(arn, live)
+        if PRODUCT_TAG in tags:
+            continue  # a product's stack made it, and no spec
+        tagged = tags.get(ENVIRONMENT_TAG) == environment
         base = re.sub(r"-\d{1,3}$", "", name)
         if base in known or name in known:
             hint = "deploy the lock: CloudFormation deletes what it replaces; else delete it"
@@ -59,6 +63,5 @@ def _listed(live: LiveEndpoints) -> Iterator[tuple[str, str]]:
             return
 
 
-def _tag_of(arn: str, live: LiveEndpoints) -> str:
-    found = live.list_tags(ResourceArn=arn)
-    return next((text(row, "Value") for row in rows(found, "Tags") if text(row, "Key") == ENVIRONMENT_TAG), "")
+def _tags_of(arn: str, live: LiveEndpoints) -> dict[str, str]:
+    return {text(row, "Key"): text(row, "Value") for row in rows(live.list_tags(ResourceArn=arn), "Tags")}

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 NOT_SYNTHESIZED = ("docs", "tests", "benchmarks", ".github", ".gitlab", ".ci", ".vscode")
 """Folders at the top of a repository that no app reads."""
 _NOT_SYNTHESIZED_SUFFIXES = frozenset({".md", ".rst", ".txt"})
+_NOT_SYNTHESIZED_NAMES = frozenset(
+    {
+        ".editorconfig",
+        ".gitattributes",
+        ".gitignore",
+        ".gitlab-ci.yml",
+        ".pre-commit-config.yaml",
+        "CODEOWNERS",
+        "LICENSE",
+        "Makefile",
+    }
+)
 _READ_ANYWAY = frozenset({"requirements.txt"})
 
 
@@ -78,9 +90,9 @@ def _of_file(
 def _is_inert(relative: PurePosixPath) -> bool:
     if relative.parts[0] in NOT_SYNTHESIZED:
         return True
-    return (
-        len(relative.parts) == 1 and relative.suffix in _NOT_SYNTHESIZED_SUFFIXES and relative.name not in _READ_ANYWAY
-    )
+    if len(relative.parts) > 1 or relative.name in _READ_ANYWAY:
+        return False
+    return relative.suffix in _NOT_SYNTHESIZED_SUFFIXES or relative.name in _NOT_SYNTHESIZED_NAMES
 
 
 def _named_in_specs(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]) -> Iterator[EndpointPlace]:

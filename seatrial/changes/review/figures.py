@@ -70,3 +70,9 @@ def curve(review: EndpointReview) -> tuple[CurveRow, ...]:
         {} if plan is None else {point.concurrency: point for point in plan.curve} for plan in review.plans
     )
     return tuple(CurveRow(level, before.get(level), after.get(level)) for level in sorted(before.keys() | after.keys()))
+
+
+def changed_curve(review: EndpointReview) -> tuple[CurveRow, ...]:
+    """Return the predicted curves of both sides; none where they are the same."""
+    rows = curve(review)
+    return rows if any(row.before != row.after for row in rows) else ()

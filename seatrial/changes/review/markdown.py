@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from seatrial.changes.render import markdown_lines
-from seatrial.changes.review.figures import COSTS, costs, curve, gates, knees
+from seatrial.changes.review.figures import COSTS, changed_curve, costs, curve, gates, knees
 from seatrial.changes.review.words import (
     band_line,
     cost_lines,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from seatrial.changes.review.review import EndpointReview, Review
 
-MOST_CHARACTERS = 65_536
-"""Of a comment (GitHub answers "body is too long (maximum is 65536 characters)")."""
+MOST_CHARACTERS = 65_000
+"""Of a comment: GitHub takes 65,536 ("body is too long (maximum is 65536 characters)"), a workflow adds a mark."""
 _RESERVED = 200  # characters, for the line that tells what is left out
 LONGEST_VALUE = 120
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
@@ -138,7 +138,11 @@ def _sections(review: EndpointReview) -> Iterator[list[str]]:
         yield ["**Resources**", "", told]
     if any(review.plans):
         yield ["**Cost**", "", *(f"- {escaped(line)}" for line in cost_lines(review))]
-        yield ["**Predicted for one copy**", "", *_curve(review)]
+        yield [
+            "**Predicted for one copy**",
+            "",
+            *(_curve(review) if changed_curve(review) else ["It does not change."]),
+        ]
 
 
 def _findings(review: EndpointReview) -> Iterator[str]:

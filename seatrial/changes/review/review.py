@@ -156,7 +156,7 @@ def make_review(
         endpoints=found,
         services=tuple(_services(templates)),
         quotas=quota_needs(found, [place for place in known[1] if place.environment in changed], new),
-        unlocked=tuple(_unlocked(new, paths, asked)),
+        unlocked=tuple(_unlocked(new, known[1], paths, asked)),
         compared=sum(1 for place in every if asked.holds(place)),
     )
 
@@ -268,9 +268,11 @@ def _services(templates: tuple[SideTemplates, SideTemplates]) -> Iterator[Servic
             yield ServiceReview(name, diff)
 
 
-def _unlocked(side: RepositorySide, paths: Sequence[str], asked: AskedEndpoints) -> Iterator[str]:
+def _unlocked(
+    side: RepositorySide, known: Collection[EndpointPlace], paths: Sequence[str], asked: AskedEndpoints
+) -> Iterator[str]:
     changed = set(paths)
-    for file in never_locked(side):
+    for file in never_locked(side, known):
         shown = file.relative_to(side.top).as_posix()
         if shown in changed and (asked.endpoints is None or file.stem in asked.endpoints):
             yield shown

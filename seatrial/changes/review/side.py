@@ -91,10 +91,15 @@ def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
     return tuple(found)
 
 
-def never_locked(side: RepositorySide) -> tuple[Path, ...]:
-    """Return the specs that have no plan in any environment, by file name."""
-    known = {place.endpoint for place in places(side)}
-    return tuple(file for file in sorted(side.endpoints.glob("*.yaml")) if file.stem not in known)
+def never_locked(side: RepositorySide, known: Iterable[EndpointPlace]) -> tuple[Path, ...]:
+    """Return the specs that have no plan in any environment, by file name.
+
+    Args:
+        side: The side.
+        known: What is locked there.
+    """
+    locked = {place.endpoint for place in known}
+    return tuple(file for file in sorted(side.endpoints.glob("*.yaml")) if file.stem not in locked)
 
 
 def state_of(side: RepositorySide, place: EndpointPlace) -> EndpointState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.changes.render import text_lines
-from seatrial.changes.review.figures import curve
+from seatrial.changes.review.figures import changed_curve
 from seatrial.changes.review.words import cost_lines, figures_of, headline, not_compared, parts, risk
 from seatrial.units import counted
 
@@ -58,7 +58,7 @@ def _details(review: EndpointReview) -> Iterator[str]:
         yield told
     if any(review.plans):
         yield from (f"cost {line}" for line in cost_lines(review))
-        for row in curve(review):
+        for row in changed_curve(review):
             before, after = (", ".join(figures_of(point)) for point in (row.before, row.after))
             levels = before if before == after else f"{before} → {after}"
             yield f"concurrency {row.concurrency}: tok/s, TTFT p95 ms, TPOT p95 ms: {levels}"

@@ -124,7 +124,9 @@ class Live:
         return {"Endpoints": page, **({"NextToken": f"{number + 1}"} if number + 1 < len(names) else {})}
 
     def list_tags(self, **asked: str) -> Mapping[str, object]:
-        return {"Tags": [{"Key": "seatrial:environment", "Value": self.endpoints[asked["ResourceArn"][4:]]}]}
+        value = self.endpoints[asked["ResourceArn"][4:]]
+        key = "seatrial:product" if value == "chat-small" else "seatrial:environment"
+        return {"Tags": [{"Key": key, "Value": value}]}
 
     def get_object(self, *, Bucket: str, Key: str) -> Mapping[str, object]:  # noqa: N803
         assert Bucket == "results"
@@ -220,6 +222,7 @@ def test_what_could_not_be_asked_is_told_and_is_no_finding() -> None:
 
 def test_endpoints_without_a_spec_are_found_by_prefix_and_tag() -> None:
     names = {"dev-chat": "dev", "dev-old": "dev", "dev-chat-2": "dev", "dev-mine": "", "dev-eu-chat": "dev-eu", "x": ""}
+    names["dev-vended"] = "chat-small"
     assert [(each.live, each.severity, each.what) for each in checked(Live(endpoints=names)).findings] == [
         ("dev-chat-2", "medium", "endpoint of another generation than the locked one"),
         ("dev-mine", "low", "endpoint with this environment's prefix, without its tag"),

@@ -119,10 +119,13 @@ def test_other_requests_than_the_trials_are_refused(staged: Staged) -> None:
 
 
 def test_a_stricter_slo_is_held_against_the_measured_levels(staged: Staged) -> None:
-    staged.write(environments={"prod": {"slo": {"ttft_ms": {"p95": 800}}, "scaling": {"max_copies": 4}}})
+    def stricter(bound_ms: float) -> None:
+        staged.write(environments={"prod": {"slo": {"ttft_ms": {"p95": bound_ms}}, "scaling": {"max_copies": 4}}})
+
+    stricter(800)
     found = staged.refused(evidence_of(staged.result(staged.lock())))
     assert found["SEA475"].startswith("no measured level meets the SLO of prod: ttft_ms p95 812")
-    staged.write(environments={"prod": {"slo": {"ttft_ms": {"p95": 900}}, "scaling": {"max_copies": 4}}})
+    stricter(900)
     assert staged.promote(evidence_of(staged.result(staged.lock()))).plan.gate_concurrency_per_copy.value == 16
 
 

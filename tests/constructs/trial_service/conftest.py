@@ -62,6 +62,16 @@ class Events:
 
 
 @dataclass
+class Told:
+    """What people were told."""
+
+    findings: list[tuple[str, str]] = field(default_factory=list)
+
+    def publish(self, subject: str, message: str) -> None:
+        self.findings.append((subject, message))
+
+
+@dataclass
 class Workflow:
     """Executions as they are asked for; the same name starts once."""
 
@@ -129,6 +139,7 @@ class World:
     components: DictComponents
     clock: Clock = field(default_factory=Clock)
     events: Events = field(default_factory=Events)
+    told: Told = field(default_factory=Told)
     workflow: Workflow = field(default_factory=Workflow)
     course: WrittenCourse = field(default_factory=WrittenCourse)
     load: WrittenLoad = field(default_factory=WrittenLoad)
@@ -173,6 +184,7 @@ class World:
             serving=self.aliases.get,
             requests_since=self.requests_since,
             bus=self.events,
+            findings=self.told,
             workflow=self.workflow,
             stack_status=self.stack_status,
             respond=self.respond,

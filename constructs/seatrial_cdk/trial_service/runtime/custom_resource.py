@@ -51,11 +51,12 @@ DEPLOYED = ("PlanDigest", "EndpointConfigName", "ModelName", "Specification")
 Phase: TypeAlias = Literal["candidate", "deployed"]
 """Before endpoint and component are updated, or after."""
 
-Manner: TypeAlias = Literal["load", "candidate", "carry", "in_place", "verify"]
+Manner: TypeAlias = Literal["load", "candidate", "scheduled", "carry", "in_place", "verify"]
 """What an order does.
 
     load: The component itself is loaded, before anybody uses it.
     candidate: A component of one copy beside it is loaded.
+    scheduled: The same, of what is live, on a schedule; no deployment waits for it.
     carry: Nothing is loaded: the update needs the live copy count alone.
     in_place: The component is loaded beside its users.
     verify: What is live is proven, and a handful of requests is sent.
@@ -238,6 +239,16 @@ class Order:
         return TrialProperties.of(self.event["ResourceProperties"])
 
     @property
+    def is_scheduled(self) -> bool:
+        """Whether no deployment asked for it."""
+        return self.manner == "scheduled"
+
+    @property
+    def has_candidate(self) -> bool:
+        """Whether a candidate component is loaded."""
+        return self.manner in ("candidate", "scheduled")
+
+    @property
     def candidate(self) -> str:
         """The name of the candidate component that is loaded."""
         return candidate_name(self.properties.endpoint_name, self.request_id)
@@ -248,7 +259,7 @@ class Order:
         Raises:
             BenchError: SEA501 when the `Request` property is malformed.
         """
-        told, is_candidate = self.properties, self.manner == "candidate"
+        told, is_candidate = self.properties, self.has_candidate
         whole = {
             **json.loads(told.request),
             "target": {

@@ -74,6 +74,11 @@ def result_detail(result: TrialResult, *, endpoint_name: str, result_uri: str, r
     }
 
 
+def scheduled_detail(detail: Detail, comparison: str | None) -> Detail:
+    """Return the event of a trial that no deployment asked for, with what its comparison says."""
+    return {**detail, "trigger": "schedule", "comparison": comparison}
+
+
 def error_detail(message: str, *, request: str, endpoint_name: str, plan_digest: str, result_uri: str) -> Detail:
     """Return the event of a trial that could not be made; names are missing where the request can't be read."""
     try:

@@ -10,6 +10,7 @@ from seatrial_cdk.trial_service.runtime.dead_execution import bury
 from seatrial_cdk.trial_service.runtime.load_share import ShareCall, work
 from seatrial_cdk.trial_service.runtime.log import log
 from seatrial_cdk.trial_service.runtime.request import answered_at_once
+from seatrial_cdk.trial_service.runtime.scheduled import ScheduledCall, start_scheduled
 from seatrial_cdk.trial_service.runtime.steps import StepCall, take_step
 from seatrial_cdk.trial_service.runtime.surroundings import aws_surroundings
 from seatrial_cdk.trial_service.runtime.sweep import sweep
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.trial_service.runtime.dead_execution import Execution
     from seatrial_cdk.trial_service.runtime.load_share import Share
+    from seatrial_cdk.trial_service.runtime.scheduled import ScheduledAnswer
     from seatrial_cdk.trial_service.runtime.steps import Position
     from seatrial_cdk.trial_service.runtime.surroundings import LambdaContext, Surroundings
 
@@ -28,26 +30,34 @@ class ExecutionEvent(TypedDict):
     detail: Execution
 
 
+class ScheduledEvent(TypedDict):
+    """The event of an endpoint's schedule, or of `seatrial trial start`."""
+
+    Scheduled: ScheduledCall
+
+
 class SweepEvent(TypedDict):
     """The event of the schedule."""
 
     Sweep: bool
 
 
-Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | SweepEvent"
+Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | ScheduledEvent | SweepEvent"
 
 
-def handler(event: Event, context: LambdaContext) -> Position | Share | None:
+def handler(event: Event, context: LambdaContext) -> Position | Share | ScheduledAnswer | None:
     """Do one task in this function's region."""
     return dispatch(event, aws_surroundings(context))
 
 
-def dispatch(event: Event, around: Surroundings) -> Position | Share | None:
-    """Do the task of an event: a request of CloudFormation, a step, a share of the load, or a dead execution."""
+def dispatch(event: Event, around: Surroundings) -> Position | Share | ScheduledAnswer | None:
+    """Do the task of an event: a request of CloudFormation, a step, a share of the load, a schedule, or a clean-up."""
     if "Step" in event:
         return take_step(cast("StepCall", event), around)
     if "Share" in event:
         return work(cast("ShareCall", event), around)
+    if "Scheduled" in event:
+        return start_scheduled(cast("ScheduledEvent", event)["Scheduled"], around)
     if "Sweep" in event:
         sweep(around)
     elif "detail" in event:

@@ -114,12 +114,17 @@ class Baseline:
 
 def baseline_of(store: TrialStore, endpoint_name: str) -> Baseline:
     """Return what is released; what can't be read, or is of another version's schema, is no baseline."""
-    try:
-        text = store.read(released_key(endpoint_name))
-        result = None if text is None else TrialResult.from_json(text)
-    except (BenchError, UnavailableError):
-        return Baseline(None, "")
+    result = readable_result(store, released_key(endpoint_name))
     return Baseline(result, "" if result is None else _uri(store, endpoint_name, result))
+
+
+def readable_result(store: TrialStore, key: str) -> TrialResult | None:
+    """Return a kept result; `None` when there is none, it can't be read, or is of another version's schema."""
+    try:
+        text = store.read(key)
+        return None if text is None else TrialResult.from_json(text)
+    except (BenchError, UnavailableError):
+        return None
 
 
 def _uri(store: TrialStore, endpoint_name: str, result: TrialResult) -> str:

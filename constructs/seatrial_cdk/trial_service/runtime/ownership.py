@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from seatrial.bench.model.stop import Stop, StopReason
-from seatrial_cdk.trial_service.runtime.store import UnavailableError, owner_key, run_key
+from seatrial_cdk.trial_service.runtime.store import UnavailableError, is_scheduled, owner_key, run_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ def _owner(text: str | None) -> Owner | None:
 def take_ownership(
     store: TrialStore, endpoint_name: str, request_id: str, *, document: str, now_s: float, budget_s: float = 0.0
 ) -> Owner:
-    """Make a request the owner, unless a later one is; return who is then.
+    """Make a request the owner, unless a later one is; return who is then. A scheduled trial gives way to any.
 
     A repeated delivery of the request that is the owner leaves it as it is.
 
@@ -76,7 +76,8 @@ def take_ownership(
     for _ in range(MOST_WRITES):
         found = store.read_versioned(key)
         before = None if found is None else _owner(found.text)
-        if before is not None and (before.request_id == request_id or before.seen_at_s > seen_at_s):
+        later = before is not None and before.seen_at_s > seen_at_s and not is_scheduled(before.request_id)
+        if before is not None and (before.request_id == request_id or later):
             return before
         owner = Owner(
             request_id=request_id,
@@ -89,6 +90,34 @@ def take_ownership(
         text = json.dumps(asdict(owner))
         if store.create(key, text) if found is None else store.replace(key, text, found.version):
             return owner
+    raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
+
+
+def take_if_idle(
+    store: TrialStore, endpoint_name: str, wanted: Owner, is_busy: Callable[[Owner], bool]
+) -> Owner | None:
+    """Make a request the owner, unless the one before is still at work; return that one, `None` when it was made.
+
+    The owner is written on the condition that it is still the one that was looked at: a deployment that comes between
+    keeps the endpoint.
+
+    Args:
+        store: Where the owner lies.
+        endpoint_name: The endpoint.
+        wanted: The request.
+        is_busy: Tells whether a request is still at work.
+
+    Raises:
+        UnavailableError: It can't be told who is.
+    """
+    key, text = owner_key(endpoint_name), json.dumps(asdict(wanted))
+    for _ in range(MOST_WRITES):
+        found = store.read_versioned(key)
+        before = None if found is None else _owner(found.text)
+        if before is not None and (before.request_id == wanted.request_id or is_busy(before)):
+            return before
+        if store.create(key, text) if found is None else store.replace(key, text, found.version):
+            return None
     raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
 
 

@@ -19,6 +19,7 @@ from seatrial.bounds import LONGEST_TRIAL_S, TRIAL_MARGIN_S
 from seatrial.errors import BenchError
 from seatrial_cdk.trial_service.runtime.answer import final_answer, give_once, lets_go_on
 from seatrial_cdk.trial_service.runtime.candidate import (
+    REFUSED_S,
     CandidateStartingError,
     NoRoomError,
     await_candidate,
@@ -26,7 +27,7 @@ from seatrial_cdk.trial_service.runtime.candidate import (
     keep_told,
     started_at_s,
 )
-from seatrial_cdk.trial_service.runtime.components import remove
+from seatrial_cdk.trial_service.runtime.components import candidate_name, remove
 from seatrial_cdk.trial_service.runtime.custom_resource import read_order
 from seatrial_cdk.trial_service.runtime.load_share import OrderRef, Share, tell_level
 from seatrial_cdk.trial_service.runtime.log import log
@@ -41,8 +42,9 @@ from seatrial_cdk.trial_service.runtime.rounds import (
     merged_tally,
 )
 from seatrial_cdk.trial_service.runtime.scaling import resume, suspend_scale_in
+from seatrial_cdk.trial_service.runtime.scheduled_outcome import keep_scheduled, scheduled_baseline, tell_not_made
 from seatrial_cdk.trial_service.runtime.share_count import workers_at
-from seatrial_cdk.trial_service.runtime.store import UnavailableError, run_key, trial_key
+from seatrial_cdk.trial_service.runtime.store import UnavailableError, is_scheduled, run_key, trial_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -229,7 +231,7 @@ def begin(trial: Trial, at: Position) -> Position:
         return _stopped(trial, stop)
     if trial.is_made:
         return position("settle", 0, "already done")
-    if _former_runs(trial):
+    if _former_runs(trial) or _former_candidate_is_left(trial):
         waiting = position("wait", 0, "the previous trial is still ending")
         return {**waiting, "Seconds": FORMER_LOOK_S}
     _hold_scale_in(trial)
@@ -241,12 +243,14 @@ def begin(trial: Trial, at: Position) -> Position:
 
 def _prepared(trial: Trial, at: Position) -> Position:
     try:
-        if trial.order.manner == "candidate":
+        if trial.order.has_candidate:
             await_candidate(trial.order, trial.around)
         progress = _begun(trial, waited_s=trial.late_s if at.get("Woken") else 0.0)
     except CandidateStartingError as starting:
         return {**position("wait", 0, f"{starting}"), "Seconds": trial.look_s}
     except NoRoomError as no_room:
+        if trial.order.is_scheduled:
+            return abandon(trial, f"no room for a candidate: {no_room}")
         keep_no_room(trial.order, trial.around, f"{no_room}")
         keep_untried(trial.around.store, trial.properties, trial.order.request_id)
         return position("settle", 0, f"{no_room}")
@@ -259,8 +263,8 @@ def _prepared(trial: Trial, at: Position) -> Position:
 
 
 def _hold_scale_in(trial: Trial) -> None:
-    """Suspend scale-in of a component that has users."""
-    if trial.order.manner == "load":
+    """Suspend scale-in of a component that has users, and that an update may leave with too few copies."""
+    if trial.order.manner == "load" or trial.order.is_scheduled:
         return
     around, component = trial.around, trial.properties.inference_component_name
     live = around.components.describe(component)
@@ -299,6 +303,19 @@ def _former_runs(trial: Trial) -> bool:
         return True
     trial.around.workflow.stop(owner.former_request, STOPPED)
     return False
+
+
+def _former_candidate_is_left(trial: Trial) -> bool:
+    """Tell whether the candidate of a scheduled trial is still there, whose room an update may need; it is removed."""
+    owner, around = trial.ownership.owner, trial.around
+    if owner is None or trial.properties.phase != "candidate" or not is_scheduled(owner.former_request):
+        return False
+    if trial.order.is_scheduled or trial.late_s >= REFUSED_S:
+        return False
+    try:
+        return not remove(around.components, candidate_name(trial.properties.endpoint_name, owner.former_request))
+    except UnavailableError:
+        return True
 
 
 def choose(trial: Trial, at: Position) -> Position:
@@ -423,7 +440,7 @@ def conclude(trial: Trial, at: Position) -> Position:
     if trial.is_made:
         return position("settle", at["Round"], "already done")
     store, properties = trial.around.store, trial.properties
-    before = baseline_of(store, properties.endpoint_name)
+    before = (scheduled_baseline if trial.order.is_scheduled else baseline_of)(store, properties.endpoint_name)
     progress = trial.round(at["Round"]).progress()
     result = trial.around.course.conclude(
         trial.request_of(progress),
@@ -435,7 +452,10 @@ def conclude(trial: Trial, at: Position) -> Position:
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     bus, now_s = trial.around.bus, trial.around.now_s()
-    log(*keep_result(store, trial.order, result, bus=bus, now_s=now_s))
+    if trial.order.is_scheduled:
+        log(*keep_scheduled(store, trial.order, result, bus=bus, findings=trial.around.findings, now_s=now_s))
+    else:
+        log(*keep_result(store, trial.order, result, bus=bus, now_s=now_s))
     return position("settle", at["Round"], result.verdict.because)
 
 
@@ -446,6 +466,8 @@ def abandon(trial: Trial, message: str) -> Position:
     if not trial.is_made:
         store, request_id = trial.around.store, trial.order.request_id
         log(*filter(None, [keep_error(store, trial.properties, request_id, message, bus=trial.around.bus)]))
+        if trial.order.is_scheduled:
+            log(*tell_not_made(store, trial.properties, request_id, message, findings=trial.around.findings))
     return position("settle", 0, message)
 
 
@@ -479,7 +501,7 @@ def _end_logs(trial: Trial) -> None:
     """Let logs of containers end after a month; a candidate that passed takes its own along. No trial fails for it."""
     around, properties, order = trial.around, trial.properties, trial.order
     try:
-        if order.manner == "candidate":
+        if order.has_candidate:
             end = around.logs.delete if lets_go_on(order, around.store) else around.logs.limit
             end([group_of(order.candidate)])
         if properties.phase == "deployed":
@@ -491,9 +513,10 @@ def _end_logs(trial: Trial) -> None:
 def _left_to_do(trial: Trial) -> str:
     """Do what can be done before the answer, and return what can't be done yet; empty when nothing is left."""
     around, properties, order = trial.around, trial.properties, trial.order
-    goes_on = trial.ownership.check() is None and properties.phase == "candidate" and lets_go_on(order, around.store)
+    updates = properties.phase == "candidate" and not order.is_scheduled
+    goes_on = updates and trial.ownership.check() is None and lets_go_on(order, around.store)
     waits = _carried(trial) if goes_on else ""
-    if order.manner == "candidate" and not remove(around.components, order.candidate):
+    if order.has_candidate and not remove(around.components, order.candidate):
         return f"{order.candidate} is being deleted"
     if goes_on:
         return waits
@@ -522,6 +545,8 @@ def answer(trial: Trial) -> Position:
         UnavailableError: CloudFormation did not take the answer.
     """
     around = trial.around
+    if trial.order.is_scheduled:
+        return _ended(trial)
     given = final_answer(trial.order, around.store)
     if trial.ownership.check() is not None and trial.ownership.forgotten:
         return position("answer", 0, "the endpoint's documents were removed")
@@ -534,6 +559,14 @@ def answer(trial: Trial) -> Position:
     return position(
         "answer", 0, "CloudFormation was answered" if given.failed_because is None else given.failed_because
     )
+
+
+def _ended(trial: Trial) -> Position:
+    """Write down that a scheduled trial is over: nobody waits for an answer."""
+    if not trial.ownership.forgotten:
+        key = run_key(trial.properties.endpoint_name, trial.order.request_id, "answered")
+        trial.around.store.create(key, json.dumps({"scheduled": True}))
+    return position("answer", 0, "the scheduled trial has ended")
 
 
 def shortened(request: TrialRequest, late_s: float) -> TrialRequest:

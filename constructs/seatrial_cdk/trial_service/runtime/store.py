@@ -1,6 +1,8 @@
 """Where documents of trials lie, and the one exception for every call of AWS that fails.
 
 trials/{endpoint}/{plan digest}/{request id}.json            each trial: its result, or `{"error": "…"}`
+trials/{endpoint}/scheduled/{request id}.json                each trial that no deployment asked for, likewise
+trials/{endpoint}/scheduled/latest.json                      the last of these, and passed.json the last that passed
 latest/{endpoint}/{plan digest}/{config}/{model}.json        the last result of a deployed configuration
 passed/{endpoint}/{plan digest}/{config}/{model}.json        the last result of it that was a pass
 released/{endpoint}/result.json                              what is deployed: the last pass, of whatever plan
@@ -229,8 +231,15 @@ def _undecryptable(refused: ClientError) -> bool:
     return error["Code"] in UNUSABLE_KEY or (error["Code"] == "AccessDenied" and "kms:Decrypt" in error["Message"])
 
 
+def is_scheduled(request_id: str) -> bool:
+    """Tell whether a request is for a trial that no deployment asked for."""
+    return request_id.startswith(f"{SCHEDULED}-")
+
+
 def trial_key(properties: TrialProperties, request_id: str) -> str:
     """Return the key of one trial's document."""
+    if is_scheduled(request_id):
+        return f"{TRIALS}/{properties.endpoint_name}/{SCHEDULED}/{request_id}.json"
     return f"{TRIALS}/{properties.endpoint_name}/{properties.plan_digest}/{request_id}.json"
 
 
@@ -296,3 +305,8 @@ def _content_type(key: str) -> str:
 def scheduled_latest_key(endpoint_name: str) -> str:
     """Return the key of the last scheduled trial's document, whatever its plan."""
     return f"{TRIALS}/{endpoint_name}/{SCHEDULED}/latest.json"
+
+
+def scheduled_passed_key(endpoint_name: str) -> str:
+    """Return the key of the last scheduled trial that passed."""
+    return f"{TRIALS}/{endpoint_name}/{SCHEDULED}/passed.json"

@@ -17,6 +17,7 @@ from seatrial.bench.trial.guard import guard_of
 from seatrial_cdk.trial_service.runtime.answer import put_answer
 from seatrial_cdk.trial_service.runtime.components import AwsComponents
 from seatrial_cdk.trial_service.runtime.event import AwsBus
+from seatrial_cdk.trial_service.runtime.findings import NoTopic, TopicFindings
 from seatrial_cdk.trial_service.runtime.load_share import load_share
 from seatrial_cdk.trial_service.runtime.log_groups import RETENTION_DAYS, AwsLogGroups
 from seatrial_cdk.trial_service.runtime.ownership import LOOK_S, beside
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.components import Components
     from seatrial_cdk.trial_service.runtime.dead_execution import Execution
     from seatrial_cdk.trial_service.runtime.event import Bus
+    from seatrial_cdk.trial_service.runtime.findings import Findings
     from seatrial_cdk.trial_service.runtime.load_share import LoadShare
     from seatrial_cdk.trial_service.runtime.log_groups import LogGroups
     from seatrial_cdk.trial_service.runtime.scaling import ComponentScaling
@@ -258,6 +260,7 @@ class Surroundings:
         serving: Returns the endpoint that an alias names; `None` when there is no such alias.
         requests_since: Returns the most requests in flight on a copy of a component since a time.
         bus: Where the end of a trial is announced.
+        findings: Where people are told of what a scheduled trial found.
         workflow: Starts and stops trials.
         stack_status: Says what a stack is doing.
         respond: Gives CloudFormation an answer.
@@ -281,6 +284,7 @@ class Surroundings:
     serving: Callable[[str], str | None]
     requests_since: Callable[[str, float], float]
     bus: Bus
+    findings: Findings
     workflow: Workflow
     stack_status: Callable[[str], str]
     respond: Respond
@@ -299,11 +303,11 @@ def aws_surroundings(context: LambdaContext) -> Surroundings:
     """Return what is around this function on AWS.
 
     Variables: `ENVIRONMENT`, `RESULTS_BUCKET`, `STATE_MACHINE`, and, if they differ from the defaults,
-    `SOCKETS_PER_FUNCTION` and `LOG_DAYS`.
+    `SOCKETS_PER_FUNCTION`, `LOG_DAYS` and `FINDINGS_TOPIC`.
     """
     import boto3  # noqa: PLC0415 (a second of start that tests and synth need not wait for)
 
-    bucket = os.environ["RESULTS_BUCKET"]
+    bucket, topic = os.environ["RESULTS_BUCKET"], os.environ.get("FINDINGS_TOPIC")
     return Surroundings(
         environment=os.environ["ENVIRONMENT"],
         store=S3TrialStore(boto3.client("s3"), bucket),
@@ -314,6 +318,7 @@ def aws_surroundings(context: LambdaContext) -> Surroundings:
         serving=ServingEndpoint(boto3.client("ssm")),
         requests_since=ConcurrentRequests(boto3.client("cloudwatch")),
         bus=AwsBus(boto3.client("events")),
+        findings=TopicFindings(boto3.client("sns"), topic) if topic else NoTopic(),
         workflow=AwsWorkflow(boto3.client("stepfunctions"), os.environ["STATE_MACHINE"]),
         stack_status=StackStatus(boto3.client("cloudformation")),
         respond=put_answer,

@@ -117,7 +117,7 @@ class Constraint:
 
 
 @dataclass(slots=True, kw_only=True)
-class Record:
+class CatalogRecord:
     """One operation on a provisioned product.
 
     Attributes:
@@ -158,7 +158,7 @@ class Provisioned:
     portfolio_id: str
     principal: str
     stack_id: str = ""
-    last: Record | None = None
+    last: CatalogRecord | None = None
     parameters: dict[str, str] = field(default_factory=dict)
     tags: list[Document] = field(default_factory=list)
     status: str = "UNDER_CHANGE"
@@ -187,7 +187,7 @@ class Catalog:
     principals: set[tuple[str, str]] = field(default_factory=set)
     constraints: dict[str, Constraint] = field(default_factory=dict)
     provisioned: dict[str, Provisioned] = field(default_factory=dict)
-    records: dict[str, Record] = field(default_factory=dict)
+    records: dict[str, CatalogRecord] = field(default_factory=dict)
     launch_roles: dict[str, str] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 

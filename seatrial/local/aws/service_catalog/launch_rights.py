@@ -45,19 +45,16 @@ def _tags(properties: Document) -> dict[str, str]:
     return {f"aws:requesttag/{text(tag, 'Key')}".lower(): text(tag, "Value") for tag in children(properties, "Tags")}
 
 
-def _passed(properties: Document) -> Iterator[Right]:
-    role = text(properties, "ExecutionRoleArn")
-    yield Right("iam:PassRole", role, {"iam:passedtoservice": "sagemaker.amazonaws.com"})
+def _unnamed(action: str, kind: str) -> Callable[[Document, str], Iterator[Right]]:
+    """Return the rights of a type that can only be created: a change replaces it, or sets its tags."""
 
+    def rights(properties: Document, verb: str) -> Iterator[Right]:  # noqa: ARG001 (the table's signature)
+        for each in (action, "sagemaker:AddTags"):
+            yield Right(each, _arn("sagemaker", f"{kind}/new"), _tags(properties))
+        role = text(properties, "ExecutionRoleArn")
+        yield Right("iam:PassRole", role, {"iam:passedtoservice": "sagemaker.amazonaws.com"})
 
-def _model(properties: Document, verb: str) -> Iterator[Right]:
-    yield Right(f"sagemaker:{verb}Model", _arn("sagemaker", "model/new"), _tags(properties))
-    yield from _passed(properties)
-
-
-def _endpoint_config(properties: Document, verb: str) -> Iterator[Right]:
-    yield Right(f"sagemaker:{verb}EndpointConfig", _arn("sagemaker", "endpoint-config/new"), _tags(properties))
-    yield from _passed(properties)
+    return rights
 
 
 def _endpoint(properties: Document, verb: str) -> Iterator[Right]:
@@ -104,8 +101,8 @@ def _scaling(action: str) -> Callable[[Document, str], Iterator[Right]]:
 
 
 RIGHTS: Final[Mapping[str, Callable[[Document, str], Iterator[Right]]]] = {
-    "AWS::SageMaker::Model": _model,
-    "AWS::SageMaker::EndpointConfig": _endpoint_config,
+    "AWS::SageMaker::Model": _unnamed("sagemaker:CreateModel", "model"),
+    "AWS::SageMaker::EndpointConfig": _unnamed("sagemaker:CreateEndpointConfig", "endpoint-config"),
     "AWS::SageMaker::Endpoint": _endpoint,
     "AWS::SageMaker::InferenceComponent": _component,
     "AWS::IAM::Role": _role,

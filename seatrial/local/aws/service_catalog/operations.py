@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.api import ApiError, absent, check_request, service_model
 from seatrial.local.aws.json_document import Document, children, text, texts
-from seatrial.local.aws.service_catalog.catalog import ROOT, SERVICE, Provisioned, Record, not_found, refused
+from seatrial.local.aws.service_catalog.catalog import ROOT, SERVICE, CatalogRecord, Provisioned, not_found, refused
 from seatrial.local.aws.service_catalog.stacks import delete, deploy, settle
 from seatrial.local.environment import ACCOUNT, REGION
 
@@ -302,7 +302,7 @@ def _artifact(product: Product, request: Document, keys: tuple[str, ...]) -> Art
     raise not_found(f"Provisioning artifact {', '.join(sorted(wanted))}")
 
 
-def _repeated(catalog: Catalog, token: str) -> Record | None:
+def _repeated(catalog: Catalog, token: str) -> CatalogRecord | None:
     return next((each for each in catalog.records.values() if token and each.token == token), None)
 
 
@@ -314,7 +314,7 @@ def _check_idle(provisioned: Provisioned) -> None:
 
 
 def _started(catalog: Catalog, provisioned: Provisioned, kind: str, artifact_id: str, token: str) -> Document:
-    record = Record(
+    record = CatalogRecord(
         kind=kind,
         provisioned_id=provisioned.provisioned_id,
         stack_id=provisioned.stack_id,
@@ -326,7 +326,7 @@ def _started(catalog: Catalog, provisioned: Provisioned, kind: str, artifact_id:
     return _record_document(catalog, record)
 
 
-def _settle(catalog: Catalog, record: Record) -> None:
+def _settle(catalog: Catalog, record: CatalogRecord) -> None:
     """Bring a record to what its stack is at; what was terminated is forgotten."""
     given = catalog.provisioned.get(record.provisioned_id)
     if given is None:
@@ -337,7 +337,7 @@ def _settle(catalog: Catalog, record: Record) -> None:
         catalog.launch_roles.pop(given.stack_name, None)
 
 
-def _record_document(catalog: Catalog, record: Record) -> Document:
+def _record_document(catalog: Catalog, record: CatalogRecord) -> Document:
     given = catalog.provisioned.get(record.provisioned_id)
     known = {} if given is None else {"ProvisionedProductName": given.name, "ProductId": given.product_id}
     errors = [{"Code": "ResourceFailed", "Description": record.error}] if record.error else []

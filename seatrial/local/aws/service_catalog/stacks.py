@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_cloudformation.literals import CapabilityType
 
-    from seatrial.local.aws.service_catalog.catalog import Artifact, Catalog, Provisioned, Record
+    from seatrial.local.aws.service_catalog.catalog import Artifact, Catalog, CatalogRecord, Provisioned
 
 BUCKET: Final = f"sc-{ACCOUNT}-{REGION}"
 """Where the service keeps the templates that it deploys."""
@@ -96,7 +96,7 @@ def delete(provisioned: Provisioned) -> None:
     own_stacks().delete_stack(StackName=provisioned.stack_id)
 
 
-def settle(provisioned: Provisioned, record: Record) -> None:
+def settle(provisioned: Provisioned, record: CatalogRecord) -> None:
     """Bring a record to what its stack is at."""
     if record.status != "IN_PROGRESS":
         return

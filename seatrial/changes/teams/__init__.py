@@ -1,0 +1,1 @@
+"""What each team runs, and what it costs."""

@@ -1,0 +1,109 @@
+"""`seatrial teams`: what each team runs, and what it costs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.changes.teams.report import TeamEndpoint
+    from seatrial.changes.teams.vended import TaggedResources
+
+Told = tuple[tuple["TeamEndpoint", ...], tuple[str, ...]]
+
+
+def teams(
+    specs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[SPEC…]", help="YAML files of endpoints, or folders of them. Default: `endpoints`."),
+    ] = None,
+    environment: Annotated[
+        list[str] | None,
+        typer.Option("--environment", "-e", metavar="ENV", help="Only this environment; may be repeated."),
+    ] = None,
+    environments: EnvironmentsFolder = None,
+    output_format: Annotated[
+        Literal["text", "json", "markdown", "csv"], typer.Option("--format", help="Output format.")
+    ] = "text",
+    *,
+    account: Annotated[
+        bool, typer.Option("--account/--no-account", help="Ask the account, or read the locks alone.")
+    ] = True,
+) -> None:
+    """List the endpoints of each team (tag `team`): version, planned cost, last trial, drift.
+
+    Endpoints of products are found by their tags. What could not be asked is told.
+    """
+    from seatrial.changes.teams.view import as_csv, as_document, as_lines, as_markdown
+    from seatrial.cli.support.terminal import show_json, show_text
+
+    found, unasked = _found(specs or (Path("endpoints"),), environment, environments, account=account)
+    if output_format == "json":
+        show_json(as_document(found, unasked))
+    elif output_format == "csv":
+        show_text(as_csv(found))
+        for line in unasked:
+            typer.echo(f"could not be asked: {line}", err=True)
+    elif output_format == "markdown":
+        show_text(as_markdown(found, unasked))
+    else:
+        show_text("".join(f"{line}\n" for line in as_lines(found, unasked)))
+
+
+def _found(specs: Sequence[Path], environment: list[str] | None, environments: Path | None, *, account: bool) -> Told:
+    from seatrial.cli.support.specs import spec_files
+    from seatrial.spec.load import environment_names, load_environment
+
+    files = spec_files(specs)
+    folder = environments_folder(environments, files[0])
+    names = environment or [
+        name for name in environment_names(folder) if not load_environment(folder, name).is_embedded
+    ]
+    found: list[TeamEndpoint] = []
+    unasked: list[str] = []
+    for name in dict.fromkeys(names):
+        locked = _locked(files, name, environments)
+        here, missing = _with_account(locked, files, name, environments) if account else (locked, ())
+        found += here
+        unasked += [f"{name}: {line}" for line in missing]
+    return tuple(found), tuple(unasked)
+
+
+def _locked(files: Sequence[Path], environment: str, environments: Path | None) -> tuple[TeamEndpoint, ...]:
+    """Return what is locked for an environment.
+
+    Raises:
+        SpecError: With every problem of every spec and lock.
+    """
+    from seatrial.changes.teams.report import locked_endpoint
+    from seatrial.cli.support.specs import load_specs, of_every
+    from seatrial.plan.lock.lock_file import locked_environments
+
+    here = [file for file in files if environment in locked_environments(file)]
+    return of_every(load_specs(here, environment, environments), locked_endpoint)
+
+
+def _with_account(
+    locked: tuple[TeamEndpoint, ...], files: Sequence[Path], environment: str, environments: Path | None
+) -> Told:
+    """Return the endpoints as the account has them; where the credentials are of another one, as they are locked."""
+    import boto3
+
+    from seatrial.changes.teams.report import with_account
+    from seatrial.cli.drift import drift_clients, read_locked
+    from seatrial.errors import SeatrialError
+
+    plans = read_locked(files, environment, environments)
+    try:
+        clients = drift_clients(plans.environment)
+        tagged = cast("TaggedResources", boto3.client("resourcegroupstaggingapi", region_name=plans.environment.region))
+        return with_account(locked, plans, clients, tagged, now=datetime.now(UTC))
+    except SeatrialError as error:
+        return locked, (error.problems[0].message,)

@@ -1,0 +1,58 @@
+"""`seatrial products` as a platform team runs it."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.conftest import REPOSITORY, files
+from tests.sample_product import write_product
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Seatrial
+
+PRODUCT = "products/chat.yaml"
+TEMPLATE = "products/chat/versions/1.0.0/lab.template.json"
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Path:
+    folder = tmp_path / "team"
+    folder.mkdir()
+    write_product(folder)
+    shutil.copy(REPOSITORY / "cdk.json", folder)
+    return folder
+
+
+def test_a_product_is_checked_planned_published_and_listed(seatrial: Seatrial, team: Path) -> None:
+    assert seatrial("products", "validate", "products", folder=team).stdout == f"{PRODUCT}: valid\n"
+
+    early = seatrial("products", "publish", PRODUCT, folder=team)
+    assert (early.returncode, early.stderr.count("SEA401")) == (2, 2)
+    assert f"seatrial products plan {PRODUCT} --environment lab --write" in early.stderr.replace(f"{team}/", "")
+
+    planned = seatrial("products", "plan", PRODUCT, "--write", folder=team)
+    assert planned.returncode == 0, planned.stderr
+    assert [f"products/chat/{size}.lock.json: lab" in planned.stderr for size in ("small", "large")] == [True, True]
+    again = files(team)
+    assert seatrial("products", "plan", PRODUCT, "--write", folder=team).returncode == 0
+    assert files(team) == again, "equal plans give equal bytes"
+
+    missing = seatrial("products", "list", PRODUCT, folder=team)
+    assert (missing.returncode, "SEA494" in missing.stderr) == (2, True)
+    published = seatrial("products", "publish", PRODUCT, folder=team)
+    assert (published.returncode, published.stdout) == (0, f"{TEMPLATE}\n"), published.stderr
+    listed = seatrial("products", "list", PRODUCT, folder=team)
+    assert listed.stdout == "chat: lab: sizes small, large; versions 1.0.0\n"
+
+
+def test_a_size_that_breaks_a_guard_rail_is_refused(seatrial: Seatrial, team: Path) -> None:
+    write_product(team, sizes={"small": None, "huge": {"scaling": {"max_copies": 5}}})
+    done = seatrial("products", "validate", PRODUCT, folder=team)
+    assert done.returncode == 2
+    assert "sizes.huge.scaling.max_copies: SEA111: max_copies 5 exceeds lab's guard rail 4" in done.stderr
+    assert not (team / "products" / "chat").exists()

@@ -1,0 +1,106 @@
+"""What a product's file may say, and what is loaded of it: every problem of every size at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from seatrial.deployment.product import load_product, product_deployments, published_versions, template_path
+from seatrial.errors import SpecError
+from tests.sample_product import ENDPOINT, lock_sizes, write_product
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROLE = "arn:aws:iam::123456789012:role/team"
+
+
+def problems(folder: Path, lab: dict[str, object] | None = None, **changes: object) -> list[tuple[str, str]]:
+    with pytest.raises(SpecError) as caught:
+        load_product(write_product(folder, lab=lab, **changes), folder / "environments")
+    return [(problem.rule, problem.field) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"name": "other"}, [("SEA108", "name")]),
+        ({"version": "1.0"}, [("SEA107", "version")]),
+        ({"deprecated": ["1.0.0"]}, [("SEA492", "deprecated")]),
+        ({"environments": []}, [("SEA107", "environments")]),
+        ({"environments": ["nowhere"]}, [("SEA109", "environments[0]")]),
+        ({"principals": [ROLE, "*"]}, [("SEA107", "principals[1]")]),
+        ({"principals": [ROLE, f"{ROLE}-*"]}, [("SEA107", "principals[1]")]),
+        ({"parameters": {"teams": ["a", "a-b"]}}, [("SEA107", "parameters.teams[1]")]),
+        ({"endpoint": {**ENDPOINT, "name": "chat"}}, [("SEA490", "endpoint.name")]),
+        ({"endpoint": {**ENDPOINT, "serving": {"code": "handler"}}}, [("SEA493", "endpoint.serving.code")]),
+        ({"sizes": {}}, [("SEA107", "sizes")]),
+        ({"sizes": {"small": {"workload": {"concurrency": 0}}}}, [("SEA107", "sizes.small.workload.concurrency")]),
+        ({"sizes": {"small": {"wurkload": {}}}}, [("SEA104", "sizes.small.wurkload")]),
+        ({"surprise": 1}, [("SEA104", "surprise")]),
+    ],
+)
+def test_a_mistake_is_told_where_it_was_written(
+    tmp_path: Path, changes: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    assert problems(tmp_path, **changes) == expected
+
+
+def test_an_environment_that_offers_nothing_is_told(tmp_path: Path) -> None:
+    assert problems(tmp_path, {"vending": False}) == [("SEA491", "environments[0]")]
+
+
+def test_a_guard_rail_holds_for_every_size(tmp_path: Path) -> None:
+    sizes = {name: {"scaling": {"max_copies": most}} for name, most in (("small", 5), ("large", 4), ("huge", 9))}
+    assert problems(tmp_path, sizes=sizes) == [
+        ("SEA111", "sizes.small.scaling.max_copies"),
+        ("SEA111", "sizes.huge.scaling.max_copies"),
+    ]
+
+
+def test_what_all_sizes_share_is_told_once(tmp_path: Path) -> None:
+    endpoint = {**ENDPOINT, "workload": {"input_tokens": 48, "output_tokens": 16, "concurrency": -1}}
+    sizes: dict[str, object] = {"small": None, "large": None}
+    assert problems(tmp_path, endpoint=endpoint, sizes=sizes) == [("SEA107", "endpoint.workload.concurrency")]
+
+
+def test_an_environment_overrides_what_a_size_sets(tmp_path: Path) -> None:
+    endpoint = {**ENDPOINT, "environments": {"lab": {"workload": {"concurrency": 2}}}}
+    loaded = load_product(write_product(tmp_path, endpoint=endpoint), tmp_path / "environments")
+    sizes = {size: each.endpoint.workload.concurrency for size, each in loaded.sizes_in("lab").items()}
+    assert sizes == {"small": 2, "large": 2}
+
+
+def test_without_a_lock_the_hint_names_the_command_for_products(tmp_path: Path) -> None:
+    file = write_product(tmp_path)
+    loaded = load_product(file, tmp_path / "environments")
+    with pytest.raises(SpecError) as caught:
+        product_deployments(loaded, "lab")
+    command = f"seatrial products plan {file.as_posix()} --environment lab --write"
+    assert [problem.rule for problem in caught.value.problems] == ["SEA401", "SEA401"]
+    assert all(command in problem.hint for problem in caught.value.problems)
+
+
+def test_a_locked_size_is_a_deployment_without_files(tmp_path: Path) -> None:
+    file = write_product(tmp_path)
+    lock_sizes(file, tmp_path / "environments")
+    deployments = product_deployments(load_product(file, tmp_path / "environments"), "lab")
+    assert [each.endpoint_name for each in deployments.values()] == [
+        "lab-TEAM-ENDPOINT-small",
+        "lab-TEAM-ENDPOINT-large",
+    ]
+    assert [each.serving.files for each in deployments.values()] == [{}, {}]
+
+
+def test_versions_are_sorted_as_numbers_and_the_current_one_must_be_there(tmp_path: Path) -> None:
+    file = write_product(tmp_path, version="1.10.0")
+    loaded = load_product(file, tmp_path / "environments")
+    for version in ("1.9.0", "1.10.0", "1.2.0"):
+        path = template_path(file, version, "lab")
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+    assert [each.version for each in published_versions(loaded, "lab")] == ["1.2.0", "1.9.0", "1.10.0"]
+    template_path(file, "1.10.0", "lab").unlink()
+    with pytest.raises(SpecError, match=r"SEA494: version 1\.10\.0 is not published for lab"):
+        published_versions(loaded, "lab")

@@ -1,0 +1,20 @@
+"""The page on deploying shows the stacks that the committed locks make."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from seatrial.deployment.live_trial import service_stack
+from seatrial.deployment.load import find_deployments
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_shown_stacks_are_those_of_the_app() -> None:
+    text = (ROOT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
+    shown = re.search(r"^\$ cdk ls\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    found = find_deployments(ROOT / "endpoints", ROOT / "environments").deployments
+    services = {service_stack(one.environment.name) for one in found if one.endpoint.trial.mode != "off"}
+    assert shown is not None
+    assert set(shown[1].split()) == {one.stack_name for one in found} | services
