@@ -33,9 +33,9 @@ def teams(
         Literal["text", "json", "markdown", "csv"], typer.Option("--format", help="Output format.")
     ] = "text",
     *,
-    account: Annotated[
-        bool, typer.Option("--account/--no-account", help="Ask the account, or read the locks alone.")
-    ] = True,
+    no_account: Annotated[
+        bool, typer.Option("--no-account", help="Read the locks alone; no credentials are needed.")
+    ] = False,
 ) -> None:
     """List the endpoints of each team (tag `team`): version, planned cost, last trial, drift.
 
@@ -44,7 +44,7 @@ def teams(
     from seatrial.changes.teams.view import as_csv, as_document, as_lines, as_markdown
     from seatrial.cli.support.terminal import show_json, show_text
 
-    found, unasked = _found(specs or (Path("endpoints"),), environment, environments, account=account)
+    found, unasked = _found(specs or (Path("endpoints"),), environment, environments, account=not no_account)
     if output_format == "json":
         show_json(as_document(found, unasked))
     elif output_format == "csv":

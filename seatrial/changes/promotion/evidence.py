@@ -42,7 +42,7 @@ class TrialEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Promotion:
+class PromotionStep:
     """One endpoint's step from an environment to another.
 
     Attributes:
@@ -67,7 +67,7 @@ def ended_at(result: TrialResult) -> datetime:
     return started.astimezone(UTC) + timedelta(seconds=result.duration_s)
 
 
-def provenance_of(promotion: Promotion, evidence: TrialEvidence, result: TrialResult) -> Promoted:
+def provenance_of(promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult) -> Promoted:
     """Return what a promoted plan says of its trial, which was passed."""
     return Promoted(
         source=promotion.source.environment.name,
@@ -84,7 +84,7 @@ def provenance_of(promotion: Promotion, evidence: TrialEvidence, result: TrialRe
 
 
 def evidence_problems(
-    promotion: Promotion, evidence: TrialEvidence, *, now: datetime, accept_simulated: bool
+    promotion: PromotionStep, evidence: TrialEvidence, *, now: datetime, accept_simulated: bool
 ) -> Iterator[Problem]:
     """Yield everything for which a trial is no proof of the plan to promote.
 
@@ -106,14 +106,15 @@ def evidence_problems(
     most = promotion.target.environment.promotion.max_age_days
     if age_days > most:
         message = f"the trial ended {age_days:.0f} days ago; promotion.max_age_days is {most}"
-        yield promotion.problem("SEA474", message, f"try it again: `seatrial bench`, or deploy to {where} anew")
+        again = f"seatrial trial start {promotion.source.endpoint.name} -e {where}"
+        yield promotion.problem("SEA474", message, f"try it again: `{again}`, then give its result with --result")
     if result.engine_note and not accept_simulated and not promotion.target.environment.is_embedded:
         message = f"the engine of the trial was simulated: {result.engine_note}"
         hint = f"try the plan on AWS in {where}; --accept-simulated takes the result as it is, and the lock says so"
         yield promotion.problem("SEA477", message, hint)
 
 
-def _deployed_problems(promotion: Promotion, evidence: TrialEvidence) -> Iterator[Problem]:
+def _deployed_problems(promotion: PromotionStep, evidence: TrialEvidence) -> Iterator[Problem]:
     deployed, locked = evidence.deployed_digest, promotion.plan.digest
     if deployed is not None and deployed != locked:
         where = promotion.source.environment.name
@@ -121,7 +122,7 @@ def _deployed_problems(promotion: Promotion, evidence: TrialEvidence) -> Iterato
         yield promotion.problem("SEA473", message, f"deploy the lock to {where}, so that it is tried")
 
 
-def _subject_problems(promotion: Promotion, result: TrialResult) -> Iterator[Problem]:
+def _subject_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Problem]:
     """Yield a trial of another endpoint, environment or plan."""
     request, plan = result.request, promotion.plan
     pairs = {
@@ -135,7 +136,7 @@ def _subject_problems(promotion: Promotion, result: TrialResult) -> Iterator[Pro
         yield promotion.problem("SEA473", f"the trial is of {', '.join(other)}", hint)
 
 
-def _verdict_problems(promotion: Promotion, result: TrialResult) -> Iterator[Problem]:
+def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Problem]:
     where = promotion.source.environment.name
     if result.request.manner == "verify":
         message = "the trial only verified the deployment: it sent a few requests and no load"
@@ -149,7 +150,7 @@ def _verdict_problems(promotion: Promotion, result: TrialResult) -> Iterator[Pro
         yield promotion.problem("SEA472", message, f"change the spec or the plan, and deploy it to {where} again")
 
 
-def workload_problems(promotion: Promotion, result: TrialResult) -> Iterator[Problem]:
+def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Problem]:
     """Yield what the trial's requests were like, where the environment to come has others."""
     asked, tried, trial = promotion.target.endpoint.workload, result.request.workload, promotion.target.endpoint.trial
     pairs = {
@@ -166,7 +167,7 @@ def workload_problems(promotion: Promotion, result: TrialResult) -> Iterator[Pro
         yield promotion.problem("SEA475", "; ".join(other), hint)
 
 
-def most_concurrency(promotion: Promotion, result: TrialResult) -> int | None:
+def most_concurrency(promotion: PromotionStep, result: TrialResult) -> int | None:
     """Return the highest measured concurrency per copy that meets the latencies and error rate of the target's SLO.
 
     `None` when no level does.
@@ -181,7 +182,7 @@ def most_concurrency(promotion: Promotion, result: TrialResult) -> int | None:
     return max(held, default=None)
 
 
-def no_level_problem(promotion: Promotion, result: TrialResult) -> Problem:
+def no_level_problem(promotion: PromotionStep, result: TrialResult) -> Problem:
     """Return that no measured level meets the target's SLO, and by what the lowest misses it."""
     objectives = list(slo_objectives(promotion.target.endpoint.slo))
     lowest = min((level.concurrency for level in result.levels), default=1)
@@ -191,7 +192,7 @@ def no_level_problem(promotion: Promotion, result: TrialResult) -> Problem:
     return promotion.problem("SEA475", message, "relax the SLO, or promote a plan with a faster copy")
 
 
-def slo_problems(promotion: Promotion, plan: Plan, result: TrialResult) -> Iterator[Problem]:
+def slo_problems(promotion: PromotionStep, plan: Plan, result: TrialResult) -> Iterator[Problem]:
     """Yield what the measurement says against the promoted plan at its load per copy.
 
     Throughput is of all copies: the measured copies' counts for as many as the plan has.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.changes.promotion.evidence import (
-    Promotion,
+    PromotionStep,
     evidence_problems,
     most_concurrency,
     no_level_problem,
@@ -115,7 +115,7 @@ def promote(
     tried, problems = _tried_plan(source)
     if tried is None:
         raise SpecError(problems)
-    promotion = Promotion(source, target, tried)
+    promotion = PromotionStep(source, target, tried)
     problems += evidence_problems(promotion, evidence, now=now, accept_simulated=accept_simulated)
     plan = None
     if evidence.result is not None:
@@ -142,7 +142,7 @@ def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Problem]]:
 
 
 def _planned(
-    promotion: Promotion, evidence: TrialEvidence, result: TrialResult
+    promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult
 ) -> tuple[Plan | None, tuple[Problem, ...]]:
     """Return the plan of the target with what speaks against it; `None` when there is no plan at all."""
     workload = tuple(workload_problems(promotion, result))

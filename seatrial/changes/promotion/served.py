@@ -9,7 +9,7 @@ from seatrial.serving.render import render
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.changes.promotion.evidence import Promotion
+    from seatrial.changes.promotion.evidence import PromotionStep
     from seatrial.errors import Problem
     from seatrial.plan.document import Plan
     from seatrial.serving.rendered import RenderedConfig
@@ -19,7 +19,7 @@ _MODEL = ("hub_id", "revision", "jumpstart_id", "trust_remote_code")
 _LONGEST_SHOWN = 80
 
 
-def served_problems(promotion: Promotion, plan: Plan) -> Iterator[Problem]:
+def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Problem]:
     """Yield everything in which the promoted plan's container would not be the tried one.
 
     Weights may lie in a bucket of each environment's own: where they lie is not compared.

@@ -131,7 +131,7 @@ def test_nothing_starts_while_a_deployments_trial_is_at_work(live: World) -> Non
     ],
 )
 def test_what_can_not_be_tried_says_why(live: World, changes: dict[str, object], because: str) -> None:
-    live.components.found[COMPONENT] = component(**{"specification": LIVE, **changes})
+    live.components.found[COMPONENT] = component(COMPONENT, **{"specification": LIVE, **changes})
     answer = start_scheduled(CALL, live.around)
     assert (answer["Started"], answer["Because"].startswith(because)) == (False, True)
 
