@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import pytest
+from typer.testing import CliRunner
 
 import seatrial
+from seatrial.cli.app import app
 from seatrial.errors import SpecError
 from seatrial.plan.lock.lock_file import locked_environments
 from seatrial.repository.answers import Ci, TargetEnvironment, new_targets, parse_accounts, targets_of
@@ -139,3 +141,16 @@ def test_the_defaults_make_a_repository_whose_makefile_knows_its_targets(
 def test_regions_decide_the_partition_of_the_roles() -> None:
     target = TargetEnvironment("prod", "111111111111", "cn-north-1", None, "none")
     assert target.deploy_role_arn == "arn:aws-cn:iam::111111111111:role/seatrial-prod-deploy"
+
+
+def test_what_is_not_given_is_asked(tmp_path: Path) -> None:
+    answered = "gitlab\nllm\nacme/llm\ndev=111111111111 live=333333333333\n\n"
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "team")], input=answered)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "team" / ".gitlab-ci.yml").is_file()
+    order = promotion_order(tmp_path / "team" / "environments")
+    assert [(one.name, one.account, one.owner) for one in order] == [
+        ("dev", "111111111111", "platform"),
+        ("live", "333333333333", "platform"),
+    ]
+    assert "@acme/platform" in (tmp_path / "team" / "CODEOWNERS").read_text(encoding="utf-8")
