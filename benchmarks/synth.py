@@ -63,7 +63,7 @@ def ours(count: int, folder: Path) -> int:
     from seatrial.deployment.load import load_deployments  # noqa: PLC0415
     from seatrial_stacks.app_stacks import add_stacks  # noqa: PLC0415
 
-    (deployment,) = load_deployments(ROOT / "endpoints", ROOT / "environments", "dev", "llama-2-7b-chat")
+    (deployment,) = load_deployments(ROOT / "endpoints", ROOT / "environments", "dev", "llama-2-7b-chat").deployments
     named = [deployment.endpoint.model_copy(update={"name": f"chat-{number}"}) for number in range(count)]
     app = App(outdir=f"{folder}/ours", analytics_reporting=False)
     add_stacks(app, [replace(deployment, endpoint=endpoint) for endpoint in named])

@@ -150,7 +150,7 @@ class LivingEndpoint:
     def load_beside(self) -> None:
         """Load that component as the trial of the live configuration does."""
         environments = self.folder / "environments"
-        (deployment,) = load_deployments(self.folder / "endpoints", environments, ENVIRONMENT)
+        (deployment,) = load_deployments(self.folder / "endpoints", environments, ENVIRONMENT).deployments
         target = {"endpoint_name": ENDPOINT, "inference_component": BESIDE, "region": self.cloud.region}
         whole = {**json.loads(deployment.trial_request), "target": target, "expected": None, "copy_count": 1}
         with environment_of(self.cloud):

@@ -12,6 +12,7 @@ from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, Sp
 from seatrial.cli.support.outputs import check_lock
 from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
 from seatrial.cli.support.terminal import show, show_json
+from seatrial.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +83,8 @@ def plan(
         of_every(files, lambda file: check_lock(file, environments_folder(environments, file), environment))
     loaded = load_specs(files, environment, environments)
     allowed = _Allowed(accept_slo_miss, allow_unknown_price)
+    if write or adopt:
+        _refuse_unpromoted(loaded)
     if check:
         _check(loaded, output_format)
     elif why is not None:
@@ -187,8 +190,16 @@ def _check(loaded: Sequence[LoadedSpec], output_format: Format) -> None:
     else:
         for one in found:
             typer.echo(_state_line(one))
-    if any(one.state != "fresh" for one in found):
+    if any(one.state not in {"fresh", "awaiting promotion"} for one in found):
         raise typer.Exit(NOT_FRESH)
+
+
+def _refuse_unpromoted(loaded: Sequence[LoadedSpec]) -> None:
+    from seatrial.plan.lock.provenance import unpromoted_problem
+
+    problems = [problem for one in loaded if (problem := unpromoted_problem(one)) is not None]
+    if problems:
+        raise SpecError(problems)
 
 
 def _state_line(found: Freshness) -> str:

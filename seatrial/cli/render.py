@@ -32,9 +32,10 @@ def render(
     """
     files, many = spec_files(specs), is_list(specs)
     folders = _folders(files, output) if many else (output,)
-    rendered = of_every(load_specs(files, environment, environments), _rendered)
+    rendered = of_every(load_specs(files, environment, environments), _rendered_if_promoted if many else _rendered)
     for one, folder in zip(rendered, folders, strict=True):
-        _show(one, folder, f"{one.loaded.path.as_posix()}: " if many else "")
+        if one is not None:
+            _show(one, folder, f"{one.loaded.path.as_posix()}: " if many else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,21 @@ def _rendered(loaded: LoadedSpec) -> _Rendered:
     from seatrial.serving.render import render as render_plan
 
     return _Rendered(loaded, render_plan(loaded, _plan(loaded)))
+
+
+def _rendered_if_promoted(loaded: LoadedSpec) -> _Rendered | None:
+    """Render one of many; one that awaits a promotion is left out, and told."""
+    from seatrial.plan.lock.lock_file import awaits_promotion
+    from seatrial.plan.lock.provenance import promotion_command
+
+    try:
+        return _rendered(loaded)
+    except SpecError as error:
+        if not awaits_promotion(error, loaded):
+            raise
+    command = promotion_command(loaded)
+    typer.echo(f"note: {loaded.path.as_posix()}: skipped until its plan is promoted (`{command}`)", err=True)
+    return None
 
 
 def _show(rendered: _Rendered, output: Path | None, of: str) -> None:

@@ -27,6 +27,11 @@ def endpoint_name(environment: str, name: str, generation: int = 1) -> str:
     return f"{environment}-{name}" if generation == 1 else f"{environment}-{name}-{generation}"
 
 
+def products_stack(environment: str) -> str:
+    """Return the name of the stack that offers an environment's products to teams."""
+    return f"seatrial-{environment}-products"
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """Everything that a stack needs; nothing in it is a CDK token.

@@ -6,39 +6,43 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
-from seatrial.deployment.document import COMPONENT_SUFFIX, Deployment
+from seatrial.deployment.document import COMPONENT_SUFFIX, Deployment, products_stack
 from seatrial.deployment.live_trial import service_stack
 from seatrial.deployment.trial import request_template
 from seatrial.errors import Problem, SeatrialError, SpecError
-from seatrial.plan.lock.lock_file import locked_environments, read_locked_plan
+from seatrial.plan.lock.lock_file import awaits_promotion, locked_environments, read_locked_plan
+from seatrial.plan.lock.provenance import promotion_command
 from seatrial.serving.render import render
 from seatrial.spec.load import environment_names, load_environment, load_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from seatrial.spec.environment import EnvironmentSpec
     from seatrial.spec.load import LoadedSpec
 
 
 def load_deployments(
     endpoints: Path, environments: Path, environment: str, endpoint: str | None = None
-) -> tuple[Deployment, ...]:
+) -> LockedDeployments:
     """Load the endpoints of a folder for one environment, sorted by file name.
+
+    Those that await a promotion are left out: what is deployed stays.
 
     Args:
         endpoints: Folder of specs with their locks.
         environments: Folder of environments.
         environment: The environment's name.
-        endpoint: Load only the file of this name; `None` loads all.
+        endpoint: Load only the file of this name, also when it awaits a promotion; `None` loads all.
 
     Raises:
         SpecError: With every problem of every spec, environment and lock; SEA404 when no spec is found.
     """
-    deployments, problems = _load(_specs(endpoints, endpoint), environments, environment)
-    if problems:
-        raise SpecError(dict.fromkeys(problems))  # an environment's problem concerns every spec, and is told once
-    return deployments
+    found = _load(_specs(endpoints, endpoint), environments, environment, asked=endpoint is not None)
+    if found.problems:
+        raise SpecError(dict.fromkeys(found.problems))  # one of an environment concerns every spec, and is told once
+    return LockedDeployments(found.deployments, tuple(_awaiting(found.awaiting)), _environments(found.awaiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +52,12 @@ class LockedDeployments:
     Attributes:
         deployments: By environment, then by file name.
         left_out: One line for each environment in which something is left out, and why.
+        awaiting: The environments in which endpoints await a promotion.
     """
 
     deployments: tuple[Deployment, ...]
     left_out: tuple[str, ...]
+    awaiting: tuple[EnvironmentSpec, ...] = ()
 
 
 def find_deployments(endpoints: Path, environments: Path, endpoint: str | None = None) -> LockedDeployments:
@@ -68,26 +74,43 @@ def find_deployments(endpoints: Path, environments: Path, endpoint: str | None =
     locks, problems = _locks(_specs(endpoints, endpoint))
     deployments: list[Deployment] = []
     left_out: list[str] = []
+    awaiting: list[LoadedSpec] = []
     for name in environment_names(environments):
         try:
-            embedded = load_environment(environments, name).is_embedded
+            place = load_environment(environments, name)
         except SeatrialError as error:
             problems += error.problems
             continue
-        if embedded:
+        if place.is_embedded:
             left_out.append(f"{name} (embedded AWS) is skipped; select it with -c environment={name}")
             continue
-        locked = [file for file, known in locks.items() if name in known]
-        found, wrong = _load(locked, environments, name)
-        deployments += found
-        problems += wrong
+        required = place.promotion.required
+        locked = [file for file, known in locks.items() if name in known or required]
+        found = _load(locked, environments, name)
+        deployments += found.deployments
+        problems += found.problems
+        awaiting += found.awaiting
+        left_out += _awaiting(found.awaiting)
         left_out += _unlocked(name, [file for file in locks if file not in locked])
     if problems:
         raise SpecError(dict.fromkeys(problems))
-    if not deployments:
+    if not deployments and not awaiting:
         hint = "; ".join(left_out) or f"no environment in {environments.as_posix()}"
         raise SpecError.of("SEA404", "no endpoint has a lock in any environment", where=endpoints.as_posix(), hint=hint)
-    return LockedDeployments(tuple(deployments), tuple(left_out))
+    return LockedDeployments(tuple(deployments), tuple(left_out), _environments(awaiting))
+
+
+def _awaiting(awaiting: Sequence[LoadedSpec]) -> Iterator[str]:
+    if awaiting:
+        names = ", ".join(one.path.stem for one in awaiting)
+        command = promotion_command(awaiting[0])
+        yield f"{awaiting[0].environment.name}: left as deployed until promoted: {names} (promote with `{command}`)"
+
+
+def _environments(awaiting: Iterable[LoadedSpec]) -> tuple[EnvironmentSpec, ...]:
+    """Return the environments of endpoints that have trials, each once."""
+    tried = (one.environment for one in awaiting if one.endpoint.trial.mode != "off")
+    return tuple({environment.name: environment for environment in tried}.values())
 
 
 def _specs(endpoints: Path, endpoint: str | None) -> list[Path]:
@@ -117,17 +140,35 @@ def _unlocked(environment: str, files: list[Path]) -> Iterator[str]:
         yield f"{environment}: skipped without a lock: {names} (lock with `{command}`)"
 
 
-def _load(files: Iterable[Path], environments: Path, environment: str) -> tuple[tuple[Deployment, ...], list[Problem]]:
-    """Load some endpoints for one environment; return them with everything that is wrong."""
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """Some endpoints in one environment, those that await a promotion, and everything that is wrong."""
+
+    deployments: tuple[Deployment, ...]
+    awaiting: tuple[LoadedSpec, ...]
+    problems: tuple[Problem, ...]
+
+
+def _load(files: Iterable[Path], environments: Path, environment: str, *, asked: bool = False) -> _Loaded:
+    """Load some endpoints for one environment; one that was asked for by name can't await a promotion."""
     deployments: dict[Path, Deployment] = {}
+    awaiting: list[LoadedSpec] = []
     problems: list[Problem] = []
     for file in files:
         try:
-            deployments[file] = load_deployment(file, environments, environment)
+            loaded = load_spec(file, environment, environments=environments)
         except SeatrialError as error:
             problems += error.problems
+            continue
+        try:
+            deployments[file] = deployment_of(loaded)
+        except SeatrialError as error:
+            if asked or not awaits_promotion(error, loaded):
+                problems += error.problems
+            else:
+                awaiting.append(loaded)
     problems += name_problems(deployments)
-    return tuple(deployments.values()), problems
+    return _Loaded(tuple(deployments.values()), tuple(awaiting), tuple(problems))
 
 
 def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
@@ -204,8 +245,10 @@ def _same_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
 
 
 def _service_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
-    """Yield each endpoint whose stack would be its environment's trial service."""
+    """Yield each endpoint whose stack would have the name of one that its endpoints share."""
     for file, deployment in deployments.items():
-        if deployment.stack_name.lower() == service_stack(deployment.environment.name).lower():
-            message = f"{deployment.stack_name} is the name of the environment's trial service"
+        name = deployment.environment.name
+        shared = {service_stack(name): "trial service", products_stack(name): "products"}
+        if (what := shared.get(deployment.stack_name.lower())) is not None:
+            message = f"{deployment.stack_name} is the stack of the environment's {what}"
             yield Problem(file.as_posix(), "name", "SEA522", message, "give the endpoint another name")

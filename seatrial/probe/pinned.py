@@ -158,7 +158,7 @@ def _pin(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path, environment
     environments = _environments(loaded, folder, environments)
     pinned = load_spec(path, name, environments=environments)
     write_lock(make_plan(pinned, accept_slo_miss=True), path)
-    (deployment,) = load_deployments(folder, environments, name)
+    (deployment,) = load_deployments(folder, environments, name).deployments
     throughput = loaded.endpoint.slo.output_tok_s
     least_tok_s = None if throughput is None else throughput / probed.copy_count
     return PinnedSpec(probed, pinned, deployment, environments, least_tok_s)

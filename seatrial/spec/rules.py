@@ -179,7 +179,7 @@ RULES = MappingProxyType(
         "SEA514": "an output would overwrite an input or another output",
         "SEA517": "an internal error",
         "SEA521": "no trial is running",
-        "SEA522": "the endpoint has the name of its environment's trial service",
+        "SEA522": "the endpoint's stack has the name of one that its environment shares",
         "SEA523": "the prices can't be read from AWS",
         "SEA524": "the deployment of a probe is malformed",
         "SEA525": "a probe can't deploy or delete its stack",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.deployment import load
-from seatrial.deployment.product import product_files
+from seatrial.deployment.product import load_products, product_files
 from seatrial.errors import SpecError
 from seatrial.spec.pipeline_file import load_pipeline
 from seatrial_stacks.context import context_text
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from aws_cdk import App, Stage
 
     from seatrial.deployment.document import Deployment
+    from seatrial.spec.environment import EnvironmentSpec
 
 
 def define_stacks(app: App) -> None:
@@ -43,52 +45,85 @@ def define_stacks(app: App) -> None:
     if pipeline := context_text(app, "pipeline"):
         _define_pipeline(app, Path(pipeline))
         return
-    endpoints, environments, products = (
-        Path(context_text(app, name) or name) for name in ("endpoints", "environments", "products")
-    )
+    folders = _Folders.of(app)
     environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
-    if endpoint is not None or not product_files(products):
-        add_stacks(app, _asked(endpoints, environments, environment, endpoint))
+    has_products = endpoint is None and bool(product_files(folders.products))
+    locked = _locked(folders, environment, endpoint, required=not has_products)
+    services = add_stacks(app, locked.deployments, locked.awaiting)
+    if not has_products:
         return
-    locked = _asked(endpoints, environments, environment, endpoint) if any(endpoints.glob("*.yaml")) else ()
-    services = add_stacks(app, locked)
-    offered = add_vending(app, services, products=products, environments=environments, environment=environment)
-    if not locked and not offered:
+    loaded = load_products(folders.products, folders.environments)
+    offered = add_vending(app, services, loaded, environments=folders.environments, environment=environment)
+    if not (services or locked.deployments or offered):
         hint = "select one that offers products: -c environment=NAME"
-        raise SpecError.of("SEA404", "no environment offers products", where=products.as_posix(), hint=hint)
+        raise SpecError.of("SEA404", "no environment offers products", where=folders.products.as_posix(), hint=hint)
 
 
-def add_stacks(app: App | Stage, deployments: Iterable[Deployment]) -> dict[str, TrialsStack]:
+@dataclass(frozen=True, slots=True)
+class _Folders:
+    """Where specs lie, by the app's context."""
+
+    endpoints: Path
+    environments: Path
+    products: Path
+
+    @classmethod
+    def of(cls, app: App) -> _Folders:
+        return cls(*(Path(context_text(app, name) or name) for name in ("endpoints", "environments", "products")))
+
+
+def add_stacks(
+    scope: App | Stage, deployments: Iterable[Deployment], awaiting: Iterable[EnvironmentSpec] = ()
+) -> dict[str, TrialsStack]:
     """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it.
+
+    Args:
+        scope: The app, or a stage of a pipeline.
+        deployments: What is deployed.
+        awaiting: Environments in which endpoints await a promotion; each has its trial service.
 
     Returns:
         The trial services, by environment.
     """
-    services: dict[str, TrialsStack] = {}
+    services = {environment.name: TrialsStack(scope, environment=environment) for environment in awaiting}
     for deployment in deployments:
-        stack = EndpointStack(app, deployment.stack_name, deployment=deployment)
+        stack = EndpointStack(scope, deployment.stack_name, deployment=deployment)
         if deployment.endpoint.trial.mode != "off":
             name = deployment.environment.name
             if name not in services:
-                services[name] = TrialsStack(app, environment=deployment.environment)
+                services[name] = TrialsStack(scope, environment=deployment.environment)
             stack.add_stack_dependency(services[name])
     return services
 
 
 def _define_pipeline(app: App, file: Path) -> None:
-    endpoints, environments = (Path(context_text(app, name) or name) for name in ("endpoints", "environments"))
-    spec, order = load_pipeline(file, environments)
-    deployments: dict[str, list[Deployment]] = {}
-    for deployment in _asked(endpoints, environments, None, None):
-        deployments.setdefault(deployment.environment.name, []).append(deployment)
-    PipelineStack(app, spec=spec, environments=order, deployments=deployments, add_stacks=add_stacks)
+    """Define the pipeline; an environment without anything to deploy gets no stage."""
+    folders = _Folders.of(app)
+    spec, order = load_pipeline(file, folders.environments)
+    products = load_products(folders.products, folders.environments)
+    locked = _locked(folders, None, None, required=not products)
+
+    def fill(stage: Stage, environment: EnvironmentSpec) -> None:
+        deployments = [each for each in locked.deployments if each.environment.name == environment.name]
+        awaiting = [each for each in locked.awaiting if each.name == environment.name]
+        services = add_stacks(stage, deployments, awaiting)
+        add_vending(stage, services, products, environments=folders.environments, environment=environment.name)
+
+    used = {each.environment.name for each in locked.deployments} | {each.name for each in locked.awaiting}
+    used |= {name for each in products for name in each.product.environments}
+    stages = [environment for environment in order if environment.name in used]
+    PipelineStack(app, spec=spec, environments=stages, add_stacks=fill)
 
 
-def _asked(
-    endpoints: Path, environments: Path, environment: str | None, endpoint: str | None
-) -> tuple[Deployment, ...]:
+def _locked(
+    folders: _Folders, environment: str | None, endpoint: str | None, *, required: bool
+) -> load.LockedDeployments:
+    """Load what is locked; without any spec nothing, unless one is required."""
+    if not required and not any(folders.endpoints.glob("*.yaml")):
+        return load.LockedDeployments((), ())
     if environment is not None:
-        return load.load_deployments(endpoints, environments, environment, endpoint)
-    found = load.find_deployments(endpoints, environments, endpoint)
+        found = load.load_deployments(folders.endpoints, folders.environments, environment, endpoint)
+    else:
+        found = load.find_deployments(folders.endpoints, folders.environments, endpoint)
     sys.stderr.write("".join(f"note: {line}\n" for line in found.left_out))
-    return found.deployments
+    return found

@@ -10,11 +10,10 @@ from seatrial.repository.shipped import cdk_cli_version
 from seatrial_cdk.delivery_pipeline import DeliveryPipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from constructs import Construct
 
-    from seatrial.deployment.document import Deployment
     from seatrial.spec.environment import EnvironmentSpec
     from seatrial.spec.pipeline import PipelineSpec
 
@@ -24,9 +23,8 @@ class PipelineStack(Stack):
 
     Args:
         spec: The pipeline's spec.
-        environments: The environments, each after its source.
-        deployments: What is deployed, by the environment's name; an environment without anything gets no stage.
-        add_stacks: Adds the stacks of deployments to a stage, as to the app.
+        environments: The environments that get a stage, each after its source.
+        add_stacks: Adds the stacks of an environment to its stage, as to the app.
     """
 
     def __init__(
@@ -35,8 +33,7 @@ class PipelineStack(Stack):
         *,
         spec: PipelineSpec,
         environments: Sequence[EnvironmentSpec],
-        deployments: Mapping[str, Sequence[Deployment]],
-        add_stacks: Callable[[Stage, Iterable[Deployment]], object],
+        add_stacks: Callable[[Stage, EnvironmentSpec], None],
     ) -> None:
         name = f"{spec.name}-pipeline"
         super().__init__(
@@ -46,13 +43,12 @@ class PipelineStack(Stack):
             description=f"Pipeline of {spec.repository}",
             env=Environment(account=spec.account, region=spec.region),
         )
-        used = [environment for environment in environments if deployments.get(environment.name)]
-        cross_account = any(environment.account != spec.account for environment in used)
+        cross_account = any(environment.account != spec.account for environment in environments)
         self.pipeline = DeliveryPipeline(
             self, "Pipeline", spec=spec, cross_account=cross_account, cdk_cli=cdk_cli_version()
         )
-        for environment in used:
+        for environment in environments:
             env = Environment(account=environment.account, region=environment.region)
             stage = Stage(self, environment.name, env=env)
-            add_stacks(stage, deployments[environment.name])
+            add_stacks(stage, environment)
             self.pipeline.add_stage(stage, approval=environment.promotion.approval == "manual")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, Environment, Stack, Tags
 
-from seatrial.deployment.product import load_products, published_versions, weights_of
+from seatrial.deployment.document import products_stack
+from seatrial.deployment.product import published_versions, weights_of
 from seatrial.spec.load import load_environment
 from seatrial_cdk.vending.launch_role import LaunchRole
 from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio
@@ -17,16 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from aws_cdk import App
+    from aws_cdk import App, Stage
     from constructs import Construct
 
     from seatrial.deployment.product import LoadedProduct
     from seatrial.spec.environment import EnvironmentSpec
-
-
-def vending_stack_name(environment: str) -> str:
-    """Return the name of the stack that offers an environment's products."""
-    return f"seatrial-{environment}-products"
 
 
 class VendingStack(Stack):
@@ -46,7 +42,7 @@ class VendingStack(Stack):
         offers: Sequence[Offer],
         trials: TrialsStack,
     ) -> None:
-        name = vending_stack_name(environment.name)
+        name = products_stack(environment.name)
         super().__init__(
             scope,
             name,
@@ -96,35 +92,34 @@ class VendingStack(Stack):
 
 
 def add_vending(
-    app: App,
+    scope: App | Stage,
     services: dict[str, TrialsStack],
+    products: Sequence[LoadedProduct],
     *,
-    products: Path,
     environments: Path,
     environment: str | None,
 ) -> bool:
     """Add the stack of each environment that offers products, and return whether there is any.
 
     Args:
-        app: The app.
+        scope: The app, or a stage of a pipeline.
         services: The trial services by environment; those that are missing are added.
-        products: Folder of products.
+        products: The products.
         environments: Folder of environments.
         environment: Only this one; `None` for every one but the embedded AWS.
 
     Raises:
-        SpecError: With every problem of every product; SEA494 when its version is not published.
+        SpecError: SEA494 when a product's version is not published.
     """
     added = False
-    loaded = load_products(products, environments)
-    for name in sorted({name for each in loaded for name in each.product.environments}):
+    for name in sorted({name for each in products for name in each.product.environments}):
         spec = load_environment(environments, name)
         if name != environment if environment is not None else spec.is_embedded:
             continue
         if name not in services:
-            services[name] = TrialsStack(app, environment=spec)
-        offers = [_offer(each, name) for each in loaded if name in each.product.environments]
-        VendingStack(app, environment=spec, offers=offers, trials=services[name])
+            services[name] = TrialsStack(scope, environment=spec)
+        offers = [_offer(each, name) for each in products if name in each.product.environments]
+        VendingStack(scope, environment=spec, offers=offers, trials=services[name])
         added = True
     return added
 

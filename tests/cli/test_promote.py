@@ -89,3 +89,18 @@ def test_nothing_is_written_where_one_endpoint_is_refused(seatrial: Seatrial, pr
     done = seatrial("promote", NAME, "falcon-40b", "--to", "prod", "--write")
     assert (done.returncode, done.stderr.count("SEA470")) == (2, 1)
     assert (project / "endpoints" / f"{NAME}.lock.json").read_bytes() == before
+
+
+def test_where_it_is_required_only_promoted_plans_are_written(seatrial: Seatrial, project: Path, result: Path) -> None:
+    place = project / "environments" / "prod.yaml"
+    place.write_text(place.read_text(encoding="utf-8") + "promotion: {source: dev, required: true}\n")
+    spec = f"endpoints/{NAME}.yaml"
+    refused = seatrial("plan", spec, "-e", "prod", "--write")
+    assert (refused.returncode, "SEA478: prod takes promoted plans alone" in refused.stderr) == (2, True)
+    waiting = seatrial("plan", spec, "-e", "prod", "--check")
+    assert (waiting.returncode, waiting.stdout.startswith(f"{spec}: prod: awaiting promotion (SEA402")) == (0, True)
+    skipped = seatrial("render", "endpoints", "-e", "prod", "--output", "rendered")
+    assert f"note: {spec}: skipped until its plan is promoted" in skipped.stderr
+    assert not (project / "rendered" / NAME).exists()
+    seatrial("promote", NAME, "--to", "prod", "--result", result.name, "--write")
+    assert seatrial("plan", spec, "-e", "prod", "--check").stdout == f"{spec}: prod: fresh\n"

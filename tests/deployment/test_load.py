@@ -52,20 +52,10 @@ def three(folders: tuple[Path, Path]) -> tuple[Path, Path]:
 def test_every_endpoint_of_the_folder_is_loaded(folders: tuple[Path, Path]) -> None:
     write(folders, "a.yaml", "chat")
     write(folders, "b.yaml", "talk")
-    assert [deployment.stack_name for deployment in load_deployments(*folders, "dev")] == [
+    assert [deployment.stack_name for deployment in load_deployments(*folders, "dev").deployments] == [
         "seatrial-dev-chat",
         "seatrial-dev-talk",
     ]
-
-
-def test_no_endpoint_has_the_name_of_its_environments_trial_service(folders: tuple[Path, Path]) -> None:
-    write(folders, "a.yaml", "trials")
-    with pytest.raises(SpecError) as caught:
-        load_deployments(*folders, "dev")
-    assert str(caught.value) == (
-        "endpoints/a.yaml: name: SEA522: seatrial-dev-trials is the name of the environment's trial service\n"
-        "  hint: give the endpoint another name"
-    )
 
 
 @pytest.mark.parametrize("second", ["chat", "Chat"])
@@ -89,7 +79,7 @@ def relock(folders: tuple[Path, Path], file: str, generation: int) -> None:
 def test_a_later_generation_has_a_name_of_its_own_in_the_same_stack(folders: tuple[Path, Path]) -> None:
     write(folders, "a.yaml", "chat")
     relock(folders, "a.yaml", 12)
-    (deployment,) = load_deployments(*folders, "dev")
+    (deployment,) = load_deployments(*folders, "dev").deployments
     assert (deployment.endpoint_name, deployment.stack_name) == ("dev-chat-12", "seatrial-dev-chat")
 
 
@@ -109,7 +99,7 @@ def test_a_generation_that_makes_the_components_name_too_long_is_refused(folders
     (folders[1] / "development12345.yaml").write_text("name: development12345\nregion: us-east-1\n")
     name = "c" * 40
     write(folders, "a.yaml", name, "development12345")
-    (first,) = load_deployments(*folders, "development12345")
+    (first,) = load_deployments(*folders, "development12345").deployments
     assert len(f"{first.endpoint_name}-model") == 63
     spec = folders[0] / "a.yaml"
     write_lock(first.plan.model_copy(update={"generation": 2}), spec)
@@ -190,3 +180,52 @@ class TestEveryEnvironment:
 
     def test_the_account_of_the_embedded_aws_is_one(self) -> None:
         assert seatrial.local.environment.ACCOUNT == EMBEDDED_ACCOUNT
+
+
+class TestRequiredPromotion:
+    """Where a promotion is required, what is deployed stays until the new plan was tried in the environment before."""
+
+    @pytest.fixture(autouse=True)
+    def required(self, three: tuple[Path, Path]) -> None:
+        place = three[1] / "prod.yaml"
+        place.write_text(place.read_text() + "promotion: {source: dev, required: true}\n")
+
+    @pytest.mark.parametrize("locked", [("dev",), ("dev", "prod")])
+    def test_what_awaits_it_is_left_out_and_told(self, three: tuple[Path, Path], locked: tuple[str, ...]) -> None:
+        write(three, "a.yaml", "chat", *locked)
+        told = (
+            "prod: left as deployed until promoted: a (promote with `seatrial promote endpoints/a.yaml --from dev "
+            "--to prod --write`)"
+        )
+        found = find_deployments(*three)
+        assert [each.stack_name for each in found.deployments] == ["seatrial-dev-chat"]
+        assert found.left_out == (EMBEDDED, told)
+        alone = load_deployments(*three, "prod")
+        assert (alone.deployments, alone.left_out) == ((), (told,))
+        assert [each.name for each in alone.awaiting] == ["prod"]
+
+    def test_by_name_it_is_refused(self, three: tuple[Path, Path]) -> None:
+        write(three, "a.yaml", "chat", "dev", "prod")
+        with pytest.raises(SpecError) as caught:
+            load_deployments(*three, "prod", "a")
+        (problem,) = caught.value.problems
+        assert (problem.rule, problem.field) == ("SEA478", "prod.promoted")
+
+    def test_another_mistake_is_told_all_the_same(self, three: tuple[Path, Path]) -> None:
+        write(three, "a.yaml", "chat", "dev", "prod")
+        place = three[1] / "prod.yaml"
+        place.write_text(place.read_text() + "guard_rails: {instance_types: [ml.g6.xlarge]}\n")
+        with pytest.raises(SpecError) as caught:
+            find_deployments(*three)
+        assert {"SEA111"} <= {problem.rule for problem in caught.value.problems}
+
+
+def test_no_endpoint_takes_the_stack_of_what_its_environment_shares(folders: tuple[Path, Path]) -> None:
+    for name in ("trials", "products"):
+        write(folders, f"{name}.yaml", name)
+    with pytest.raises(SpecError) as caught:
+        load_deployments(*folders, "dev")
+    assert [(each.rule, each.message) for each in caught.value.problems] == [
+        ("SEA522", "seatrial-dev-products is the stack of the environment's products"),
+        ("SEA522", "seatrial-dev-trials is the stack of the environment's trial service"),
+    ]

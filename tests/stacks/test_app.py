@@ -11,6 +11,7 @@ import aws_cdk
 import pytest
 
 import seatrial.deployment.load
+from seatrial.deployment.load import LockedDeployments
 from seatrial.errors import SpecError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def test_a_context_value_that_is_no_text_is_refused(
 def test_a_refused_spec_is_printed_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(*_: object) -> tuple[Deployment, ...]:
+    def refuse(*_: object) -> LockedDeployments:
         raise SpecError.of("SEA401", "there is no lock", where="endpoints/chat.yaml")
 
     monkeypatch.setattr(seatrial.deployment.load, "load_deployments", refuse)
@@ -108,9 +109,9 @@ def test_every_endpoint_of_the_named_environment_gets_a_stack(
 ) -> None:
     asked: list[tuple[object, ...]] = []
 
-    def load(*arguments: object) -> tuple[Deployment, ...]:
+    def load(*arguments: object) -> LockedDeployments:
         asked.append(arguments)
-        return (dev_deployment,)
+        return LockedDeployments((dev_deployment,), ())
 
     monkeypatch.setattr(seatrial.deployment.load, "load_deployments", load)
     run_app(monkeypatch, tmp_path, {"environment": "dev", "endpoint": "chat", "endpoints": "specs"})

@@ -21,7 +21,7 @@ CFN_LINT = str(Path(sys.executable).with_name("cfn-lint"))
 @pytest.mark.parametrize("environment", ["dev", "prod", "local"])
 def test_every_shipped_endpoint_synthesizes_and_cfn_lint_finds_nothing(environment: str, tmp_path: Path) -> None:
     app = App(outdir=str(tmp_path), context=json.loads((ROOT / "cdk.json").read_text())["context"])
-    add_stacks(app, load_deployments(ROOT / "endpoints", ROOT / "environments", environment))
+    add_stacks(app, load_deployments(ROOT / "endpoints", ROOT / "environments", environment).deployments)
     app.synth()
     templates = sorted(tmp_path.glob("*.template.json"))
     stacks = (*ENDPOINTS, "trials")

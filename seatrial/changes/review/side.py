@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.deployment.load import deployment_of
 from seatrial.errors import SeatrialError, SpecError
-from seatrial.plan.lock.lock_file import document_in_lock, locked_environments, read_locked_plan
+from seatrial.plan.lock.lock_file import awaits_promotion, document_in_lock, locked_environments, read_locked_plan
 from seatrial.spec.load import environment_names, load_spec
 
 if TYPE_CHECKING:
@@ -111,7 +111,10 @@ def state_of(side: RepositorySide, place: EndpointPlace) -> EndpointState:
     try:
         deployment = deployment_of(loaded)
     except SeatrialError as error:
-        return EndpointState(loaded=loaded, plan=_stale_plan(loaded), problems=side.shown(error.problems))
+        found = error.problems
+        if awaits_promotion(error, loaded):
+            found = tuple(replace(one, severity="warning") for one in found)
+        return EndpointState(loaded=loaded, plan=_stale_plan(loaded), problems=side.shown(found))
     return EndpointState(loaded=loaded, plan=deployment.plan, deployment=deployment)
 
 

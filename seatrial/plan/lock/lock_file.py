@@ -15,7 +15,7 @@ from seatrial.plan.document import PLAN_SCHEMA, Plan, values_digest
 from seatrial.plan.lock.changes import text_of
 from seatrial.plan.lock.guard_rails import limit_problems, rail_problems
 from seatrial.plan.lock.path import lock_path
-from seatrial.plan.lock.provenance import provenance_problems
+from seatrial.plan.lock.provenance import promotion_command, provenance_problems
 from seatrial.secrets import holds_credential
 from seatrial.spec.schema_version import UPGRADE, compared
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from seatrial.errors import SeatrialError
     from seatrial.plan.document import Promoted
     from seatrial.spec.load import LoadedSpec
 
@@ -262,6 +263,8 @@ def _stale(plan: Plan, loaded: LoadedSpec) -> tuple[Problem, ...]:
 
 
 def _plan_again(loaded: LoadedSpec) -> str:
+    if loaded.environment.promotion.required:
+        return f"run `{promotion_command(loaded)}`"
     return f"run `{_command(loaded)} --write`"
 
 
@@ -319,7 +322,7 @@ def _unreadable(path: Path, message: str, field: str = "", hint: str = _RESTORE)
     return SpecError.of("SEA403", message, hint=hint, where=path.as_posix(), field=field)
 
 
-State = Literal["fresh", "stale", "missing", "edited", "unreadable", "beyond limits"]
+State = Literal["fresh", "stale", "missing", "edited", "unreadable", "beyond limits", "awaiting promotion"]
 _STATES: Mapping[str, State] = {
     "SEA403": "unreadable",
     "SEA113": "unreadable",
@@ -345,11 +348,27 @@ class Freshness:
     problems: tuple[Problem, ...] = ()
 
 
+_PROMOTION_ENDS = frozenset({"SEA401", "SEA402", "SEA478"})
+"""What is wrong with a lock until a tried plan is promoted to it."""
+
+
+def awaits_promotion(error: SeatrialError, loaded: LoadedSpec) -> bool:
+    """Return whether all that is wrong with a lock ends with a promotion, which its environment requires.
+
+    A changed spec makes the locks of every environment stale; where a promotion is required, the new plan comes only
+    after its trial in the environment before. Until then what is deployed stays.
+    """
+    rules = {problem.rule for problem in error.problems}
+    return loaded.environment.promotion.required and bool(rules) and rules <= _PROMOTION_ENDS
+
+
 def freshness_of(loaded: LoadedSpec) -> Freshness:
     """Return whether the lock of a spec is the plan of the spec as it is now."""
     try:
         read_locked_plan(loaded)
     except SpecError as error:
+        if awaits_promotion(error, loaded):
+            return Freshness(loaded, "awaiting promotion", error.problems)
         rules = {problem.rule for problem in error.problems}
         state: State = next((state for rule, state in _STATES.items() if rule in rules), "beyond limits")
         return Freshness(loaded, state, error.problems)

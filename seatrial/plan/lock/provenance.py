@@ -21,8 +21,24 @@ def provenance_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Problem, ...]:
     told = "was not promoted" if promoted is None else f"was promoted from {promoted.source}"
     where = loaded.place.where(("promotion", "required"))
     message = f"the plan {told}; promotion.required ({where}) asks for a passed trial in {source}"
-    hint = f"run `seatrial promote {loaded.path.as_posix()} --from {source} --to {here} --write`"
+    hint = f"run `{promotion_command(loaded)}`"
     return (Problem(lock_path(loaded.path).as_posix(), f"{here}.promoted", "SEA478", message, hint),)
+
+
+def promotion_command(loaded: LoadedSpec) -> str:
+    """Return the command that writes a promoted plan into the lock of a spec."""
+    source, here = loaded.environment.promotion.source, loaded.environment.name
+    return f"seatrial promote {loaded.path.as_posix()} --from {source} --to {here} --write"
+
+
+def unpromoted_problem(loaded: LoadedSpec) -> Problem | None:
+    """Return that the environment takes promoted plans alone, so that no other is to be written; `None` otherwise."""
+    if not loaded.environment.promotion.required:
+        return None
+    here, where = loaded.environment.name, loaded.place.where(("promotion", "required"))
+    message = f"{here} takes promoted plans alone (promotion.required, {where})"
+    hint = f"deploy the plan to {loaded.environment.promotion.source}, then run `{promotion_command(loaded)}`"
+    return Problem(loaded.path.as_posix(), here, "SEA478", message, hint)
 
 
 def provenance_lines(promoted: Promoted | None) -> tuple[str, ...]:
