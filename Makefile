@@ -42,8 +42,8 @@ deploy: environment $(USER_STAMP) ## Deploy the stacks of an environment: make d
 environment:
 	@test -n "$(ENV)" || { echo "name the environment: make $(firstword $(MAKECMDGOALS)) ENV=prod" >&2; exit 2; }
 
-test: $(DEV_STAMP) ## Run the test suite in three processes: one mostly waits for deployments.
-	@$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+test: $(DEV_STAMP) ## Run the test suite in four processes: two mostly wait for deployments.
+	@$(BIN)/pytest --numprocesses 4 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-random: $(DEV_STAMP) ## Run the property tests with new examples; the others draw the same ones each time.
 	@$(BIN)/pytest --numprocesses 2 --hypothesis-profile random -m hypothesis $(PYTEST_ARGS)

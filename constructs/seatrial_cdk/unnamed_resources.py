@@ -24,7 +24,6 @@ UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
         "ec2:DescribeSubnets": "describe actions of EC2 have no resource level",
         "ec2:DescribeVpcs": "describe actions of EC2 have no resource level",
         "sagemaker:ListInferenceComponents": "has no resource level: names and states alone",
-        "s3:GetObject": "the bucket of Service Catalog has no documented name; bound by the tag of its objects instead",
         "ssm:DescribeParameters": "has no resource level: names and types alone",
         "ecr:GetAuthorizationToken": "has no resource level: the token is the registry's, the pull is granted by name",
     }

@@ -146,7 +146,8 @@ def _stacks(stack: Stack) -> Iterator[iam.PolicyStatement]:
     )
     yield allow_unnamed("cloudformation:GetTemplateSummary", "cloudformation:ValidateTemplate")
     provisioning = {"StringEquals": {"s3:ExistingObjectTag/servicecatalog:provisioning": "true"}}
-    yield allow_unnamed("s3:GetObject", conditions=provisioning)
+    # Service Catalog keeps its copy of a template in a bucket of its own, whose name is not documented.
+    yield _allow(["s3:GetObject"], [f"arn:{stack.partition}:s3:::*"], provisioning)
 
 
 def _roles(stack: Stack, environment: str, boundary: str) -> Iterator[iam.PolicyStatement]:
