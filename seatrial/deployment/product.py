@@ -12,13 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from seatrial.catalog import instances
-from seatrial.deployment.document import Deployment
-from seatrial.deployment.trial import request_template
+from seatrial.deployment.load import deployment_of
 from seatrial.errors import Problem, SeatrialError, SpecError
 from seatrial.files import read_text
-from seatrial.plan.lock.lock_file import read_locked_plan
-from seatrial.serving.render import render
 from seatrial.spec.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
 from seatrial.spec.product import ProductSpec, product_problems, size_source, written_field
 from seatrial.spec.text_rules import character_problems, secret_problems, secret_values
@@ -26,6 +22,8 @@ from seatrial.spec.yaml_source import Document, YamlSource, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from seatrial.deployment.document import Deployment
 
 Made = TypeVar("Made")
 PRODUCTS = Path("products")
@@ -147,20 +145,11 @@ def product_deployments(loaded: LoadedProduct, environment: str) -> dict[str, De
 
 
 def _deployment(loaded: LoadedSpec) -> Deployment:
-    plan = read_locked_plan(loaded)
-    serving = render(loaded, plan, packaged=False)
-    if serving.files:
-        message = f"the configuration needs the files {', '.join(serving.files)}"
+    deployment = deployment_of(loaded, packaged=False)
+    if deployment.serving.files:
+        message = f"the configuration needs the files {', '.join(deployment.serving.files)}"
         raise SpecError.of("SEA493", message, where=loaded.document.path, hint="use another engine or option")
-    instance = instances.find(plan.instance_type.value)
-    return Deployment(
-        endpoint=loaded.endpoint,
-        environment=loaded.environment,
-        plan=plan,
-        serving=serving,
-        trial_request=request_template(loaded, plan, serving),
-        has_local_nvme=instance is not None and bool(instance.nvme_gb),
-    )
+    return deployment
 
 
 def _of_each(loaded: LoadedProduct, environment: str, make: Callable[[LoadedSpec], Made]) -> dict[str, Made]:

@@ -13,8 +13,8 @@ from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.execution_role import METRIC_NAMESPACES, join_network
-from seatrial_cdk.llm_endpoint import ENVIRONMENT_TAG
 from seatrial_cdk.trial_service.trial_service import function_arn
 from seatrial_cdk.unnamed_resources import allow_unnamed
 
