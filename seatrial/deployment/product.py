@@ -17,7 +17,7 @@ from seatrial.errors import Problem, SeatrialError, SpecError
 from seatrial.files import read_text
 from seatrial.spec.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
 from seatrial.spec.product import ProductSpec, product_problems, size_source, written_field
-from seatrial.spec.text_rules import character_problems, secret_problems, secret_values
+from seatrial.spec.text_rules import file_problems, secret_values
 from seatrial.spec.yaml_source import Document, YamlSource, read_source
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def load_product(path: Path, environments: Path) -> LoadedProduct:
     source = read_source(path)
     document = Document(source.path, source.data, {path: path for path in source.lines}, source.lines)
     product, problems = validated(ProductSpec, document) if source.data else (None, [])
-    problems = [*source.problems, *secret_problems(source), *character_problems(source), *problems]
+    problems = [*file_problems(source), *problems]
     sizes: dict[tuple[str, str], LoadedSpec] = {}
     if product is not None:
         problems += product_problems(product, document, path.stem)
