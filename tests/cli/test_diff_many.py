@@ -171,7 +171,7 @@ def test_a_refused_change_is_told_and_fails(seatrial: Seatrial, repository: Path
     done = seatrial("diff", "-e", "dev", "--base", "HEAD", env=GIT)
     assert done.returncode == 1
     assert done.stderr.startswith("falcon-40b in dev: Endpoint: InstanceType: SEA453: ")
-    assert "falcon-40b in dev: resources; refused" in done.stdout
+    assert "falcon-40b in dev: resources; refused: SEA453" in done.stdout
 
 
 @pytest.mark.parametrize(
