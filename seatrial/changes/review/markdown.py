@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seatrial.changes.review.review import EndpointReview, Review
+    from seatrial.changes.review.side import EndpointPlace
 
 MOST_CHARACTERS = 65_000
 """Of a comment: GitHub takes 65,536 ("body is too long (maximum is 65536 characters)"), a workflow adds a mark."""
 _RESERVED = 200  # characters, for the line that tells what is left out
 LONGEST_VALUE = 120
 MOST_NAMES = 3
-"""Of endpoints in the title of a folded part."""
+"""Of endpoints and environments in the title of a folded part."""
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
 
 
@@ -120,17 +121,26 @@ def _shared(review: Review) -> Iterator[str]:
 
 
 def _details(reviews: Iterable[EndpointReview]) -> Iterator[list[str]]:
-    """Yield what is folded, once for the endpoints of an environment that it is the same of."""
-    alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = defaultdict(list)
+    """Yield what is folded, once for all endpoints and environments that it is the same of."""
+    alike: dict[tuple[str, tuple[str, ...]], list[EndpointPlace]] = defaultdict(list)
     for one in reviews:
         lines = tuple(line for section in _sections(one) for line in (*section, ""))
-        alike[one.place.environment, parts(one), lines].append(one.place.endpoint)
-    for (environment, changed, lines), names in alike.items():
-        if len(names) > MOST_NAMES:
-            title, listed = counted(len(names), "endpoint"), [", ".join(map(code, names)), ""]
-        else:
-            title, listed = ", ".join(map(code, names)), []
-        yield list(_folded(f"{title} in {code(environment)}: {escaped(changed)}", [*listed, *lines]))
+        alike[parts(one), lines].append(one.place)
+    for (changed, lines), places in alike.items():
+        title, listed = _named(places), []
+        if len(places) > MOST_NAMES:
+            title, listed = counted(len(places), "endpoint and environment", "endpoints and environments"), [title, ""]
+        yield list(_folded(f"{title}: {escaped(changed)}", [*listed, *lines]))
+
+
+def _named(places: Iterable[EndpointPlace]) -> str:
+    by_environment: dict[str, list[str]] = defaultdict(list)
+    for place in places:
+        by_environment[place.environment].append(code(place.endpoint))
+    by_names: dict[str, list[str]] = defaultdict(list)
+    for environment, names in by_environment.items():
+        by_names[", ".join(names)].append(code(environment))
+    return "; ".join(f"{names} in {', '.join(environments)}" for names, environments in by_names.items())
 
 
 def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:

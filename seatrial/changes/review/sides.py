@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from seatrial.changes.review.review import Review
 
+SPEC_SUFFIXES = frozenset({".yaml", ".yml"})
+
 
 def review_of(
     specs: Sequence[Path], environments: Path, revision: str, folder: Path, *, environments_asked: Sequence[str] = ()
@@ -59,16 +61,20 @@ def review_of(
     return replace(review, ahead=commits_ahead(top, commit))
 
 
+def folder_of(path: Path) -> Path:
+    """Return a folder of specs itself, and the folder of a spec; a folder may be one that only the revision has."""
+    return path.parent if path.suffix in SPEC_SUFFIXES and not path.is_dir() else path
+
+
 def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
     """Return the folder of specs, and the names of those that are asked for; `None` for all."""
-    folders = {spec.resolve() if spec.is_dir() else spec.resolve().parent for spec in specs}
+    folders = {folder_of(spec).resolve() for spec in specs}
     if len(folders) > 1:
         places = ", ".join(folder.as_posix() for folder in sorted(folders))
         hint = "compare one folder after the other"
         raise SpecError.of("SEA420", f"the specs are in several folders: {places}", hint=hint)
-    if any(spec.is_dir() for spec in specs):
-        return specs[0] if specs[0].is_dir() else specs[0].parent, None
-    return specs[0].parent, tuple(spec.stem for spec in specs)
+    names = None if any(folder_of(spec) == spec for spec in specs) else tuple(spec.stem for spec in specs)
+    return folder_of(specs[0]), names
 
 
 def _existing(folder: Path) -> Path:

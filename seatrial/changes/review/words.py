@@ -31,7 +31,7 @@ def behind(review: Review, base: str) -> str:
         return ""
     return (
         f"{base} has {counted(review.ahead, 'commit')} that this checkout lacks; what they change is told backwards. "
-        f"`--base {base}{MERGE_BASE}` compares with the merge base."
+        f"Give {base}{MERGE_BASE} (with three dots) to compare with the merge base."
     )
 
 
@@ -74,7 +74,8 @@ def effect(review: EndpointReview) -> str:
         rules = _rules(one.rule for one in review.findings if one.severity == "error")
         return f"can't be deployed: {rules}" if rules else "as deployed until it is promoted"
     if review.consequences is not None:
-        return "; ".join(TITLES[kind] for kind in review.consequences.noticed)
+        kept = ["the old stack stays deployed until it is deleted"] if review.is_moved else []
+        return "; ".join([*(TITLES[kind] for kind in review.consequences.noticed), *kept])
     return "stays deployed until its stack is deleted" if review.after is None else "not compared"
 
 
@@ -117,11 +118,10 @@ def cost_lines(review: EndpointReview) -> list[str]:
 
 
 def has_new_costs(review: EndpointReview) -> bool:
-    """Tell whether a price of what is deployed by the checkout differs, or the update itself costs something."""
-    lines = cost_lines(review)
-    return review.after is not None and (
-        len(lines) > len(COSTS) or any(one.before != one.after for one in costs(review))
-    )
+    """Tell whether a price of what the checkout deploys is another one, or the update itself costs something."""
+    if review.plans[1] is None:
+        return False
+    return len(cost_lines(review)) > len(COSTS) or any(one.before != one.after for one in costs(review))
 
 
 def figures_of(point: CurvePoint | None) -> tuple[str, str, str]:
