@@ -71,7 +71,7 @@ def read_locked(specs: Sequence[Path], environment: str, environments: Path | No
     from seatrial.deployment.load import load_deployment
     from seatrial.errors import SeatrialError
     from seatrial.plan.lock.lock_file import locked_environments
-    from seatrial.spec.load import environment_names, load_environment
+    from seatrial.spec.load import load_environment
 
     files = spec_files(specs)
     folder = environments_folder(environments, files[0])
@@ -88,7 +88,6 @@ def read_locked(specs: Sequence[Path], environment: str, environments: Path | No
         deployments=tuple(deployments),
         unreadable=unreadable,
         names=tuple(sorted({_name_of(file) for file in (*files, *beside)})),
-        others=tuple(name for name in environment_names(folder) if name != environment),
     )
 
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from aws_cdk import App, BootstraplessSynthesizer
 
 from seatrial.deployment.product import product_deployments
+from seatrial.deployment.published import made_from, sealed
 from seatrial.errors import SpecError
 from seatrial.spec.product import PRODUCT_ENDPOINT
+from seatrial.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG
 from seatrial_cdk.vending.launch_role import boundary_name, role_path
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.product_parameters import (
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Section = dict[str, "Json"]
 MOST_BYTES, MOST_RESOURCES = 1_000_000, 500  # of a template in S3 (CloudFormation quotas)
-PRODUCT_TAG, VERSION_TAG = "seatrial:product", "seatrial:product-version"
-ENVIRONMENT_TAG, TEAM_TAG, COST_CENTER_TAG = "seatrial:environment", "team", "cost-center"
 _TEAM, _COST_CENTER = "TEAM-TAG", "COST-CENTER-TAG"
 """Stand in tags for what the team chooses."""
 _ALARM = re.compile(r"Alarms(?P<generation>\d*)(?P<kind>[A-Za-z]+?)[0-9A-F]{8}")
@@ -64,7 +64,8 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     deployments = product_deployments(loaded, environment)
     templates = _synthesized(loaded, deployments, context)
     writer = _Writer(loaded, environment, tuple(deployments))
-    text = json.dumps(writer.merged(templates), indent=1, sort_keys=True) + "\n"
+    whole = sealed(writer.merged(templates), made_from(loaded, deployments))
+    text = json.dumps(whole, indent=1, sort_keys=True) + "\n"
     _check(text, loaded)
     return text
 
@@ -97,7 +98,7 @@ def _tagged(loaded: LoadedProduct, deployment: Deployment) -> Deployment:
     tags = {
         **environment.tags,
         PRODUCT_TAG: product.name,
-        VERSION_TAG: product.version,
+        PRODUCT_VERSION_TAG: product.version,
         ENVIRONMENT_TAG: environment.name,
         TEAM_TAG: _TEAM,
         **({COST_CENTER_TAG: _COST_CENTER} if product.parameters.cost_centers else {}),
@@ -212,7 +213,7 @@ class _Writer:
                 "Tags": [
                     {"Key": ENVIRONMENT_TAG, "Value": self.environment},
                     {"Key": PRODUCT_TAG, "Value": self.loaded.product.name},
-                    {"Key": VERSION_TAG, "Value": self.loaded.product.version},
+                    {"Key": PRODUCT_VERSION_TAG, "Value": self.loaded.product.version},
                     {"Key": TEAM_TAG, "Value": {"Ref": TEAM}},
                 ],
             },
