@@ -14,7 +14,7 @@ from seatrial.errors import SeatrialError, SpecError
 from seatrial.files import read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 LONGEST_S = 600
 LAST_LINES = 25
@@ -67,11 +67,11 @@ def run_app(root: Path, narrowed: Mapping[str, str], folder: Path, variables: Ma
     return out
 
 
-def publish_products(product: Path, environments: Path) -> str:
-    """Write the templates of a product's current version, with the feature flags of the nearest `cdk.json`.
+def publish_products(products: Sequence[Path], environments: Path) -> str:
+    """Write the templates of products' current versions, with the feature flags of the nearest `cdk.json`.
 
     Args:
-        product: The product's YAML file.
+        products: The products' YAML files, at least one, of one app.
         environments: Folder of environments.
 
     Returns:
@@ -81,17 +81,13 @@ def publish_products(product: Path, environments: Path) -> str:
         SpecError: SEA450 when there is no `cdk.json`.
         SeatrialError: SEA450 with the last lines when the templates can't be made.
     """
-    root = app_folder(product)
-    command = [
-        sys.executable,
-        "-m",
-        PUBLISHER,
-        *(os.path.relpath(path.resolve(), root) for path in (product, environments)),
-    ]
-    done = _run(command, root, app_variables(root), product.as_posix())
+    root = app_folder(products[0])
+    where = ", ".join(product.as_posix() for product in products)
+    files = (os.path.relpath(path.resolve(), root) for path in (environments, *products))
+    done = _run([sys.executable, "-m", PUBLISHER, *files], root, app_variables(root), where)
     if done.returncode:
         said = "\n".join(done.stderr.splitlines()[-LAST_LINES:])
-        raise SeatrialError.of("SEA450", f"its templates can't be made:\n{said}", where=product.as_posix())
+        raise SeatrialError.of("SEA450", f"the templates can't be made:\n{said}", where=where)
     return done.stdout
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from seatrial.cli.support.freshness import check_freshness
 from seatrial.cli.support.locking import lock_plan
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
 from seatrial.cli.support.outputs import check_lock
@@ -18,12 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.plan.document import Plan
-    from seatrial.plan.lock.lock_file import Freshness
     from seatrial.report.plan_view import Section
     from seatrial.spec.load import LoadedSpec
 
 Format = Literal["text", "json"]
-NOT_FRESH = 1
 
 
 def plan(
@@ -86,7 +85,7 @@ def plan(
     if write or adopt:
         _refuse_unpromoted(loaded)
     if check:
-        _check(loaded, output_format)
+        check_freshness(loaded, output_format)
     elif why is not None:
         _explain(loaded[0], why, output_format, allowed)
     elif adopt:
@@ -181,45 +180,12 @@ def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Secti
             show(plan_view(one.plan, one.loaded, sections))
 
 
-def _check(loaded: Sequence[LoadedSpec], output_format: Format) -> None:
-    from seatrial.plan.lock.lock_file import freshness_of
-
-    found = [freshness_of(one) for one in loaded]
-    if output_format == "json":
-        show_json([_state_row(one) for one in found])
-    else:
-        for one in found:
-            typer.echo(_state_line(one))
-    if any(one.state not in {"fresh", "awaiting promotion"} for one in found):
-        raise typer.Exit(NOT_FRESH)
-
-
 def _refuse_unpromoted(loaded: Sequence[LoadedSpec]) -> None:
     from seatrial.plan.lock.provenance import unpromoted_problem
 
     problems = [problem for one in loaded if (problem := unpromoted_problem(one)) is not None]
     if problems:
         raise SpecError(problems)
-
-
-def _state_line(found: Freshness) -> str:
-    place = f"{found.loaded.path.as_posix()}: {found.loaded.environment.name}: {found.state}"
-    if found.state == "edited":
-        fields = [problem.field.rpartition(".")[2] for problem in found.problems if problem.rule == "SEA411"]
-        return f"{place} ({', '.join(fields)})"
-    return place if not found.problems else f"{place} ({found.problems[0].rule}: {found.problems[0].message})"
-
-
-def _state_row(found: Freshness) -> dict[str, object]:
-    return {
-        "spec": found.loaded.path.as_posix(),
-        "environment": found.loaded.environment.name,
-        "state": found.state,
-        "problems": [
-            {"where": one.where, "field": one.field, "rule": one.rule, "message": one.message, "hint": one.hint}
-            for one in found.problems
-        ],
-    }
 
 
 def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: _Allowed) -> None:

@@ -9,10 +9,12 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import of_every, spec_files
+from seatrial.errors import SpecError
 
 if TYPE_CHECKING:
     from seatrial.deployment.product import LoadedProduct
 
+NOT_PUBLISHED = 1
 products = typer.Typer(help="Products: standard endpoints for product teams.", no_args_is_help=True)
 ProductFiles = Annotated[
     list[Path],
@@ -43,23 +45,33 @@ def plan(
     environments: EnvironmentsFolder = None,
     *,
     write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock of its size.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="List missing, stale and edited locks without planning; exit 1 if there are any."),
+    ] = False,
     accept_slo_miss: Annotated[
         bool, typer.Option("--accept-slo-miss", help="Plan even if no deployment is predicted to meet the SLO.")
     ] = False,
 ) -> None:
     """Plan every size of products; locks are written only if every size has a plan."""
+    from seatrial.cli.support.freshness import check_freshness
     from seatrial.cli.support.locking import lock_plan
     from seatrial.cli.support.terminal import show
     from seatrial.plan.lock.lock_file import locked_document
     from seatrial.plan.planner import make_plan
     from seatrial.report.plan_view import plans_view
 
+    if check and (write or accept_slo_miss):
+        raise typer.BadParameter("can't be combined with --write, --accept-slo-miss", param_hint="'--check'")
     asked = [
         spec
         for loaded in _loaded(files, environments)
         for (name, _), spec in loaded.sizes.items()
         if environment is None or name in environment
     ]
+    if check:
+        check_freshness(asked, "text")
+        return
     made = of_every(asked, lambda spec: (make_plan(spec, accept_slo_miss=accept_slo_miss), spec))
     show(plans_view(made))
     if not write:
@@ -72,24 +84,44 @@ def plan(
 
 
 @products.command()
-def publish(files: ProductFiles, environments: EnvironmentsFolder = None) -> None:
+def publish(
+    files: ProductFiles,
+    environments: EnvironmentsFolder = None,
+    *,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Write nothing; list what is published, exit 1 unless every product is as it is."),
+    ] = False,
+) -> None:
     """Write the CloudFormation templates of the current versions beside their products.
 
     A published version never changes: raise `version` to publish another template.
     """
     from seatrial.changes.app import publish_products
-    from seatrial.deployment.product import product_deployments
+    from seatrial.deployment.published import changed_version, publication_state
 
     offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
-    of_every(offered, lambda pair: product_deployments(*pair))  # what is wrong with a lock is told as always
+    states = of_every(offered, lambda pair: publication_state(*pair))
+    if check:
+        for (one, name), state in zip(offered, states, strict=True):
+            typer.echo(f"{one.path.as_posix()}: {name}: {one.product.version}: {state}")
+        if set(states) != {"published"}:
+            raise typer.Exit(NOT_PUBLISHED)
+        return
+    changed = [pair for pair, state in zip(offered, states, strict=True) if state == "changed"]
+    if changed:
+        raise SpecError(problem for pair in changed for problem in changed_version(*pair).problems)
+    by_folder: dict[Path, list[Path]] = {}
     for file in dict.fromkeys(one.path for one, _ in offered):
-        typer.echo(publish_products(file, environments_folder(environments, file)), nl=False)
+        by_folder.setdefault(environments_folder(environments, file), []).append(file)
+    for folder, some in by_folder.items():
+        typer.echo(publish_products(some, folder), nl=False)
 
 
 @products.command("list")
 def list_products(files: ProductFiles, environments: EnvironmentsFolder = None) -> None:
     """List products with their sizes and published versions, by environment."""
-    from seatrial.deployment.product import published_versions
+    from seatrial.deployment.published import published_versions
 
     offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
     versions = of_every(offered, lambda pair: published_versions(*pair))

@@ -1,12 +1,10 @@
-"""Loads a product: each of its sizes in each of its environments as a deployment, and the versions that are published.
+"""Loads a product: each of its sizes in each of its environments as a deployment.
 
-A size has its lock at `products/NAME/SIZE.lock.json`; a published version has a template for each environment at
-`products/NAME/versions/VERSION/ENVIRONMENT.template.json`. Both are committed.
+A size has its lock at `products/NAME/SIZE.lock.json`, which is committed.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from seatrial.deployment.load import deployment_of
 from seatrial.errors import Problem, SeatrialError, SpecError
-from seatrial.files import read_text
 from seatrial.spec.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
 from seatrial.spec.product import ProductSpec, product_problems, size_source, written_field
 from seatrial.spec.text_rules import file_problems, secret_values
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 PRODUCTS = Path("products")
-TEMPLATE_SUFFIX = ".template.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +43,6 @@ class LoadedProduct:
     def sizes_in(self, environment: str) -> dict[str, LoadedSpec]:
         """Return the sizes of an environment by name, in the order of the file."""
         return {size: loaded for (name, size), loaded in self.sizes.items() if name == environment}
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class PublishedVersion:
-    """A version of a product as it was published for one environment.
-
-    Attributes:
-        number: The version as numbers.
-        version: The version.
-        template: Its template's file.
-    """
-
-    number: tuple[int, ...]
-    version: str
-    template: Path
 
 
 def load_product(path: Path, environments: Path) -> LoadedProduct:
@@ -99,13 +80,17 @@ def _environment_problems(product: ProductSpec, document: Document, environments
             yield document.problem(path, "SEA109", f"there is no environment {name}", hint)
             continue
         try:
-            offered = load_environment(environments, name).vending
+            place = load_environment(environments, name)
         except SpecError as error:
             yield from error.problems
             continue
-        if not offered:
-            hint = f"set `vending: true` in {(environments / f'{name}.yaml').as_posix()}"
-            yield document.problem(path, "SEA491", f"{name} offers no products", hint)
+        file = (environments / f"{name}.yaml").as_posix()
+        if not place.vending:
+            yield document.problem(path, "SEA491", f"{name} offers no products", f"set `vending: true` in {file}")
+        if place.promotion.required:
+            message = f"{name} takes promoted plans alone (promotion.required), and products are not promoted"
+            hint = f"each launch is tried before it serves: leave it out here, or `promotion.required` out of {file}"
+            yield document.problem(path, "SEA499", message, hint)
 
 
 def _load_sizes(
@@ -172,49 +157,6 @@ def _for_product(loaded: LoadedProduct, environment: str, problems: Iterable[Pro
     """Yield problems whose hints name the command that plans products."""
     command = f"seatrial products plan {loaded.path.as_posix()} --environment {environment}"
     return (replace(each, hint=_PLAN.sub(command, each.hint)) for each in problems)
-
-
-def template_path(product: Path, version: str, environment: str) -> Path:
-    """Return where the template of a version lies.
-
-    Args:
-        product: The product's YAML file.
-        version: The version.
-        environment: The environment's name.
-    """
-    return product.with_suffix("") / "versions" / version / f"{environment}{TEMPLATE_SUFFIX}"
-
-
-def published_versions(loaded: LoadedProduct, environment: str) -> tuple[PublishedVersion, ...]:
-    """Return what was published of a product for an environment, the oldest version first.
-
-    Raises:
-        SpecError: SEA494 when the current version is not among them.
-    """
-    files = template_path(loaded.path, "*", environment)
-    found = sorted(
-        PublishedVersion(_number(file.parent.name), file.parent.name, file)
-        for file in files.parent.parent.glob(f"*/{files.name}")
-    )
-    missing = {loaded.product.version} - {each.version for each in found}
-    if missing:
-        message = f"version {loaded.product.version} is not published for {environment}"
-        hint = f"run `seatrial products publish {loaded.path.as_posix()}` and commit what it writes"
-        raise SpecError.of("SEA494", message, where=loaded.path.as_posix(), field="version", hint=hint)
-    return tuple(found)
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
-
-
-def weights_of(template: Path) -> Iterator[str]:
-    """Yield where the models of a published version lie in S3."""
-    for resource in json.loads(read_text(template))["Resources"].values():
-        if resource["Type"] == "AWS::SageMaker::Model":
-            source = resource["Properties"]["PrimaryContainer"].get("ModelDataSource")
-            if source is not None:
-                yield source["S3DataSource"]["S3Uri"]
 
 
 def product_files(folder: Path) -> tuple[Path, ...]:

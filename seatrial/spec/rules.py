@@ -164,6 +164,8 @@ RULES = MappingProxyType(
         "SEA495": "a published version of a product would change",
         "SEA496": "the template of a product exceeds a limit",
         "SEA497": "the templates of products can't be uploaded",
+        "SEA498": "the template of a published version was edited",
+        "SEA499": "a product is offered where plans must be promoted",
         "SEA501": "the trial request is malformed",
         "SEA502": "the live endpoint is not this deployment's",
         "SEA503": "AWS credentials are missing, expired or refused",

@@ -1,6 +1,6 @@
-"""Schedule expressions of Amazon EventBridge: `cron(…)` with six fields in UTC, and `rate(…)`.
+"""Schedule expressions of Amazon EventBridge Scheduler: `cron(…)` with six fields in UTC, and `rate(…)`.
 
-Source: "Setting a schedule pattern for scheduled rules" of the Amazon EventBridge User Guide.
+Source: "Schedule types" of the EventBridge Scheduler User Guide.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ _FIELDS = (
     _Field("year", 1970, 2199),
 )
 _DAY_OF_MONTH, _DAY_OF_WEEK = 2, 4
+_MINUTES = {"minute": 1, "hour": 60, "day": 1440}
+LONGEST_WINDOW_MINUTES = 1440  # EventBridge Scheduler API reference, FlexibleTimeWindow
 
 
 def schedule_error(expression: str) -> str | None:
@@ -54,6 +56,12 @@ def schedule_error(expression: str) -> str | None:
     if cron := _CRON.fullmatch(expression):
         return _cron_error(cron[1].split())
     return "is neither cron(…) nor rate(…)"
+
+
+def rate_minutes(expression: str) -> int | None:
+    """Return the minutes from one time of a `rate(…)` to the next; `None` for another expression."""
+    rate = _RATE.fullmatch(expression)
+    return None if rate is None else int(rate[1]) * _MINUTES[rate[2].removesuffix("s")]
 
 
 def _rate_error(value: int, unit: str) -> str | None:

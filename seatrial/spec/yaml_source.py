@@ -17,7 +17,7 @@ from seatrial.spec.model_shape import HINTS as SHAPE_HINTS
 from seatrial.spec.shapes import HINTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pydantic_core import ErrorDetails
@@ -260,11 +260,20 @@ _TYPE_ERRORS = ("_type", "_parsing", "_from_float", "model_attributes_type")
 
 def validation_problems(error: ValidationError, model: type[FrozenModel], document: Document) -> Iterator[Problem]:
     """Yield one problem per finding of pydantic, placed where the user wrote the value."""
-    for found in error.errors(include_url=False):
+    every = error.errors(include_url=False)
+    for found in every:
+        if found["type"] == "too_short" and _has_wrong_items(found, every):
+            continue  # pydantic counts the right items alone
         path = _written_path(found["loc"])
         parent = path[:-1] if found["type"] in ("missing", "extra_forbidden") else path
         where = document.where(parent if found["type"] == "missing" else path)
         yield Problem(where, document.field(path), *_explain(found, path, model))
+
+
+def _has_wrong_items(found: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
+    """Tell whether items of a list or mapping are wrong themselves."""
+    place = found["loc"]
+    return any(one["loc"][: len(place)] == place and len(one["loc"]) > len(place) for one in every)
 
 
 def _written_path(loc: tuple[int | str, ...]) -> FieldPath:

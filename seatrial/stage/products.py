@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from seatrial.deployment.product import published_versions
+from seatrial.deployment.published import published_versions
 from seatrial.errors import StageError
 from seatrial.files import read_text
 from seatrial.spec.load import load_environment

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from aws_cdk import App, BootstraplessSynthesizer
 
 from seatrial.deployment.product import product_deployments
+from seatrial.deployment.published import made_from, sealed
 from seatrial.errors import SpecError
 from seatrial.spec.product import PRODUCT_ENDPOINT
 from seatrial.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG
@@ -62,7 +63,8 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     deployments = product_deployments(loaded, environment)
     templates = _synthesized(loaded, deployments, context)
     writer = _Writer(loaded, environment, tuple(deployments))
-    text = json.dumps(writer.merged(templates), indent=1, sort_keys=True) + "\n"
+    whole = sealed(writer.merged(templates), made_from(loaded, deployments))
+    text = json.dumps(whole, indent=1, sort_keys=True) + "\n"
     _check(text, loaded)
     return text
 

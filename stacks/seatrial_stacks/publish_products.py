@@ -1,6 +1,6 @@
-"""Writes the template of a product's current version for each of its environments: `seatrial products publish` runs it.
+"""Writes the templates of products' current versions, one for each environment: `seatrial products publish` runs it.
 
-    python -m seatrial_stacks.publish_products PRODUCT ENVIRONMENTS
+    python -m seatrial_stacks.publish_products ENVIRONMENTS PRODUCT…
 
 It runs in the folder of `cdk.json`, whose feature flags it takes.
 """
@@ -10,55 +10,77 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from seatrial.deployment.product import load_product, template_path
+from seatrial.deployment.product import load_product
+from seatrial.deployment.published import changed_version, publication_state, template_path
 from seatrial.errors import SeatrialError, SpecError
 from seatrial.files import read_text, write_whole
 from seatrial.printable import printable
 from seatrial.secrets import redacted
 from seatrial_stacks.product_template import product_template
 
-ARGUMENTS = 2
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from seatrial.deployment.product import LoadedProduct
+    from seatrial.errors import Problem
+
+FEWEST_ARGUMENTS, USAGE = 2, 2
 
 
-def publish(product: Path, environments: Path) -> tuple[Path, ...]:
-    """Write the templates that are not there yet, and return the path of each; all or none is written.
+def publish(products: Iterable[Path], environments: Path) -> tuple[Path, ...]:
+    """Write the templates that are not there yet, and return the path of every one; all or none is written.
+
+    A template that is there is left alone, also by a later Seatrial that would write another one.
 
     Args:
-        product: The product's YAML file.
+        products: The products' YAML files.
         environments: Folder of environments.
 
     Raises:
-        SpecError: With every problem; SEA495 when a template is there and differs.
+        SpecError: With every problem of every product; SEA495 when a template was published from another product.
     """
-    loaded = load_product(product, environments)
     context: dict[str, object] = json.loads(read_text(Path("cdk.json"))).get("context", {})
-    texts = {
-        template_path(product, loaded.product.version, name): product_template(loaded, name, context)
-        for name in loaded.product.environments
-    }
-    _check_unchanged(texts, loaded.product.version)
-    for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
-    return tuple(texts)
+    found: dict[Path, str | None] = {}
+    problems: list[Problem] = []
+    for product in products:
+        try:
+            found |= _texts(load_product(product, environments), context)
+        except SeatrialError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(dict.fromkeys(problems))
+    for path, text in found.items():
+        if text is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text)
+    return tuple(found)
 
 
-def _check_unchanged(texts: dict[Path, str], version: str) -> None:
-    changed = [path for path, text in texts.items() if path.is_file() and read_text(path) != text]
+def _texts(loaded: LoadedProduct, context: Mapping[str, object]) -> dict[Path, str | None]:
+    """Return the template of each environment by its path; `None` for one that is published."""
+    names = loaded.product.environments
+    states = {name: publication_state(loaded, name) for name in names}
+    changed = [changed_version(loaded, name) for name, state in states.items() if state == "changed"]
     if changed:
-        where = ", ".join(path.as_posix() for path in changed)
-        message = f"version {version} was published with another template"
-        raise SpecError.of("SEA495", message, where=where, hint="raise `version`; published templates stay as they are")
+        raise SpecError(problem for error in changed for problem in error.problems)
+    return {
+        template_path(loaded.path, loaded.product.version, name): None
+        if states[name] == "published"
+        else product_template(loaded, name, context)
+        for name in names
+    }
 
 
 def main() -> int:
     """Publish, print the paths, and return the exit code."""
-    if len(sys.argv) != ARGUMENTS + 1:
+    arguments = [Path(each) for each in sys.argv[1:]]
+    if len(arguments) < FEWEST_ARGUMENTS:
         sys.stderr.write(f"{__doc__}\n")
-        return ARGUMENTS
+        return USAGE
     try:
-        for path in publish(Path(sys.argv[1]), Path(sys.argv[2])):
+        for path in publish(arguments[1:], arguments[0]):
             sys.stdout.write(f"{path.as_posix()}\n")
     except SeatrialError as error:
         sys.stderr.write(f"{printable(redacted(str(error)))}\n")

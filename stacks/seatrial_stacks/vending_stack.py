@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnOutput, Environment, Stack, Tags
 
 from seatrial.deployment.document import products_stack
-from seatrial.deployment.product import published_versions, weights_of
+from seatrial.deployment.published import kept_templates, published_versions, weights_of
 from seatrial.spec.load import load_environment
 from seatrial_cdk.vending.launch_role import LaunchRole
 from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio
@@ -15,7 +15,7 @@ from seatrial_cdk.vending.project_templates import ProjectTemplates
 from seatrial_stacks.trials_stack import TrialsStack
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from aws_cdk import App, Stage
@@ -31,6 +31,7 @@ class VendingStack(Stack):
     Args:
         environment: Where the products are offered.
         offers: What was published of each product.
+        templates: Every published template, those of removed products included: teams may still run them.
         trials: The trial service that tries what is launched; it is deployed before.
     """
 
@@ -40,6 +41,7 @@ class VendingStack(Stack):
         *,
         environment: EnvironmentSpec,
         offers: Sequence[Offer],
+        templates: Iterable[Path],
         trials: TrialsStack,
     ) -> None:
         name = products_stack(environment.name)
@@ -50,7 +52,7 @@ class VendingStack(Stack):
             description=f"Products for teams in {environment.name}",
             env=Environment(account=environment.account, region=environment.region),
         )
-        weights = {uri for offer in offers for template in offer.versions.values() for uri in weights_of(template)}
+        weights = {uri for template in templates for uri in weights_of(template)}
         self.launch_role = LaunchRole(
             self,
             "LaunchRole",
@@ -119,7 +121,9 @@ def add_vending(
         if name not in services:
             services[name] = TrialsStack(scope, environment=spec)
         offers = [_offer(each, name) for each in products if name in each.product.environments]
-        VendingStack(scope, environment=spec, offers=offers, trials=services[name])
+        folders = sorted({each.path.parent for each in products})
+        templates = [file for folder in folders for file in kept_templates(folder, name)]
+        VendingStack(scope, environment=spec, offers=offers, templates=templates, trials=services[name])
         added = True
     return added
 

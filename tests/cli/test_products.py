@@ -33,6 +33,8 @@ def team(tmp_path: Path) -> Path:
 def test_a_product_is_checked_planned_published_and_listed(seatrial: Seatrial, team: Path) -> None:
     assert seatrial("products", "validate", "products", folder=team).stdout == f"{PRODUCT}: valid\n"
 
+    unlocked = seatrial("products", "plan", PRODUCT, "--check", folder=team)
+    assert (unlocked.returncode, unlocked.stdout.count("SEA401")) == (1, 2)
     early = seatrial("products", "publish", PRODUCT, folder=team)
     assert (early.returncode, early.stderr.count("SEA401")) == (2, 2)
     assert f"seatrial products plan {PRODUCT} --environment lab --write" in early.stderr.replace(f"{team}/", "")
@@ -41,6 +43,7 @@ def test_a_product_is_checked_planned_published_and_listed(seatrial: Seatrial, t
     assert planned.returncode == 0, planned.stderr
     assert [f"products/chat/{size}.lock.json: lab" in planned.stderr for size in ("small", "large")] == [True, True]
     again = files(team)
+    assert seatrial("products", "plan", PRODUCT, "--check", folder=team).returncode == 0
     assert seatrial("products", "plan", PRODUCT, "--write", folder=team).returncode == 0
     assert files(team) == again, "equal plans give equal bytes"
 
@@ -48,6 +51,12 @@ def test_a_product_is_checked_planned_published_and_listed(seatrial: Seatrial, t
     assert (missing.returncode, "SEA494" in missing.stderr) == (2, True)
     published = seatrial("products", "publish", PRODUCT, folder=team, env=NOT_CHECKED)
     assert (published.returncode, published.stdout) == (0, f"{TEMPLATE}\n"), published.stderr
+    checked = seatrial("products", "publish", PRODUCT, "--check", folder=team)
+    assert (checked.returncode, checked.stdout) == (0, f"{PRODUCT}: lab: 1.0.0: published\n")
+    write_product(team, description="Another chat endpoint.")
+    changed = seatrial("products", "publish", PRODUCT, "--check", folder=team)
+    assert (changed.returncode, changed.stdout) == (1, f"{PRODUCT}: lab: 1.0.0: changed\n")
+    assert "SEA495" in seatrial("products", "publish", PRODUCT, folder=team).stderr
     listed = seatrial("products", "list", PRODUCT, folder=team)
     assert listed.stdout == "chat: lab: sizes small, large; versions 1.0.0\n"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.deployment.product import load_product, product_deployments, published_versions, template_path
+from seatrial.deployment.product import load_product, product_deployments
+from seatrial.deployment.published import made_from, publication_state, published_versions, sealed, template_path
 from seatrial.errors import SpecError
 from tests.sample_product import ENDPOINT, lock_sizes, write_product
 
@@ -32,7 +34,7 @@ def problems(folder: Path, lab: dict[str, object] | None = None, **changes: obje
         ({"environments": ["nowhere"]}, [("SEA109", "environments[0]")]),
         ({"principals": [ROLE, "*"]}, [("SEA107", "principals[1]")]),
         ({"principals": [ROLE, f"{ROLE}-*"]}, [("SEA107", "principals[1]")]),
-        ({"parameters": {"teams": ["a", "a-b"]}}, [("SEA107", "parameters.teams[1]")]),
+        ({"parameters": {"teams": ["a-b"]}}, [("SEA107", "parameters.teams[0]")]),
         ({"endpoint": {**ENDPOINT, "name": "chat"}}, [("SEA490", "endpoint.name")]),
         ({"endpoint": {**ENDPOINT, "serving": {"code": "handler"}}}, [("SEA493", "endpoint.serving.code")]),
         ({"sizes": {}}, [("SEA107", "sizes")]),
@@ -49,6 +51,13 @@ def test_a_mistake_is_told_where_it_was_written(
 
 def test_an_environment_that_offers_nothing_is_told(tmp_path: Path) -> None:
     assert problems(tmp_path, {"vending": False}) == [("SEA491", "environments[0]")]
+
+
+def test_products_are_not_promoted(tmp_path: Path) -> None:
+    write_product(tmp_path)
+    (tmp_path / "environments" / "dev.yaml").write_text("name: dev\nregion: us-east-1\n")
+    promotion = {"source": "dev", "required": True}
+    assert problems(tmp_path, {"promotion": promotion}) == [("SEA499", "environments[0]")]
 
 
 def test_a_guard_rail_holds_for_every_size(tmp_path: Path) -> None:
@@ -99,8 +108,39 @@ def test_versions_are_sorted_as_numbers_and_the_current_one_must_be_there(tmp_pa
     for version in ("1.9.0", "1.10.0", "1.2.0"):
         path = template_path(file, version, "lab")
         path.parent.mkdir(parents=True)
-        path.write_text("{}")
+        path.write_text(json.dumps(sealed({"Resources": {}}, "from")))
     assert [each.version for each in published_versions(loaded, "lab")] == ["1.2.0", "1.9.0", "1.10.0"]
     template_path(file, "1.10.0", "lab").unlink()
     with pytest.raises(SpecError, match=r"SEA494: version 1\.10\.0 is not published for lab"):
         published_versions(loaded, "lab")
+
+
+@pytest.mark.parametrize("edit", ["{}", "[", '{"Resources": {"More": {}}}'])
+def test_an_edited_template_is_refused(tmp_path: Path, edit: str) -> None:
+    file = write_product(tmp_path)
+    loaded = load_product(file, tmp_path / "environments")
+    path = template_path(file, "1.0.0", "lab")
+    path.parent.mkdir(parents=True)
+    path.write_text(edit)
+    with pytest.raises(SpecError, match="SEA498: it is not the template that was published"):
+        published_versions(loaded, "lab")
+
+
+def test_a_version_is_changed_by_what_its_template_is_made_from(tmp_path: Path) -> None:
+    file, environments = write_product(tmp_path), tmp_path / "environments"
+    lock_sizes(file, environments)
+    path = template_path(file, "1.0.0", "lab")
+
+    def state(lab: dict[str, object] | None = None, **changes: object) -> str:
+        write_product(tmp_path, lab=lab, **changes)
+        return publication_state(load_product(file, environments), "lab")
+
+    assert state() == "not published"
+    loaded = load_product(file, environments)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(sealed({}, made_from(loaded, product_deployments(loaded, "lab")))))
+    assert state() == "published"
+    kept = {"principals": [ROLE], "deprecated": ["0.9.0"], "support": {"email": "a@example.com"}}
+    assert state({"owner": "platform", "trial_schedule": "rate(7 days)"}, **kept) == "published"
+    assert state({"tags": {"stage": "test"}}) == "changed"
+    assert state(parameters={"teams": ["search"]}) == "changed"

@@ -13,7 +13,8 @@ import yaml
 from botocore.exceptions import ClientError
 
 from benchmarks.living_endpoint.synthesis import synthesize
-from seatrial.deployment.product import load_product, template_path
+from seatrial.deployment.product import load_product
+from seatrial.deployment.published import template_path
 from seatrial.local.lifecycle import child_variables
 from seatrial.plan.lock.generation import count_generation
 from seatrial.plan.lock.lock_file import locked_document, write_lock
@@ -89,7 +90,7 @@ def lock_and_publish(workspace: Workspace, product: dict[str, object]) -> Path:
         write_lock(plan, spec.path)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        (template,) = publish(file, workspace.environments)
+        (template,) = publish([file], workspace.environments)
     return template
 
 

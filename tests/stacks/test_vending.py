@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     lock_sizes(product, folder / "environments")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        publish(product, folder / "environments")
+        publish([product], folder / "environments")
         yield folder
 
 
@@ -140,17 +141,32 @@ def test_a_trial_hears_of_tags_that_are_parameters(template: Template) -> None:
 def test_a_published_version_never_changes(folder: Path) -> None:
     product, environments = folder / "products" / "chat.yaml", folder / "environments"
     before = product.read_text()
-    (path,) = publish(product, environments)
+    (path,) = publish([product], environments)
     published = path.read_bytes()
     write_product(folder, endpoint={**ENDPOINT, "slo": {"ttft_ms": {"p95": 10_000}}})
     lock_sizes(product, environments)
     try:
-        with pytest.raises(SpecError, match=r"SEA495: version 1\.0\.0 was published with another template"):
-            publish(product, environments)
+        with pytest.raises(SpecError, match=r"SEA495: version 1\.0\.0 was published for lab from another product"):
+            publish([product], environments)
         assert path.read_bytes() == published
     finally:
         product.write_text(before)
         lock_sizes(product, environments)
+
+
+def test_the_boundary_keeps_the_weights_of_what_teams_may_still_run(folder: Path, tmp_path: Path) -> None:
+    """A product's file may go before what was launched of it has."""
+    shutil.copytree(folder, tmp_path / "team")
+    template = tmp_path / "team/products/gone/versions/1.0.0/lab.template.json"
+    template.parent.mkdir(parents=True)
+    weights = {"S3DataSource": {"S3Uri": "s3://weights/gone/"}}
+    model = {"Type": "AWS::SageMaker::Model", "Properties": {"PrimaryContainer": {"ModelDataSource": weights}}}
+    template.write_text(json.dumps({"Resources": {"Model": model}}))
+    context = {name: tmp_path / "team" / name for name in ("endpoints", "environments", "products")}
+    assembly = synthesize(tmp_path / "out", {**context, "environment": "lab"})
+    vending = json.loads((assembly / "seatrial-lab-products.template.json").read_text())
+    (boundary,) = of_type(vending, "AWS::IAM::ManagedPolicy")
+    assert "arn:aws:s3:::weights/gone/*" in json.dumps(boundary)
 
 
 def test_too_many_copies_to_choose_from_are_refused(tmp_path: Path) -> None:
@@ -158,7 +174,7 @@ def test_too_many_copies_to_choose_from_are_refused(tmp_path: Path) -> None:
     product = write_product(tmp_path, lab={"guard_rails": {}}, sizes=sizes)
     lock_sizes(product, tmp_path / "environments")
     with pytest.raises(SpecError, match="SEA496: teams would choose among 51 copies, at most 50"):
-        publish(product, tmp_path / "environments")
+        publish([product], tmp_path / "environments")
 
 
 def test_the_portfolio_offers_each_version_with_its_constraints(offered: Template) -> None:

@@ -100,8 +100,6 @@ class TrialService(Construct):
         self.state_machine = _state_machine(self)
         _call_for_dead_workflows(self)
         _call_on_schedule(self)
-        if findings_topic_arn is not None:
-            _let_rules_call(self, environment)
 
 
 def _role(scope: TrialService, environment: str, network: Network, logs: LogGroup, *, vending: bool) -> iam.Role:
@@ -234,21 +232,4 @@ def _let_call(scope: TrialService, construct_id: str, rule: events.CfnRule) -> N
         function_name=scope.function.ref,
         principal="events.amazonaws.com",
         source_arn=rule.attr_arn,
-    )
-
-
-def _let_rules_call(scope: TrialService, environment: str) -> None:
-    """Let the schedules of the environment's endpoints call the function: rules of other stacks, by their names.
-
-    One permission for each would fill the function's policy at some fifty endpoints (20 KB, Lambda quotas).
-    """
-    stack = Stack.of(scope)
-    lambda_.CfnPermission(
-        scope,
-        "SchedulesCall",
-        action="lambda:InvokeFunction",
-        function_name=scope.function.ref,
-        principal="events.amazonaws.com",
-        source_account=stack.account,
-        source_arn=stack.format_arn(service="events", resource="rule", resource_name=f"seatrial-{environment}-*"),
     )

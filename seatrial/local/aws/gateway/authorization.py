@@ -12,8 +12,8 @@ from ministack.core import iam_actions, iam_evaluator
 from ministack.core.router import detect_service
 
 from seatrial.local.aws.gateway.signature import Refusal, access_denied
-from seatrial.local.aws.service_catalog.catalog import ROOT
-from seatrial.local.environment import ACCOUNT, REGION
+from seatrial.local.aws.service_catalog.catalog import root
+from seatrial.local.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from seatrial.local.aws.gateway.signature import Received
@@ -28,12 +28,12 @@ def principal_of(access_key_id: str) -> str:
     """Return the ARN of the user or role behind an access key, or the root's."""
     principal = _principal(access_key_id)
     if principal is None:
-        return ROOT
+        return root()
     arn = str(principal.arn)
     if ":assumed-role/" not in arn:
         return arn
     role = arn.partition(":assumed-role/")[2].partition("/")[0]
-    return f"arn:aws:iam::{ACCOUNT}:role/{role}"
+    return f"arn:aws:iam::{own_account()}:role/{role}"
 
 
 def refusal_of_user(
@@ -73,7 +73,7 @@ def refusal_of_user(
 
 def _principal(access_key_id: str) -> iam_evaluator.PrincipalInfo | None:
     """Return the user or role behind an access key; `None` for the root and for what is unknown."""
-    found = iam_evaluator.resolve_principal(access_key_id, ACCOUNT)
+    found = iam_evaluator.resolve_principal(access_key_id, own_account())
     return found if isinstance(found, iam_evaluator.PrincipalInfo) and found.policies is not None else None
 
 
@@ -86,5 +86,5 @@ def _asked(received: Received, service: str, body: bytes) -> tuple[str, str]:
     headers, method, path = dict(received.headers), received.method, received.raw_path
     detected = detect_service(method, path, headers, query)
     action = iam_actions.extract_iam_action(detected, method, path, headers, body, query)
-    resource = iam_actions.extract_resource_arn(detected, method, path, headers, body, query, REGION, ACCOUNT)
+    resource = iam_actions.extract_resource_arn(detected, method, path, headers, body, query, REGION, own_account())
     return str(action or f"{service}:{target}"), str(resource)

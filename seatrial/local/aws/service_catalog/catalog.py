@@ -11,17 +11,20 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from seatrial.local.aws.api import ApiError
-from seatrial.local.environment import ACCOUNT, REGION
+from seatrial.local.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from seatrial.local.aws.json_document import Document
 
 SERVICE: Final = "servicecatalog"
-ROOT: Final = f"arn:aws:iam::{ACCOUNT}:root"
-"""Who calls with the key of this start: everything is allowed."""
 ID_SIGNS: Final = string.ascii_lowercase + string.digits
 ID_DIGITS: Final = 13
 Kept = TypeVar("Kept")
+
+
+def root() -> str:
+    """Return the ARN of who calls with the key of this start: everything is allowed."""
+    return f"arn:aws:iam::{own_account()}:root"
 
 
 def new_id(prefix: str) -> str:
@@ -169,12 +172,12 @@ class Provisioned:
     @property
     def stack_name(self) -> str:
         """Its stack's name."""
-        return f"SC-{ACCOUNT}-{self.provisioned_id}"
+        return f"SC-{own_account()}-{self.provisioned_id}"
 
     @property
     def arn(self) -> str:
         """Its ARN."""
-        return f"arn:aws:servicecatalog:{REGION}:{ACCOUNT}:stack/{self.name}/{self.provisioned_id}"
+        return f"arn:aws:servicecatalog:{REGION}:{own_account()}:stack/{self.name}/{self.provisioned_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +200,7 @@ class Catalog:
             portfolio
             for portfolio, offered in sorted(self.offered)
             if offered == product_id
-            and (principal == ROOT or any(_names(arn, principal) for of, arn in self.principals if of == portfolio))
+            and (principal == root() or any(_names(arn, principal) for of, arn in self.principals if of == portfolio))
         ]
 
     def product_for(self, principal: str, product_id: str) -> Product:
@@ -231,7 +234,7 @@ class Catalog:
             if key in request
         }
         for each in self.provisioned.values():
-            if wanted & {each.provisioned_id, each.name} and principal in (ROOT, each.principal):
+            if wanted & {each.provisioned_id, each.name} and principal in (root(), each.principal):
                 return each
         raise not_found(f"Provisioned product {', '.join(sorted(wanted))}")
 
@@ -240,4 +243,4 @@ def _names(associated: str, principal: str) -> bool:
     """Tell whether an associated ARN names a principal; a pattern has no account."""
     if ":iam:::" not in associated:
         return associated == principal
-    return fnmatchcase(principal.replace(f":{ACCOUNT}:", "::", 1), associated)
+    return fnmatchcase(principal.replace(f":{own_account()}:", "::", 1), associated)

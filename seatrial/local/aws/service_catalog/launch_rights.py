@@ -14,7 +14,7 @@ from ministack.core import iam_evaluator
 
 from seatrial.local.aws.api import ApiError
 from seatrial.local.aws.json_document import Document, children, text
-from seatrial.local.environment import ACCOUNT, REGION
+from seatrial.local.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +38,7 @@ class Right:
 
 
 def _arn(service: str, resource: str) -> str:
-    return f"arn:aws:{service}:{REGION}:{ACCOUNT}:{resource}"
+    return f"arn:aws:{service}:{REGION}:{own_account()}:{resource}"
 
 
 def _tags(properties: Document) -> dict[str, str]:
@@ -69,7 +69,7 @@ def _component(properties: Document, verb: str) -> Iterator[Right]:
 
 
 def _role(properties: Document, verb: str) -> Iterator[Right]:
-    resource = f"arn:aws:iam::{ACCOUNT}:role{text(properties, 'Path', '/')}new"
+    resource = f"arn:aws:iam::{own_account()}:role{text(properties, 'Path', '/')}new"
     context = {"iam:permissionsboundary": text(properties, "PermissionsBoundary")}
     yield Right("iam:CreateRole" if verb == "Create" else "iam:PutRolePolicy", resource, context)
 
@@ -157,11 +157,11 @@ class LaunchRights:
 def is_allowed(role_arn: str, right: Right) -> bool:
     """Tell whether the policies of a role, conditions included, allow what a resource needs."""
     name = role_arn.rpartition("/")[2]
-    policies = iam_evaluator._gather_role_policies(name, ACCOUNT)  # noqa: SLF001 (the contract)
+    policies = iam_evaluator._gather_role_policies(name, own_account())  # noqa: SLF001 (the contract)
     context = iam_evaluator.EvalContext(
         principal_arn=role_arn,
         principal_type="AssumedRole",
-        principal_account=ACCOUNT,
+        principal_account=own_account(),
         action=right.action,
         resource_arn=right.resource,
         region=REGION,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.api import ApiError, absent, check_request, service_model
 from seatrial.local.aws.json_document import Document, children, text, texts
-from seatrial.local.aws.service_catalog.catalog import ROOT, SERVICE, CatalogRecord, Provisioned, not_found, refused
+from seatrial.local.aws.service_catalog.catalog import SERVICE, CatalogRecord, Provisioned, not_found, refused, root
 from seatrial.local.aws.service_catalog.stacks import delete, deploy, settle
-from seatrial.local.environment import ACCOUNT, REGION
+from seatrial.local.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ def _search_as_admin(catalog: Catalog, principal: str, request: Document) -> Doc
         {
             "ProductViewSummary": each.summary(),
             "Status": "AVAILABLE",
-            "ProductARN": f"arn:aws:catalog:{REGION}:{ACCOUNT}:product/{each.product_id}",
+            "ProductARN": f"arn:aws:catalog:{REGION}:{own_account()}:product/{each.product_id}",
             "CreatedTime": each.created_s,
         }
         for each in found
@@ -249,7 +249,7 @@ def _describe_provisioned(catalog: Catalog, principal: str, request: Document) -
 def _describe_record(catalog: Catalog, principal: str, request: Document) -> Document:
     record = catalog.records.get(text(request, "Id"))
     given = None if record is None else catalog.provisioned.get(record.provisioned_id)
-    if record is None or (given is not None and principal not in (ROOT, given.principal)):
+    if record is None or (given is not None and principal not in (root(), given.principal)):
         raise not_found(f"Record {text(request, 'Id')}")
     _settle(catalog, record)
     return {**_record_document(catalog, record), "RecordOutputs": record.outputs}
@@ -281,7 +281,7 @@ OPERATIONS: Final[dict[str, Callable[[Catalog, str, Document], Document]]] = {
 
 
 def _admin(principal: str) -> None:
-    if principal != ROOT:
+    if principal != root():
         message = f"{principal} is not the root of the embedded AWS, which alone offers products by calls"
         raise ApiError("AccessDeniedException", message)
 

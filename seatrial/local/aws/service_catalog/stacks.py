@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from seatrial.local.aws.runtime.artifacts import own_s3, read_object
 from seatrial.local.aws.service_catalog.catalog import refused
-from seatrial.local.environment import ACCOUNT, REGION
+from seatrial.local.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from seatrial.local.aws.service_catalog.catalog import Artifact, Catalog, CatalogRecord, Provisioned
 
-BUCKET: Final = f"sc-{ACCOUNT}-{REGION}"
-"""Where the service keeps the templates that it deploys."""
 CAPABILITIES: Final[tuple[CapabilityType, ...]] = ("CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND")
 NOTHING: Final = "No updates are to be performed"
 ENDED: Final = {
@@ -133,11 +131,12 @@ def _why(stack_id: str) -> str:
 
 def _kept(provisioned: Provisioned, template: str) -> str:
     """Keep a template where CloudFormation reads it, and return its URL."""
+    bucket = f"sc-{own_account()}-{REGION}"
     s3, key = own_s3(), f"{provisioned.provisioned_id}/{time.time_ns()}.template"
     try:
-        s3.create_bucket(Bucket=BUCKET)
+        s3.create_bucket(Bucket=bucket)
     except ClientError as error:
         if error.response["Error"]["Code"] not in ("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
             raise
-    s3.put_object(Bucket=BUCKET, Key=key, Body=template.encode(), Tagging="servicecatalog%3Aprovisioning=true")
-    return f"https://s3.{REGION}.amazonaws.com/{BUCKET}/{key}"
+    s3.put_object(Bucket=bucket, Key=key, Body=template.encode(), Tagging="servicecatalog%3Aprovisioning=true")
+    return f"https://s3.{REGION}.amazonaws.com/{bucket}/{key}"
