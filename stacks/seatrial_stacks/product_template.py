@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
 from aws_cdk import App, BootstraplessSynthesizer
 
@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.product import LoadedProduct
+    from seatrial_stacks.product_parameters import Json, Section
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-Section = dict[str, "Json"]
 MOST_BYTES, MOST_RESOURCES = 1_000_000, 500  # of a template in S3 (CloudFormation quotas)
 _TEAM, _COST_CENTER = "TEAM-TAG", "COST-CENTER-TAG"
 """Stand in tags for what the team chooses."""
