@@ -21,8 +21,6 @@ ROOT = Path(__file__).parents[2]
 INDEX = ROOT / "docs" / "README.md"
 CODE = re.compile(r"^```\w+\n(.*?)^```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 CALL = re.compile(r"(?<![\w./-])seatrial((?:[ ]+[\w./:=@,-]+)+)")
-SHELL = re.compile(r"^ *```(?:sh|console)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
-PROMPT = "$ "
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
