@@ -150,14 +150,6 @@ class LlmEndpoint(Construct):
             )
         )
 
-    def grant_describe(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow reading what this endpoint and its component are made of at the moment."""
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["sagemaker:DescribeEndpoint", "sagemaker:DescribeInferenceComponent"],
-            resource_arns=[self.endpoint.ref, self.component.ref],
-        )
-
     def metric_5xx_errors(self) -> cloudwatch.Metric:
         """Invocations that failed on the server's side, per minute."""
         return self._metric("Invocation5XXErrors", statistic="Sum")
