@@ -20,6 +20,7 @@ Template = dict[str, dict[str, dict[str, "JsonValue"]]]
 
 INSTANCES, CONTAINERS = "Instances of an endpoint", "Containers of a model"
 FUNCTION, WORKFLOW = "Function of the trial service", "Workflow of the trial service"
+SCHEDULES = "Role of the scheduled trials"
 DEPLOY, READ = "Deploy role of the workflows", "Read role of the workflows"
 LAUNCH, BOUNDARY = "Launch role of products", "Most that a role of a product may do"
 RESULTS, KEY, TOPIC = "Bucket of the results", "Key of the results", "Topic of the alarms"
@@ -28,6 +29,7 @@ BEGINNINGS: Mapping[str, str] = {
     "SageMaker containers of": CONTAINERS,
     "Trials of the endpoints of": FUNCTION,
     "Workflow of": WORKFLOW,
+    "Schedules of trials of": SCHEDULES,
     "Deploys the endpoints of": DEPLOY,
     "Reads the endpoints and trials of": READ,
     "Makes the resources of products": LAUNCH,
@@ -45,6 +47,7 @@ WRITES_METRICS = "The service writes metrics of copies and accelerators; into it
 DESCRIBES_NETWORK = "These actions have no resource level; joining a network and pulling an image ask for them."
 REASONS: Mapping[tuple[str, str], str] = {
     (DEPLOY, "sts:AssumeRole"): "The CDK CLI uploads assets and calls CloudFormation as these roles of its bootstrap.",
+    (SCHEDULES, "lambda:InvokeFunction"): "EventBridge Scheduler asks the trial service for a trial.",
     (READ, "cloudformation:DescribeStacks"): "Outputs name the deployed plan and the last trial.",
     (READ, "sagemaker:DescribeEndpoint"): (
         "Drift compares what is live with the lock; CloudFormation names configurations and models."

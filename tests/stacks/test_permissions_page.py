@@ -14,6 +14,7 @@ from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type i
 from scripts import permissions_page
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.render import repository_files
+from seatrial_cdk.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.vending.launch_role import LaunchRole
 from tests.stacks.conftest import KEY_ARN, ROOT, prod
 
@@ -27,7 +28,7 @@ BEGIN, END = "<!-- begin permissions: UPDATE_GOLDEN=1 pytest tests/stacks -->\n"
 @pytest.fixture(scope="module")
 def templates(assembly: Path) -> list[permissions_page.Template]:
     synthesized = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
-    return [*synthesized, workflow_roles(), launch_role()]
+    return [*synthesized, workflow_roles(), schedules_role(), launch_role()]
 
 
 def workflow_roles() -> permissions_page.Template:
@@ -36,6 +37,16 @@ def workflow_roles() -> permissions_page.Template:
     answers = Answers(name="team", ci="github", targets=targets, source="acme/team", owner="@acme/platform")
     found: permissions_page.Template = cfn_yaml.loads(repository_files(answers)["bootstrap/roles.yaml"])
     return found
+
+
+def schedules_role() -> permissions_page.Template:
+    """Return the role of an environment's scheduled trials."""
+    stack = Stack(
+        App(analytics_reporting=False), "Schedules", env=Environment(account="123456789012", region="eu-west-1")
+    )
+    TrialScheduleGroup(stack, "Schedules", environment="prod")
+    template: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
+    return template
 
 
 def launch_role() -> permissions_page.Template:
