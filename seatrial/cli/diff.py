@@ -63,7 +63,7 @@ def diff(
     if against is not None and base is not None:
         raise typer.BadParameter("can't be combined with --base", param_hint="'--against'")
     given, names = specs or [Path("endpoints")], environment or []
-    one_spec = given[0] if len(given) == 1 and not given[0].is_dir() else None
+    one_spec = given[0] if len(given) == 1 and given[0].suffix and not given[0].is_dir() else None
     end_when_interrupted()
     if one_spec is not None and len(names) == 1:
         _diff_one(one_spec, names[0], environments, _Options(against, base, output_format, check=check))
@@ -161,10 +161,10 @@ def _refuse(refused: Sequence[Problem]) -> None:
 def _review_many(
     specs: Sequence[Path], names: Sequence[str], environments: Path | None, base: str, options: _Options
 ) -> None:
-    from seatrial.changes.review.sides import review_of
+    from seatrial.changes.review.sides import is_folder, review_of
     from seatrial.cli.support.terminal import scratch_folder
 
-    folder = specs[0] if specs[0].is_dir() else specs[0].parent
+    folder = specs[0] if is_folder(specs[0]) else specs[0].parent
     where = environments_folder(environments, folder / "spec.yaml")
     with scratch_folder("seatrial-diff-") as scratch:
         review = review_of(specs, where, base, scratch, environments_asked=names)

@@ -58,14 +58,19 @@ def review_of(
 
 def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
     """Return the folder of specs, and the names of those that are asked for; `None` for all."""
-    folders = {spec.resolve() if spec.is_dir() else spec.resolve().parent for spec in specs}
+    folders = {spec.resolve() if is_folder(spec) else spec.resolve().parent for spec in specs}
     if len(folders) > 1:
         places = ", ".join(folder.as_posix() for folder in sorted(folders))
         hint = "compare one folder after the other"
         raise SpecError.of("SEA420", f"the specs are in several folders: {places}", hint=hint)
-    if any(spec.is_dir() for spec in specs):
-        return specs[0] if specs[0].is_dir() else specs[0].parent, None
+    if any(is_folder(spec) for spec in specs):
+        return specs[0] if is_folder(specs[0]) else specs[0].parent, None
     return specs[0].parent, tuple(spec.stem for spec in specs)
+
+
+def is_folder(spec: Path) -> bool:
+    """Tell whether a folder of specs is meant, be it gone: git keeps no empty one."""
+    return spec.is_dir() or not spec.suffix
 
 
 def _existing(folder: Path) -> Path:
