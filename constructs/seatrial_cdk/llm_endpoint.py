@@ -12,6 +12,7 @@ from constructs import Construct
 
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.execution_role import ExecutionRole, ModelSources
 from seatrial_cdk.inference_component import (
     VARIANT_NAME,
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from seatrial.spec.environment import Network
 
 
-ENVIRONMENT_TAG = "seatrial:environment"
-"""By this tag the trials of an environment know what they may load."""
-
-
 class LlmEndpoint(Construct):
     """Model, endpoint configuration, endpoint and inference component of one plan.
 
@@ -51,7 +48,7 @@ class LlmEndpoint(Construct):
     ones need. The plan of such a change has another generation, so `endpoint_name` is another one: CloudFormation
     creates the new endpoint and component, and deletes the old ones in its clean-up.
 
-    Its resources carry the environment's name as a tag (`ENVIRONMENT_TAG`).
+    Its resources carry the environment's name as a tag (`seatrial.tags`).
 
     More models share the endpoint's instances as `AddedComponent`s.
 

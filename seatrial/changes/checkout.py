@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _OF_GIT = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_COMMON_DIR")
 """Variables that a hook of git sets, and that would lead another git to the wrong place."""
+MERGE_BASE = "..."
+"""Stands behind a revision, as in `git diff main...`."""
 
 
 def moved(path: Path, top: Path, checkout: Path) -> Path:
@@ -45,12 +47,27 @@ def repository_of(folder: Path) -> Path:
 
 
 def commit_of(folder: Path, revision: str) -> str:
-    """Return the commit that a revision names.
+    """Return the commit that a revision names; with three dots behind it, its merge base with the checkout.
 
     Raises:
-        SpecError: SEA452 when there is no such revision.
+        SpecError: SEA452 when there is no such revision, or no merge base.
     """
-    return _git(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    name = revision.removesuffix(MERGE_BASE)
+    commit = _git(
+        folder, "rev-parse", "--quiet", "--verify", "--end-of-options", f"{name}^{{commit}}", what=f"no revision {name}"
+    )
+    if name == revision:
+        return commit
+    return _git(folder, "merge-base", commit, "HEAD", what=f"no merge base of {name} and HEAD")
+
+
+def commits_ahead(folder: Path, commit: str) -> int:
+    """Return how many commits another commit has that the checkout lacks, as far as the clone holds them.
+
+    Raises:
+        SpecError: SEA452 when git can't tell.
+    """
+    return int(_git(folder, "rev-list", "--count", f"HEAD..{commit}"))
 
 
 def changed_paths(top: Path, commit: str) -> tuple[str, ...]:
@@ -92,7 +109,7 @@ def checkout_of(root: Path, revision: str, checkout: Path) -> Iterator[tuple[Pat
             _git(root, "worktree", "remove", "--force", f"{checkout}")
 
 
-def _git(folder: Path, *arguments: str) -> str:
+def _git(folder: Path, *arguments: str, what: str = "") -> str:
     variables = {name: value for name, value in os.environ.items() if name not in _OF_GIT}
     try:
         done = subprocess.run(
@@ -108,7 +125,7 @@ def _git(folder: Path, *arguments: str) -> str:
     except OSError as error:
         raise SpecError.of("SEA452", f"git can't be started: {error.strerror}", hint="install git") from error
     if done.returncode:
-        said = done.stderr.strip() or f"exit code {done.returncode}"
+        said = done.stderr.strip() or what or f"exit code {done.returncode}"
         hint = "give a revision that `git rev-parse` knows; fetch it first in a shallow clone"
         raise SpecError.of("SEA452", said, where=folder.as_posix(), hint=hint)
     return done.stdout.strip()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import replacement
 from seatrial.changes.component_effects import component_effects
-from seatrial.changes.effect import BY_RISK, MOVES_COPIES, Effect
+from seatrial.changes.effect import BY_RISK, MOVES_COPIES, NOTICED, Effect
 from seatrial.changes.endpoint_effects import endpoint_effects
 from seatrial.changes.refusals import refusals
 from seatrial.changes.serving_parts import COMPONENT, ENDPOINT, moves_component
@@ -75,6 +75,12 @@ class Consequences:
     def risk(self) -> EffectKind:
         """The effect that users may notice most; `none` when nothing changes."""
         return min((effect.kind for effect in self._effects), key=BY_RISK.index, default="none")
+
+    @property
+    def noticed(self) -> tuple[EffectKind, ...]:
+        """Every effect that users may notice, the greatest first; the greatest at all where they notice none."""
+        kinds = {effect.kind for effect in self._effects} & NOTICED
+        return tuple(sorted(kinds, key=BY_RISK.index)) or (self.risk,)
 
     @property
     def _effects(self) -> tuple[Effect, ...]:

@@ -67,6 +67,8 @@ MOVES_COPIES: frozenset[EffectKind] = frozenset(
     {"starts", "rolling_update", "all_at_once", "doubled", "second_endpoint", "copies", "removed", "unknown"}
 )
 """The kinds that start, stop or move copies of what serves, or may do so."""
+NOTICED: frozenset[EffectKind] = MOVES_COPIES | {"alias", "rights"}
+"""The kinds that users of the endpoint may notice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from seatrial.changes.template_diff import ORDER
 from seatrial.units import GIB, counted, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pydantic import JsonValue
 
@@ -58,12 +58,19 @@ def as_markdown(found: Consequences, *, title: str) -> str:
     return "".join(f"{line}\n" for line in (f"### {title}", "", *markdown_lines(found)))
 
 
-def markdown_lines(found: Consequences) -> list[str]:
-    """Return an update as a table and a list in Markdown, without a title."""
+def markdown_lines(found: Consequences, *, is_brief: bool = False) -> list[str]:
+    """Return an update as a table and a list in Markdown, without a title.
+
+    Args:
+        found: The update.
+        is_brief: Only count the resources whose change has no effect on what serves, by type.
+    """
+    changed = _changed(found)
+    counted_only = [row for row in changed if is_brief and all(effect.kind == "none" for effect in row.effects)]
     lines = []
-    if changed := _changed(found):
+    if told := [row for row in changed if row not in counted_only]:
         lines += ["| resource | change | effect | needs meanwhile |", "| --- | --- | --- | --- |"]
-        for row in changed:
+        for row in told:
             effects = "<br>".join(f"**{TITLES[effect.kind]}**: {_cell(effect.because)}" for effect in row.effects)
             needs = "<br>".join(
                 filter(None, (_needs(one.instances, one.most_instances, found.size) for one in row.effects))
@@ -72,7 +79,24 @@ def markdown_lines(found: Consequences) -> list[str]:
             what = "<br>".join([_action(row.change), *_paths(row.change)])
             lines.append(f"| {name} | {what} | {effects} | {_cell(needs)} |")
         lines.append("")
-    return [*lines, *(f"- {_cell(line)}" for line in _summary(found))]
+    return [*lines, *(f"- {_cell(line)}" for line in (*_without_effect(counted_only), *_summary(found)))]
+
+
+def _without_effect(rows: Iterable[ChangeWithEffects]) -> Iterator[str]:
+    """Count resources by what becomes of them and by type, with the properties that differ."""
+    kinds: dict[str, dict[str, list[ResourceChange]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        kinds[row.change.action][row.change.resource_type].append(row.change)
+    for action in (one for one in ORDER if one in kinds):
+        parts = (f"{len(some)} × {name}{_property_names(some)}" for name, some in sorted(kinds[action].items()))
+        yield f"{WORDS.get(action, action)}, without effect on what serves: {', '.join(parts)}."
+
+
+def _property_names(changes: Iterable[ResourceChange]) -> str:
+    names = sorted({each.path for change in changes for each in change.properties})
+    shown = [f"`{name}`" for name in names[:MOST_PROPERTIES]]
+    more = [counted(len(names) - MOST_PROPERTIES, "more value")] if len(names) > MOST_PROPERTIES else []
+    return f" ({', '.join([*shown, *more])})" if names else ""
 
 
 def _paths(change: ResourceChange) -> Iterator[str]:

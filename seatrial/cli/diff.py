@@ -44,7 +44,10 @@ def diff(
         typer.Option("--against", metavar="PATH", help="Compare with this template, or a folder such as cdk.out."),
     ] = None,
     base: Annotated[
-        str | None, typer.Option("--base", metavar="REF", help="Compare with this git revision, synthesized.")
+        str | None,
+        typer.Option(
+            "--base", metavar="REF", help="Compare with this git revision, synthesized; REF... for the merge base."
+        ),
     ] = None,
     *,
     output_format: Annotated[
@@ -58,12 +61,13 @@ def diff(
     folder, or without -e, it compares every endpoint in every environment with a git revision, as the comment of a pull
     request. A change that would fail, or that is dangerous under the endpoint's name, is refused with exit code 1.
     """
+    from seatrial.changes.review.sides import folder_of
     from seatrial.cli.support.terminal import end_when_interrupted
 
     if against is not None and base is not None:
         raise typer.BadParameter("can't be combined with --base", param_hint="'--against'")
     given, names = specs or [Path("endpoints")], environment or []
-    one_spec = given[0] if len(given) == 1 and given[0].suffix and not given[0].is_dir() else None
+    one_spec = given[0] if len(given) == 1 and folder_of(given[0]) != given[0] else None
     end_when_interrupted()
     if one_spec is not None and len(names) == 1:
         _diff_one(one_spec, names[0], environments, _Options(against, base, output_format, check=check))
@@ -161,11 +165,10 @@ def _refuse(refused: Sequence[Problem]) -> None:
 def _review_many(
     specs: Sequence[Path], names: Sequence[str], environments: Path | None, base: str, options: _Options
 ) -> None:
-    from seatrial.changes.review.sides import is_folder, review_of
+    from seatrial.changes.review.sides import folder_of, review_of
     from seatrial.cli.support.terminal import scratch_folder
 
-    folder = specs[0] if is_folder(specs[0]) else specs[0].parent
-    where = environments_folder(environments, folder / "spec.yaml")
+    where = environments_folder(environments, folder_of(specs[0]) / "spec.yaml")
     with scratch_folder("seatrial-diff-") as scratch:
         review = review_of(specs, where, base, scratch, environments_asked=names)
     _tell_review(review, base, options.output_format)

@@ -70,7 +70,7 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
     from seatrial.deployment.load import load_deployment
     from seatrial.errors import SeatrialError
     from seatrial.plan.lock.lock_file import locked_environments
-    from seatrial.spec.load import environment_names, load_environment
+    from seatrial.spec.load import load_environment
 
     folder = environments_folder(environments, files[0] if files else ENDPOINTS / "spec.yaml")
     deployments, unreadable = [], {}
@@ -86,7 +86,6 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
         deployments=tuple(deployments),
         unreadable=unreadable,
         names=tuple(sorted({_name_of(file) for file in (*files, *beside)})),
-        others=tuple(name for name in environment_names(folder) if name != environment),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
+    from seatrial.errors import SeatrialError
     from seatrial.repository.answers import Ci, TargetEnvironment
     from seatrial.repository.write import WrittenRepository
 
@@ -76,8 +78,27 @@ class _Asked:
         self._yes = yes
 
     def text(self, question: str, default: str) -> str:
-        """Return the answer to a question."""
-        return default if self._yes else str(typer.prompt(question, default=default, err=True))
+        """Return the answer to a question.
+
+        Raises:
+            SpecError: SEA482, nobody is there to answer.
+            Abort: Ctrl-C.
+        """
+        if self._yes:
+            return default
+        try:
+            return str(typer.prompt(question, default=default, err=True))
+        except typer.Abort:
+            if sys.stdin.isatty():
+                raise
+            raise _unanswered(question) from None
+
+
+def _unanswered(question: str) -> SeatrialError:
+    from seatrial.errors import SpecError
+
+    hint = "give the options (seatrial init --help), or take the defaults: --yes"
+    return SpecError.of("SEA482", "there is no terminal to answer at", where=question, hint=hint)
 
 
 def _ci(given: Ci | None, asked: _Asked) -> Ci:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import of_every, spec_files
 from seatrial.errors import SpecError
 
@@ -135,7 +135,7 @@ def list_products(files: ProductFiles, environments: EnvironmentsFolder = None) 
 @products.command()
 def upload(
     files: ProductFiles,
-    environment: Annotated[str, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")],
+    environment: EnvironmentName,
     bucket: Annotated[
         str, typer.Option("--bucket", metavar="BUCKET", help="Output `TemplatesBucket` of the vending stack.")
     ],
@@ -156,7 +156,7 @@ def upload(
 @products.command()
 def deprecate(
     files: ProductFiles,
-    environment: Annotated[str, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")],
+    environment: EnvironmentName,
     portfolio: Annotated[
         str, typer.Option("--portfolio", metavar="ID", help="Output `PortfolioId` of the vending stack.")
     ],

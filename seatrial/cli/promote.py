@@ -115,7 +115,7 @@ def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
 
     from seatrial.changes.deployed import check_account
     from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.deployment.document import endpoint_name
+    from seatrial.deployment.document import endpoint_name, stack_name
     from seatrial.plan.lock.generation import generation_of
     from seatrial.plan.lock.lock_file import locked_document
 
@@ -125,7 +125,7 @@ def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
         s3, identity = boto3.client("s3", region_name=place.region), boto3.client("sts", region_name=place.region)
     check_account(place, identity)
     live = endpoint_name(place.name, name, generation_of(locked_document(source)))
-    return evidence_of_stack(f"seatrial-{endpoint_name(place.name, name)}", live, cloudformation, s3)
+    return evidence_of_stack(stack_name(place.name, name), live, cloudformation, s3)
 
 
 def _tell(promoted: Sequence[PromotedLock]) -> None:

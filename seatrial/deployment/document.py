@@ -27,6 +27,11 @@ def endpoint_name(environment: str, name: str, generation: int = 1) -> str:
     return f"{environment}-{name}" if generation == 1 else f"{environment}-{name}-{generation}"
 
 
+def stack_name(environment: str, name: str) -> str:
+    """Return the name of an endpoint's stack, which stays in each generation."""
+    return f"seatrial-{endpoint_name(environment, name)}"
+
+
 def products_stack(environment: str) -> str:
     """Return the name of the stack that offers an environment's products to teams."""
     return f"seatrial-{environment}-products"
@@ -75,4 +80,4 @@ class Deployment:
     @property
     def stack_name(self) -> str:
         """The stack's name."""
-        return f"seatrial-{self.base_name}"
+        return stack_name(self.environment.name, self.endpoint.name)

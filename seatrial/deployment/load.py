@@ -189,15 +189,19 @@ def load_deployment(spec: Path, environments: Path, environment: str) -> Deploym
     return deployment_of(load_spec(spec, environment, environments=environments))
 
 
-def deployment_of(loaded: LoadedSpec) -> Deployment:
+def deployment_of(loaded: LoadedSpec, *, packaged: bool = True) -> Deployment:
     """Render the locked plan of a spec.
+
+    Args:
+        loaded: The spec.
+        packaged: As `seatrial.serving.render.render` takes it.
 
     Raises:
         SpecError: When the lock is wrong.
         RenderError: When the plan can't be rendered.
     """
     plan = read_locked_plan(loaded)
-    serving = render(loaded, plan)
+    serving = render(loaded, plan, packaged=packaged)
     instance = instances.find(plan.instance_type.value)
     return Deployment(
         endpoint=loaded.endpoint,

@@ -10,19 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import instances
-from seatrial.deployment.document import Deployment
-from seatrial.deployment.trial import request_template
+from seatrial.deployment.load import deployment_of
 from seatrial.errors import Problem, SeatrialError, SpecError
-from seatrial.plan.lock.lock_file import read_locked_plan
-from seatrial.serving.render import render
 from seatrial.spec.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
 from seatrial.spec.product import ProductSpec, product_problems, size_source, written_field
-from seatrial.spec.text_rules import character_problems, secret_problems, secret_values
+from seatrial.spec.text_rules import file_problems, secret_values
 from seatrial.spec.yaml_source import Document, YamlSource, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from seatrial.deployment.document import Deployment
 
 PRODUCTS = Path("products")
 
@@ -59,7 +57,7 @@ def load_product(path: Path, environments: Path) -> LoadedProduct:
     source = read_source(path)
     document = Document(source.path, source.data, {path: path for path in source.lines}, source.lines)
     product, problems = validated(ProductSpec, document) if source.data else (None, [])
-    problems = [*source.problems, *secret_problems(source), *character_problems(source), *problems]
+    problems = [*file_problems(source), *problems]
     sizes: dict[tuple[str, str], LoadedSpec] = {}
     if product is not None:
         problems += product_problems(product, document, path.stem)
@@ -151,20 +149,11 @@ def size_deployment(loaded: LoadedProduct, environment: str, size: str) -> Deplo
 
 
 def _deployment(loaded: LoadedSpec) -> Deployment:
-    plan = read_locked_plan(loaded)
-    serving = render(loaded, plan, packaged=False)
-    if serving.files:
-        message = f"the configuration needs the files {', '.join(serving.files)}"
+    deployment = deployment_of(loaded, packaged=False)
+    if deployment.serving.files:
+        message = f"the configuration needs the files {', '.join(deployment.serving.files)}"
         raise SpecError.of("SEA493", message, where=loaded.document.path, hint="use another engine or option")
-    instance = instances.find(plan.instance_type.value)
-    return Deployment(
-        endpoint=loaded.endpoint,
-        environment=loaded.environment,
-        plan=plan,
-        serving=serving,
-        trial_request=request_template(loaded, plan, serving),
-        has_local_nvme=instance is not None and bool(instance.nvme_gb),
-    )
+    return deployment
 
 
 _PLAN = re.compile(r"seatrial plan \S+ --environment \S+")

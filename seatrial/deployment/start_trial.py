@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name
+from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, stack_name
 from seatrial.deployment.live_trial import service_stack
 from seatrial.errors import BenchError
 
@@ -33,7 +33,7 @@ def start_trial(function: LambdaClient, environment: str, name: str, generation:
     call = {
         "EndpointName": live,
         "InferenceComponentName": f"{live}{COMPONENT_SUFFIX}",
-        "StackId": f"seatrial-{endpoint_name(environment, name)}",
+        "StackId": stack_name(environment, name),
         "Id": trial_id,
     }
     try:

@@ -12,7 +12,7 @@ from seatrial.model import FrozenModel
 from seatrial.spec import shapes
 from seatrial.spec.endpoint import MOST_TAGS, SchemaVersion, Tags
 from seatrial.spec.guard_rails import GuardRails
-from seatrial.spec.schedule import schedule_error
+from seatrial.spec.schedule import LONGEST_WINDOW_MINUTES, rate_minutes, schedule_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,7 @@ EnvironmentName = Annotated[str, StringConstraints(pattern=shapes.ENVIRONMENT_NA
 SubnetId = Annotated[str, StringConstraints(pattern=shapes.SUBNET_ID)]
 SecurityGroupId = Annotated[str, StringConstraints(pattern=shapes.SECURITY_GROUP_ID)]
 Owner = Annotated[str, StringConstraints(pattern=shapes.OWNER, max_length=128)]
+DEFAULT_WINDOW_MINUTES = 240
 ScheduleExpression = Annotated[str, StringConstraints(max_length=256)]
 KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
 TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
@@ -109,6 +110,13 @@ class EnvironmentSpec(FrozenModel):
         description="When each endpoint is tried as a candidate, as an EventBridge `cron(…)` in UTC or `rate(…)`. "
         "Default: only when it is deployed.",
     )
+    trial_window_minutes: int = Field(
+        DEFAULT_WINDOW_MINUTES,
+        ge=0,
+        le=LONGEST_WINDOW_MINUTES,
+        description="Minutes after that in which the trials of the endpoints start, each at a time of its own; "
+        "0: all at once.",
+    )
     network: Network = Network()
     alarms: Alarms = Alarms()
     kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results. Default: a new key.")
@@ -177,11 +185,18 @@ def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, doc
 
 
 def schedule_problems(document: Document) -> Iterator[Problem]:
-    """Yield a schedule that EventBridge would refuse."""
-    expression = document.data.get("trial_schedule")
-    if isinstance(expression, str) and (wrong := schedule_error(expression)) is not None:
+    """Yield a schedule that EventBridge would refuse, and a rate that is due again before its window ends."""
+    expression, window = document.data.get("trial_schedule"), document.data.get("trial_window_minutes")
+    if not isinstance(expression, str):
+        return
+    if (wrong := schedule_error(expression)) is not None:
         hint = "as in cron(0 6 ? * MON *) or rate(7 days)"
         yield document.problem(("trial_schedule",), "SEA123", f"{expression} {wrong}", hint)
+        return
+    minutes = window if isinstance(window, int) else DEFAULT_WINDOW_MINUTES
+    if (rate := rate_minutes(expression)) is not None and rate < minutes:
+        message = f"{expression} is due again before its window of {minutes} minutes ends"
+        yield document.problem(("trial_schedule",), "SEA123", message, f"set trial_window_minutes to at most {rate}")
 
 
 def promotion_problems(document: Document) -> Iterator[Problem]:

@@ -28,7 +28,7 @@ from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.prices import PRICES_FILE, TeamPrices, prices_path, region_document
 from seatrial.spec.promotion_source import source_problems
 from seatrial.spec.schema_version import newer_schema
-from seatrial.spec.text_rules import character_problems, secret_problems, secret_values, without_secrets
+from seatrial.spec.text_rules import file_problems, secret_values, without_secrets
 from seatrial.spec.yaml_source import (
     OVERRIDES,
     Document,
@@ -127,7 +127,7 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
     """
     if (newer := newer_schema(source)) is not None:
         raise SpecError([newer])
-    problems = [*source.problems, *secret_problems(source), *character_problems(source)]
+    problems = [*file_problems(source)]
     problems += _unknown_overrides(source, environments)
     place, place_document, found = _read_environment(environments, environment)
     problems += found
@@ -213,7 +213,7 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     if spec is not None and spec.name != name:
         message = f"the name {spec.name} differs from the file name {name}"
         problems.append(Problem(document.where(("name",)), "name", "SEA108", message, f"write `name: {name}`"))
-    return spec, document, [*source.problems, *secret_problems(source), *character_problems(source), *problems]
+    return spec, document, [*file_problems(source), *problems]
 
 
 def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.errors import Problem, SpecError
-from seatrial.spec.load import validated
+from seatrial.spec.load import ordered, validated
 from seatrial.spec.pipeline import PipelineSpec
 from seatrial.spec.promotion_order import promotion_order
+from seatrial.spec.text_rules import file_problems, secret_values
 from seatrial.spec.yaml_source import merge_environment, read_source
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def load_pipeline(file: Path, environments: Path) -> tuple[PipelineSpec, tuple[E
     """
     source = read_source(file)
     spec, problems = validated(PipelineSpec, merge_environment(source, None)) if source.data else (None, [])
-    problems = [*source.problems, *problems]
+    problems = [*file_problems(source), *problems]
     order: tuple[EnvironmentSpec, ...] = ()
     try:
         order = tuple(each for each in promotion_order(environments) if not each.is_embedded)
@@ -33,7 +34,7 @@ def load_pipeline(file: Path, environments: Path) -> tuple[PipelineSpec, tuple[E
         problems += error.problems
     problems += account_problems(order, environments)
     if problems or spec is None:
-        raise SpecError(problems)
+        raise SpecError(ordered(problems, secret_values(source)))
     return spec, order
 
 

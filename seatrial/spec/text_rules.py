@@ -47,6 +47,13 @@ def secret_problems(source: YamlSource) -> Iterator[Problem]:
             yield Problem(where, dotted(path), "SEA113", _MESSAGE, _STORE_IT)
 
 
+def file_problems(source: YamlSource) -> Iterator[Problem]:
+    """Yield what is wrong with a file whatever it describes: its YAML, credentials, characters that nobody sees."""
+    yield from source.problems
+    yield from secret_problems(source)
+    yield from character_problems(source)
+
+
 def secret_values(source: YamlSource) -> tuple[str, ...]:
     """Return the credentials of a file that only the name of their field tells, the longest first."""
     spans = ((text, one) for _, name, text in texts(source.data) for one in credentials(text, name=name))

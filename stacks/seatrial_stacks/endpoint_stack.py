@@ -140,6 +140,7 @@ class EndpointStack(Stack):
             endpoint=self.endpoint,
             environment=deployment.environment.name,
             expression=expression,
+            window_minutes=deployment.environment.trial_window_minutes,
         )
 
     def _topic_arn(self, deployment: Deployment) -> str | None:

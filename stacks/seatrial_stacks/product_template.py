@@ -17,6 +17,7 @@ from seatrial.deployment.product import product_deployments
 from seatrial.deployment.published import made_from, sealed
 from seatrial.errors import SpecError
 from seatrial.spec.product import PRODUCT_ENDPOINT
+from seatrial.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG
 from seatrial_cdk.vending.launch_role import boundary_name, role_path
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.product_parameters import (
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Section = dict[str, "Json"]
 MOST_BYTES, MOST_RESOURCES = 1_000_000, 500  # of a template in S3 (CloudFormation quotas)
-PRODUCT_TAG, VERSION_TAG = "seatrial:product", "seatrial:product-version"
-ENVIRONMENT_TAG, TEAM_TAG, COST_CENTER_TAG = "seatrial:environment", "team", "cost-center"
 _TEAM, _COST_CENTER = "TEAM-TAG", "COST-CENTER-TAG"
 """Stand in tags for what the team chooses."""
 _ALARM = re.compile(r"Alarms(?P<generation>\d*)(?P<kind>[A-Za-z]+?)[0-9A-F]{8}")
@@ -99,7 +98,7 @@ def _tagged(loaded: LoadedProduct, deployment: Deployment) -> Deployment:
     tags = {
         **environment.tags,
         PRODUCT_TAG: product.name,
-        VERSION_TAG: product.version,
+        PRODUCT_VERSION_TAG: product.version,
         ENVIRONMENT_TAG: environment.name,
         TEAM_TAG: _TEAM,
         **({COST_CENTER_TAG: _COST_CENTER} if product.parameters.cost_centers else {}),
@@ -214,7 +213,7 @@ class _Writer:
                 "Tags": [
                     {"Key": ENVIRONMENT_TAG, "Value": self.environment},
                     {"Key": PRODUCT_TAG, "Value": self.loaded.product.name},
-                    {"Key": VERSION_TAG, "Value": self.loaded.product.version},
+                    {"Key": PRODUCT_VERSION_TAG, "Value": self.loaded.product.version},
                     {"Key": TEAM_TAG, "Value": {"Ref": TEAM}},
                 ],
             },

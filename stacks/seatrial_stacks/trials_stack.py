@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnOutput, Environment, Stack, Tags
 
 from seatrial_cdk.alarm_topic import AlarmTopic, topic_arn
+from seatrial_cdk.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.trial_service.trial_service import TrialService, service_name
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TrialsStack(Stack):
-    """The trial service of one environment, and the topic of its alarms where none is given.
+    """The trial service of one environment, the group of its schedules, and its alarms' topic where none is given.
 
     The stacks of its endpoints depend on it.
 
@@ -49,6 +50,8 @@ class TrialsStack(Stack):
             if environment.alarms.topic_arn is None
             else None
         )
+        if environment.trial_schedule is not None:
+            TrialScheduleGroup(self, "Schedules", environment=environment.name)
         CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
         for key, value in environment.tags.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,6 @@ from tests.cli.conftest import REPOSITORY
 from tests.cli.test_diff import GIT, git
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Seatrial
 
 APP = """
@@ -35,6 +34,7 @@ for lock in pathlib.Path(context["endpoints"]).glob("*.lock.json"):
 PAGE = REPOSITORY / "docs" / "how-to" / "review-a-pull-request.md"
 SHOWN = "$ seatrial diff --base HEAD\n"
 LLAMA = "endpoints/llama-2-7b-chat.yaml"
+GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.fixture
@@ -63,6 +63,14 @@ def edit(file: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
+
+
+def assert_golden(name: str, text: str) -> None:
+    file = GOLDEN / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
 
 
 def test_nothing_changes(seatrial: Seatrial, repository: Path) -> None:
@@ -150,6 +158,59 @@ def test_new_removed_and_never_locked_endpoints(seatrial: Seatrial, repository: 
     assert [one["resources"] for one in read["endpoints"] if one["change"] == "removed"] == [[], []]
 
 
+def test_a_comment_on_a_small_change(seatrial: Seatrial, repository: Path) -> None:
+    """A tag of two environments: what is the same of all endpoints is told once."""
+    for name in ("dev", "prod"):
+        edit(repository / "environments" / f"{name}.yaml", "tags:", "tags:\n  team: search")
+    done = seatrial("diff", "--base", "HEAD", "--format", "markdown", env=GIT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_golden("small-change.md", done.stdout)
+
+
+def test_a_comment_on_a_change_with_risks(seatrial: Seatrial, repository: Path) -> None:
+    """The code replaces every model, one lock is stale, one spec is broken, one is removed, two of three are alike."""
+    changed = sample_document()
+    properties(changed, "Model")["PrimaryContainer"]["Environment"]["MAX_BATCH"] = "64"
+    (repository / "stack.json").write_text(json.dumps(changed))
+    edit(repository / LLAMA, "concurrency: 96", "concurrency: 80")
+    (repository / "endpoints" / "falcon-40b.yaml").write_text("name: [")
+    for name in ("mixtral-8x7b.yaml", "mixtral-8x7b.lock.json"):
+        (repository / "endpoints" / name).unlink()
+    done = seatrial("diff", "--base", "HEAD", "--format", "markdown", env=GIT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_golden("change-with-risks.md", done.stdout)
+
+
+def test_another_account_is_a_new_deployment_and_a_named_one_is_the_same(seatrial: Seatrial, repository: Path) -> None:
+    prod = repository / "environments" / "prod.yaml"
+    edit(prod, "name: prod", 'name: prod\naccount: "111111111111"')
+    named = {(one["is_moved"], one["change"], len(one["refused"])) for one in document(seatrial)["endpoints"]}
+    git(repository, "commit", "--quiet", "-a", "-m", "second")
+    edit(prod, "111111111111", "222222222222")
+    read = document(seatrial)
+    assert named == {(False, "changed", 0)}
+    assert {one["is_moved"] for one in read["endpoints"]} == {True}
+    assert {row["action"] for one in read["endpoints"] for row in one["resources"]} == {"created"}
+    assert {one["before"] for one in read["quotas"]} == {0}
+
+
+def test_a_base_that_went_on_is_told_and_three_dots_are_its_merge_base(seatrial: Seatrial, repository: Path) -> None:
+    git(repository, "branch", "theirs")
+    git(repository, "checkout", "--quiet", "theirs")
+    edit(repository / "environments" / "dev.yaml", "stage: dev", "stage: development")
+    git(repository, "commit", "--quiet", "-a", "-m", "theirs")
+    git(repository, "checkout", "--quiet", "-")
+    forward = seatrial("diff", LLAMA, "-e", "dev", "-e", "prod", "--base", "theirs", env=GIT)
+    assert "theirs has 1 commit that this checkout lacks" in forward.stdout
+    again = seatrial("diff", LLAMA, "-e", "dev", "-e", "prod", "--base", "theirs...", "--check", env=GIT)
+    assert (again.returncode, again.stderr, "lacks" in again.stdout) == (0, "", False)
+
+
+def test_every_endpoint_is_removed_with_its_folder(seatrial: Seatrial, repository: Path) -> None:
+    git(repository, "rm", "-r", "--quiet", "endpoints")
+    assert {change for _, _, change in places(document(seatrial))} == {"removed"}
+
+
 def test_code_of_the_app_may_change_every_template(seatrial: Seatrial, repository: Path) -> None:
     changed = sample_document()
     properties(changed, "Errors")["Threshold"] = 3
@@ -171,7 +232,7 @@ def test_a_refused_change_is_told_and_fails(seatrial: Seatrial, repository: Path
     done = seatrial("diff", "-e", "dev", "--base", "HEAD", env=GIT)
     assert done.returncode == 1
     assert done.stderr.startswith("falcon-40b in dev: Endpoint: InstanceType: SEA453: ")
-    assert "falcon-40b in dev: resources; refused" in done.stdout
+    assert "falcon-40b in dev: resources; refused: SEA453" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -208,7 +269,9 @@ def test_two_specs_of_one_name_are_told(seatrial: Seatrial, repository: Path) ->
         (("diff",), "--base REF to compare many"),
         (("diff", "-e", "nosuch", "--base", "HEAD"), "SEA109: there is no environment nosuch"),
         (("diff", "endpoints", "other/a.yaml", "--base", "HEAD"), "SEA420: the specs are in several folders"),
-        (("diff", "--base", "nosuch"), "SEA452"),
+        (("diff", "--base", "nosuch"), "SEA452: no revision nosuch"),
+        (("diff", "nosuch", "--base", "HEAD"), "nosuch: SEA101: neither the checkout nor the revision has it"),
+        (("diff", "endpoints/no.yaml", "--base", "HEAD"), "endpoints/no.yaml: SEA101: neither"),
     ],
 )
 def test_what_is_asked_wrongly(seatrial: Seatrial, repository: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -121,7 +121,7 @@ class Runner:
         if action == "actions/checkout":
             _git("clone", "--quiet", "--branch", branch, str(self.origin), str(folder), folder=self.origin)
         elif action == "actions/setup-python":
-            _link_installed(folder)
+            link_installed(folder)
         else:
             role = _ROLE.fullmatch(step["with"]["role-to-assume"])
             assert role is not None, step
@@ -134,7 +134,7 @@ def _read(text: str) -> Workflow:
     return workflow
 
 
-def _link_installed(folder: Path) -> None:
+def link_installed(folder: Path) -> None:
     """Put what `make install` would make into a clone: links to what is installed here."""
     (folder / ".venv").mkdir()
     for path in BIN.parent.iterdir():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -111,6 +112,41 @@ def test_each_environment_is_deployed_after_its_source_alone_and_in_its_own_acco
         }
         for name, account in (("dev", "111111111111"), ("staging", "222222222222"), ("prod", "333333333333"))
     ]
+
+
+FAKE_GH = """#!/bin/sh
+echo "$@" >> "$LOG"
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "step", "command"),
+    [
+        ("", "Open or update the issue", "issue create --title Drift --body-file issue.md"),
+        ("7", "Open or update the issue", "issue edit 7 --body-file issue.md"),
+        ("7", "Close the issue", "issue close 7 --comment No finding in dev, staging, prod."),
+    ],
+)
+def test_one_issue_of_drift_is_opened_updated_and_closed(
+    number: str, step: str, command: str, workflows: dict[str, dict[str, object]], tmp_path: Path
+) -> None:
+    report = jobs(workflows["drift"])["report"]
+    found, log = {each["name"]: each for each in steps(report)}, tmp_path / "log"
+    for name in ("bin", "work"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "bin" / "gh").write_text(FAKE_GH, encoding="utf-8")
+    (tmp_path / "bin" / "gh").chmod(0o755)
+    (tmp_path / "work" / "drift-dev.md").write_text("# Drift in dev: 1 finding\n", encoding="utf-8")
+    (tmp_path / "work" / "drift-prod.md").write_text("é" * 40_000, encoding="utf-8")
+    variables = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "LOG": str(log), "NUMBER": number}
+    script = ["bash", "-eo", "pipefail", "-c", str(found[step]["run"])]
+    subprocess.run(script, cwd=tmp_path / "work", env=variables, check=True)
+    assert log.read_text(encoding="utf-8") == f"{command}\n"
+    if step != "Close the issue":
+        body = (tmp_path / "work" / "issue.md").read_text(encoding="utf-8")
+        assert body.startswith("# Drift in dev: 1 finding\n\n# Drift in staging: it could not be compared\n")
+        assert body.endswith("é\n\nThe rest is in the artifacts of the workflow.\n")
+    assert "!contains(needs.*.result, 'failure')" in str(found["Close the issue"]["if"])
 
 
 def test_a_pull_request_gets_no_credentials(workflows: dict[str, dict[str, object]]) -> None:

@@ -112,6 +112,11 @@ def test_accounts_of_another_form_are_all_told(given: list[str], messages: list[
     assert len(caught.value.problems) == len(messages)
 
 
+def test_without_a_terminal_nothing_is_asked(command_line: CommandLine, tmp_path: Path) -> None:
+    done = command_line.run("init", "team", "--ci", "none", folder=tmp_path)
+    assert (done.returncode, "SEA482: there is no terminal" in done.stderr, list(tmp_path.iterdir())) == (2, True, [])
+
+
 def test_every_wrong_answer_is_told_and_nothing_written(command_line: CommandLine, tmp_path: Path) -> None:
     options = ("--ci", "codepipeline", "--account", "Dev=1", "--repository", "acme", "--owner", "acme", "--yes")
     done = command_line.run("init", "team", *options, folder=tmp_path)

@@ -149,6 +149,9 @@ def test_every_unknown_source_and_cycle_is_told_at_once(environments: Path) -> N
         ("retention: {results_days: 0}", "SEA107"),
         ("owner: ' '", "SEA107"),
         ("trial_schedule: weekly", "SEA123"),
+        ("trial_schedule: rate(239 minutes)", "SEA123"),
+        ("trial_schedule: rate(1 hour)\ntrial_window_minutes: 61", "SEA123"),
+        ("trial_window_minutes: 1441", "SEA107"),
     ],
 )
 def test_a_wrong_field_of_governance_is_told_by_its_line(field: str, rule: str, environments: Path) -> None:

@@ -143,15 +143,19 @@ def test_every_problem_of_a_pipeline_is_told(team: Path, tmp_path: Path) -> None
     environments.mkdir()
     (environments / "dev.yaml").write_text("name: dev\nregion: us-east-1\n", encoding="utf-8")
     file = tmp_path / "pipeline.yaml"
-    file.write_text('name: "a b"\naccount: "1"\nregion: us-east-1\nrepository: acme\n', encoding="utf-8")
+    token = f"hf_{'a1B2' * 9}"
+    text = f'name: "a b"\naccount: "1"\nregion: us-east-1\nrepository: {token}\n'
+    file.write_text(text, encoding="utf-8")
     context = {"pipeline": str(file), "environments": str(environments), "endpoints": str(team / "endpoints")}
     with pytest.raises(SpecError) as caught:
         define_stacks(App(context=context))
     found = [(problem.rule, problem.field) for problem in caught.value.problems]
-    assert found == [
-        ("SEA107", "name"),
-        ("SEA107", "account"),
+    assert sorted(found) == [
         ("SEA106", "connection_arn"),
+        ("SEA107", "account"),
+        ("SEA107", "name"),
         ("SEA107", "repository"),
+        ("SEA113", "repository"),
         ("SEA483", "account"),
     ]
+    assert token not in str(caught.value)

@@ -1,7 +1,7 @@
 """What the function of an environment's trials may do: with the endpoints of this environment, and nothing else.
 
 An endpoint and a component belong to an environment by the beginning of their names and by their tag
-(`llm_endpoint.ENVIRONMENT_TAG`). That the actions below honour `aws:ResourceTag` is told by the Service Authorization
+(`seatrial.tags`). That the actions below honour `aws:ResourceTag` is told by the Service Authorization
 Reference, "Amazon SageMaker": the resource types endpoint and inference-component have that key.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
-from seatrial_cdk.llm_endpoint import ENVIRONMENT_TAG
+from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.trial_service.runtime.components import CANDIDATE
 from seatrial_cdk.trial_service.runtime.event import DETAIL_TYPE, SOURCE
 from seatrial_cdk.trial_service.runtime.store import HELD, LATEST, PASSED, RELEASED, RUNS, TRIALS
@@ -48,7 +48,18 @@ def statements(
     yield from _scaling(stack)
     yield from _results(results)
     yield from _workflow(stack, state_machine_name)
-    named = "" if vending else f"seatrial-{environment}-"
+    yield from _stacks_and_events(stack, "" if vending else f"seatrial-{environment}-")
+    yield from _measurements(stack, environment)
+    yield _allow(
+        ["ssm:GetParameter"],
+        [stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")],
+    )
+    if network.subnet_ids:
+        yield from _network(stack, network)
+
+
+def _stacks_and_events(stack: Stack, named: str) -> Iterator[iam.PolicyStatement]:
+    """Allow reading the state of the stacks whose names begin so, and announcing what a trial found."""
     yield _allow(
         ["cloudformation:DescribeStacks"],
         [stack.format_arn(service="cloudformation", resource="stack", resource_name=f"{named}*/*")],
@@ -58,6 +69,10 @@ def statements(
         [stack.format_arn(service="events", resource="event-bus", resource_name="default")],
         {"StringEquals": {"events:source": SOURCE, "events:detail-type": DETAIL_TYPE}},
     )
+
+
+def _measurements(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow reading scaling, metrics and alarms, and ending the logs of containers."""
     yield allow_unnamed("application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData")
     yield _allow(
         ["cloudwatch:DescribeAlarms"],
@@ -77,12 +92,6 @@ def statements(
             for kind in ("Endpoints", "InferenceComponents")
         ],
     )
-    yield _allow(
-        ["ssm:GetParameter"],
-        [stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")],
-    )
-    if network.subnet_ids:
-        yield from _network(stack, network)
 
 
 def publishing(topic_arn: str | None) -> Iterator[iam.PolicyStatement]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 from aws_cdk import Duration, RemovalPolicy
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from seatrial_cdk.trial_service.runtime.store import RUNS, TRIALS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class TrialResults(Construct):
@@ -62,15 +58,6 @@ class TrialResults(Construct):
                 for folder in (TRIALS, RUNS)
             ],
         )
-
-    def grant_write(self, grantee: iam.IGrantable, folders: Iterable[str]) -> None:
-        """Allow writing folders."""
-        self._grant(grantee, ["s3:PutObject"], [self.bucket.arn_for_objects(f"{folder}/*") for folder in folders])
-        self.key.grant(grantee, "kms:Decrypt", "kms:GenerateDataKey")
-
-    @staticmethod
-    def _grant(grantee: iam.IGrantable, actions: list[str], resources: list[str]) -> None:
-        iam.Grant.add_to_principal(grantee=grantee, actions=actions, resource_arns=resources)
 
 
 def log_group_of(scope: Construct, *, keep: bool = False, days: int | None = None) -> logs.LogGroup:

@@ -11,7 +11,7 @@ import seatrial
 import seatrial_cdk
 from seatrial.packaging import zip_bytes
 
-_SHARED_MODULES = ("__init__.py", "bounds.py", "errors.py", "printable.py", "secrets.py", "units.py")
+_SHARED_MODULES = ("__init__.py", "bounds.py", "errors.py", "printable.py", "secrets.py", "tags.py", "units.py")
 _SHARED_PACKAGES = ("bench", "measure", "payload")
 
 

@@ -100,8 +100,22 @@ class TrialService(Construct):
         self.state_machine = _state_machine(self)
         _call_for_dead_workflows(self)
         _call_on_schedule(self)
-        if findings_topic_arn is not None:
-            _let_rules_call(self, environment)
+
+
+def _role(scope: TrialService, environment: str, network: Network, logs: LogGroup, *, vending: bool) -> iam.Role:
+    stack = Stack.of(scope)
+    writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
+    rights = [
+        *statements(stack, environment, scope.results, network, state_machine_name=scope.name, vending=vending),
+        *publishing(scope.findings_topic_arn),
+    ]
+    return iam.Role(
+        scope,
+        "Role",
+        description=f"Trials of the endpoints of {environment}",
+        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        inline_policies={"Try": iam.PolicyDocument(statements=[writing, *rights])},
+    )
 
 
 def _function(
@@ -114,19 +128,7 @@ def _function(
     sockets_per_function: int,
     vending: bool,
 ) -> lambda_.CfnFunction:
-    stack = Stack.of(scope)
-    writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
-    rights = [
-        *statements(stack, environment, scope.results, network, state_machine_name=scope.name, vending=vending),
-        *publishing(scope.findings_topic_arn),
-    ]
-    role = iam.Role(
-        scope,
-        "Role",
-        description=f"Trials of the endpoints of {environment}",
-        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-        inline_policies={"Try": iam.PolicyDocument(statements=[writing, *rights])},
-    )
+    role = _role(scope, environment, network, logs, vending=vending)
     with archive_file("runtime.zip", runtime_archive()) as path:
         code = lambda_.Code.from_asset(path).bind(scope).s3_location
     if code is None:
@@ -144,15 +146,7 @@ def _function(
         timeout=LONGEST_FUNCTION_MINUTES * 60,
         memory_size=ONE_VCPU_MEMORY_MB,
         environment=lambda_.CfnFunction.EnvironmentProperty(
-            variables={
-                "ENVIRONMENT": environment,
-                "RESULTS_BUCKET": scope.results.bucket.bucket_name,
-                "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:"
-                f"stateMachine:{scope.name}",
-                "SOCKETS_PER_FUNCTION": f"{sockets_per_function}",
-                **({"FINDINGS_TOPIC": scope.findings_topic_arn} if scope.findings_topic_arn else {}),
-                **({} if log_days is None else {"LOG_DAYS": f"{log_days}"}),
-            }
+            variables=_variables(scope, environment, sockets_per_function, log_days)
         ),
         logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=logs.log_group_name),
         vpc_config=lambda_.CfnFunction.VpcConfigProperty(
@@ -161,6 +155,20 @@ def _function(
         if network.subnet_ids
         else None,
     )
+
+
+def _variables(
+    scope: TrialService, environment: str, sockets_per_function: int, log_days: int | None
+) -> dict[str, str]:
+    stack = Stack.of(scope)
+    return {
+        "ENVIRONMENT": environment,
+        "RESULTS_BUCKET": scope.results.bucket.bucket_name,
+        "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:stateMachine:{scope.name}",
+        "SOCKETS_PER_FUNCTION": f"{sockets_per_function}",
+        **({"FINDINGS_TOPIC": scope.findings_topic_arn} if scope.findings_topic_arn else {}),
+        **({} if log_days is None else {"LOG_DAYS": f"{log_days}"}),
+    }
 
 
 def _state_machine(scope: TrialService) -> sfn.CfnStateMachine:
@@ -224,21 +232,4 @@ def _let_call(scope: TrialService, construct_id: str, rule: events.CfnRule) -> N
         function_name=scope.function.ref,
         principal="events.amazonaws.com",
         source_arn=rule.attr_arn,
-    )
-
-
-def _let_rules_call(scope: TrialService, environment: str) -> None:
-    """Let the schedules of the environment's endpoints call the function: rules of other stacks, by their names.
-
-    One permission for each would fill the function's policy at some fifty endpoints (20 KB, Lambda quotas).
-    """
-    stack = Stack.of(scope)
-    lambda_.CfnPermission(
-        scope,
-        "SchedulesCall",
-        action="lambda:InvokeFunction",
-        function_name=scope.function.ref,
-        principal="events.amazonaws.com",
-        source_account=stack.account,
-        source_arn=stack.format_arn(service="events", resource="rule", resource_name=f"seatrial-{environment}-*"),
     )

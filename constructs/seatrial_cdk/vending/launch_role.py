@@ -13,8 +13,8 @@ from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.execution_role import METRIC_NAMESPACES, join_network
-from seatrial_cdk.llm_endpoint import ENVIRONMENT_TAG
 from seatrial_cdk.trial_service.trial_service import function_arn
 from seatrial_cdk.unnamed_resources import allow_unnamed
 
@@ -127,7 +127,9 @@ def _launching(stack: Stack, environment: str, boundary: str) -> Iterator[iam.Po
     yield from _roles(stack, environment, boundary)
     yield from _sagemaker(stack, environment)
     yield from _scaling(stack)
-    yield from _around(stack, environment)
+    yield from _alarms(stack, environment)
+    yield from _topics(stack, environment)
+    yield from _alias_and_trial(stack, environment)
 
 
 def _stacks(stack: Stack) -> Iterator[iam.PolicyStatement]:
@@ -244,8 +246,8 @@ def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
     )
 
 
-def _around(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
-    """Allow alarms, their topic, the alias, and a call of the trial service."""
+def _alarms(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow the environment's alarms, and those that Application Auto Scaling makes of a policy."""
     alarms = [
         stack.format_arn(
             service="cloudwatch", resource="alarm", resource_name=name, arn_format=ArnFormat.COLON_RESOURCE_NAME
@@ -263,6 +265,10 @@ def _around(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
         ],
         alarms,
     )
+
+
+def _topics(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow the topic of a product's alarms, and the subscription of the team's address."""
     topics = f"arn:{stack.partition}:sns:{stack.region}:{stack.account}:seatrial-{environment}-*-alarms"
     yield _allow(
         [
@@ -280,6 +286,10 @@ def _around(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
         ],
         [topics],
     )
+
+
+def _alias_and_trial(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow the alias, and a call of the trial service."""
     yield _allow(
         [
             "ssm:AddTagsToResource",

@@ -13,8 +13,10 @@ from constructs import Construct
 from seatrial.model import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from aws_cdk import CfnResource
 
     from seatrial.spec.product import ProductSpec
 
@@ -71,7 +73,10 @@ class ProductPortfolio(Construct):
             offer.product.name: _Product(self, offer.product.name, offer=offer, launch_role_arn=launch_role_arn)
             for offer in offers
         }
-        principals = sorted({principal for offer in offers for principal in offer.product.principals})
+        self._associate(sorted({principal for offer in offers for principal in offer.product.principals}))
+
+    def _associate(self, principals: Sequence[str]) -> None:
+        """Let principals launch the products; those without an account may have wildcards."""
         for principal in principals:
             servicecatalog.CfnPortfolioPrincipalAssociation(
                 self,
@@ -103,30 +108,28 @@ class _Product(Construct):
         association = servicecatalog.CfnPortfolioProductAssociation(
             self, "Association", portfolio_id=portfolio.ref, product_id=self.resource.ref
         )
-        constraints = [
-            servicecatalog.CfnLaunchRoleConstraint(
-                self, "LaunchRole", portfolio_id=portfolio.ref, product_id=self.resource.ref, role_arn=launch_role_arn
-            ),
-            servicecatalog.CfnResourceUpdateConstraint(
-                self,
-                "TagUpdates",
-                portfolio_id=portfolio.ref,
-                product_id=self.resource.ref,
-                tag_update_on_provisioned_product="NOT_ALLOWED",
-            ),
-        ]
-        if product.parameters.teams:
-            constraints.append(
-                servicecatalog.CfnLaunchTemplateConstraint(
-                    self,
-                    "Teams",
-                    portfolio_id=portfolio.ref,
-                    product_id=self.resource.ref,
-                    rules=_team_rule(product.parameters.teams),
-                )
-            )
-        for constraint in constraints:
+        for constraint in self._constraints(scope, product.parameters.teams, launch_role_arn):
             constraint.node.add_dependency(association)
+
+    def _constraints(
+        self, scope: ProductPortfolio, teams: Sequence[str] | None, launch_role_arn: str
+    ) -> Iterator[CfnResource]:
+        """Define who makes the resources, that their tags stay, and which teams there are."""
+        portfolio_id, product_id = scope.portfolio.ref, self.resource.ref
+        yield servicecatalog.CfnLaunchRoleConstraint(
+            self, "LaunchRole", portfolio_id=portfolio_id, product_id=product_id, role_arn=launch_role_arn
+        )
+        yield servicecatalog.CfnResourceUpdateConstraint(
+            self,
+            "TagUpdates",
+            portfolio_id=portfolio_id,
+            product_id=product_id,
+            tag_update_on_provisioned_product="NOT_ALLOWED",
+        )
+        if teams:
+            yield servicecatalog.CfnLaunchTemplateConstraint(
+                self, "Teams", portfolio_id=portfolio_id, product_id=product_id, rules=_team_rule(teams)
+            )
 
     def _artifact(
         self, version: str, offer: Offer

@@ -13,7 +13,7 @@ from seatrial.changes.drift.trials import LastTrial, deployed_trial, scheduled_t
 from seatrial.changes.drift.unknown import unknown_endpoints
 from seatrial.changes.preflight.instances import instance_checks, needs_of
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.deployment.document import endpoint_name
+from seatrial.deployment.document import endpoint_name, stack_name
 from seatrial.deployment.live_stack import describe_stack
 from seatrial.errors import BenchError
 from seatrial.plan.engine import status_of
@@ -61,14 +61,12 @@ class Locked:
         deployments: What the readable locks say, in the order of their files.
         unreadable: What is wrong with the others, by the endpoint's name.
         names: The names of every spec, deployed here or not.
-        others: The names of the other environments.
     """
 
     environment: EnvironmentSpec
     deployments: tuple[Deployment, ...]
     unreadable: dict[str, tuple[Problem, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
 
 
 def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_days: float) -> DriftReport:
@@ -102,7 +100,7 @@ def _unreadable(name: str, problems: tuple[Problem, ...], locked: Locked) -> End
         DriftFinding(rule=each.rule, severity="medium", what="lock", live=each.message, hint=each.hint)
         for each in problems
     )
-    stack = f"seatrial-{endpoint_name(locked.environment.name, name)}"
+    stack = stack_name(locked.environment.name, name)
     return EndpointDrift(endpoint=name, stack_name=stack, findings=tuple(findings))
 
 
@@ -257,4 +255,4 @@ def _unknown(locked: Locked, clients: DriftClients) -> Iterator[DriftFinding]:
     known = {endpoint_name(place, name) for name in locked.names}
     current = {each.endpoint_name for each in locked.deployments}
     current |= {endpoint_name(place, name) for name in locked.unreadable}
-    return unknown_endpoints(place, known, current, locked.others, clients.endpoints)
+    return unknown_endpoints(place, known, current, clients.endpoints)

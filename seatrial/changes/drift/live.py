@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.live_stack import LiveStack
 
-HINT = "find out who changed it; deploy the lock again, or take the change over into the spec"
+HINT = "find out who changed it; set it back with `cdk deploy --revert-drift`, or take it over into the spec"
 SECRET = "(secret)"  # what is shown in place of a value  # noqa: S105 (no password)
 
 
@@ -175,5 +175,5 @@ def _copies(deployment: Deployment, component: Mapping[str, object]) -> Iterator
             what="copies",
             expected=expected,
             live=f"{live}",
-            hint="set the copies, or the bounds of scaling, as the spec says: deploy the lock again",
+            hint="set the copies, or the bounds of scaling, as the spec says: `cdk deploy --revert-drift`",
         )

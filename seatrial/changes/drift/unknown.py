@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 
 from seatrial.changes.drift.finding import DriftFinding
 from seatrial.changes.preflight.check import rows, text
+from seatrial.tags import ENVIRONMENT_TAG, PRODUCT_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from seatrial.changes.drift.live import LiveEndpoints
 
-ENVIRONMENT_TAG = "seatrial:environment"
-PRODUCT_TAG = "seatrial:product"
 _RULE = "SEA433"
 
 
 def unknown_endpoints(
-    environment: str, known: Collection[str], current: Collection[str], others: Collection[str], live: LiveEndpoints
+    environment: str, known: Collection[str], current: Collection[str], live: LiveEndpoints
 ) -> Iterator[DriftFinding]:
     """Yield each endpoint whose name begins with the environment's, or that has its tag, and that is not expected.
 
@@ -27,16 +26,13 @@ def unknown_endpoints(
         environment: The environment's name.
         known: The first generation's names of every spec's endpoint.
         current: The names of the endpoints that the locks deploy.
-        others: The names of the other environments, whose endpoints may begin alike (`dev` and `dev-eu`).
         live: A client of SageMaker in the environment's region.
 
     Raises:
         ClientError: SageMaker refuses.
     """
-    longer = tuple(f"{other}-" for other in others if other.startswith(f"{environment}-"))
     for name, arn in sorted(_listed(live)):
-        begins = name.startswith(f"{environment}-") and not name.startswith(longer)
-        if name in current or not begins:
+        if name in current or not name.startswith(f"{environment}-"):
             continue
         tags = _tags_of(arn, live)
         if PRODUCT_TAG in tags:

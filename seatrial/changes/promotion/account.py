@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from seatrial.changes.drift.trials import deployed_trial
 from seatrial.changes.promotion.evidence import TrialEvidence
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.deployment.live_stack import describe_stack, fetch_result
+from seatrial.deployment.live_stack import describe_stack
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from seatrial.bench.model.result import TrialResult
 
-_UNKNOWN = "unknown"
-_TRIAL_FAILED = "SEA507"
 _MOST_DOCUMENTS = 1000  # of one page of S3
 
 
@@ -40,22 +39,16 @@ def evidence_of_stack(
     """
     stack = describe_stack(stack_name, cloudformation)
     digest = stack.outputs.get("PlanDigest")
-    uri = stack.outputs.get("TrialResultUri", _UNKNOWN)
-    if uri == _UNKNOWN:
-        because = f"the stack {stack_name} ({stack.status}) was deployed without one"
+    trial, uri = deployed_trial(stack, s3), stack.outputs.get("TrialResultUri", "")
+    if trial.result is None:
+        ended = f"it ended with an error: {trial.error} ({uri})"
+        because = ended if trial.error else f"the stack {stack_name} ({stack.status}) was deployed without one"
         return TrialEvidence(result=None, missing_because=because, deployed_digest=digest)
-    try:
-        result = fetch_result(uri, s3)
-    except BenchError as error:
-        if error.problems[0].rule != _TRIAL_FAILED:
-            raise
-        because = f"it ended with an error: {error.problems[0].message} ({uri})"
-        return TrialEvidence(result=None, missing_because=because, deployed_digest=digest, result_uri=uri)
     return TrialEvidence(
-        result=result,
+        result=trial.result,
         result_uri=uri,
         report_uri=stack.outputs.get("TrialReportUri", ""),
-        request_id=find_request(uri, endpoint_name, result, s3),
+        request_id=find_request(uri, endpoint_name, trial.result, s3),
         deployed_digest=digest,
     )
 

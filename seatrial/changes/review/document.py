@@ -30,6 +30,7 @@ def review_document(review: Review, *, base: str) -> dict[str, object]:
         "base": base,
         "is_empty": review.is_empty,
         "compared": review.compared,
+        "base_commits_ahead": review.ahead,
         "endpoints": [_endpoint(one) for one in review.endpoints],
         "services": [
             {
@@ -73,6 +74,7 @@ def _endpoint(review: EndpointReview) -> dict[str, object]:
         "environment": review.place.environment,
         "change": review.change,
         "is_blocked": review.is_blocked,
+        "is_moved": review.is_moved,
         "risk": None if found is None else found.risk,
         "touches_copies": None if found is None else found.touches_copies,
         "spec": [_field(one) for one in review.spec],

@@ -73,6 +73,8 @@ def curve(review: EndpointReview) -> tuple[CurveRow, ...]:
 
 
 def changed_curve(review: EndpointReview) -> tuple[CurveRow, ...]:
-    """Return the predicted curves of both sides; none where they are the same."""
-    rows = curve(review)
+    """Return the predicted curves of both sides; none where they are the same, or a side that exists has none."""
+    before, after = review.plans
+    is_known = after is not None and (before is not None or review.before is None)
+    rows = curve(review) if is_known else ()
     return rows if any(row.before != row.after for row in rows) else ()

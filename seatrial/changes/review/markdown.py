@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from seatrial.changes.render import markdown_lines
-from seatrial.changes.review.figures import COSTS, changed_curve, costs, curve, gates, knees
+from seatrial.changes.review.figures import COSTS, changed_curve, costs, gates, knees
 from seatrial.changes.review.words import (
     OF_A_PRODUCT,
     band_line,
+    behind,
+    changed_quotas,
     cost_lines,
+    effect,
     figures_of,
     findings_count,
+    has_new_costs,
     headline,
     load,
     money,
+    more,
+    moved_line,
     not_compared,
     parts,
-    risk,
 )
 from seatrial.units import counted
 
@@ -29,11 +35,14 @@ if TYPE_CHECKING:
     from seatrial.changes.review.findings import ReviewFinding
     from seatrial.changes.review.products import ProductReview
     from seatrial.changes.review.review import EndpointReview, Review
+    from seatrial.changes.review.side import EndpointPlace
 
 MOST_CHARACTERS = 65_000
 """Of a comment: GitHub takes 65,536 ("body is too long (maximum is 65536 characters)"), a workflow adds a mark."""
 _RESERVED = 200  # characters, for the line that tells what is left out
 LONGEST_VALUE = 120
+MOST_NAMES = 3
+"""Of endpoints and environments in the title of a folded part."""
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
 
 
@@ -45,10 +54,12 @@ def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -
         base: The revision that is compared with.
         most: Characters.
     """
-    text = "\n".join([f"### Seatrial: {code(base)} → this checkout", "", escaped(headline(review)), ""]) + "\n"
+    told = [escaped(one) for one in (headline(review), behind(review, base)) if one]
+    text = "".join(f"{one}\n\n" for one in (f"### Seatrial: {code(base)} → this checkout", *told))
     sizes = [size for product in review.products for size in product.sizes]
     rows = [*map(_row, review.endpoints), *map(_product_row, review.products), *map(_row, sizes)]
-    blocks = [*_shared(review), *("\n".join(_details(one)) + "\n" for one in (*review.endpoints, *sizes))]
+    details = (*_details(review.endpoints), *_details(sizes))
+    blocks = [*_shared(review), *("\n".join(lines) + "\n" for lines in details)]
     table = [*_HEAD, *rows] if rows else []
     kept, left_rows = _fitting([f"{line}\n" for line in table], most - len(text) - _RESERVED)
     text += "".join(kept) + ("\n" if kept else "")
@@ -61,8 +72,8 @@ def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -
 
 
 _HEAD = (
-    "| endpoint | environment | change | risk | per hour | knee | gate | new findings |",
-    "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    "| endpoint | environment | change | effect | more instances | per hour | knee | gate | new findings |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
 )
 
 
@@ -85,10 +96,11 @@ def _row(review: EndpointReview) -> str:
         code(review.place.endpoint),
         code(review.place.environment),
         escaped(parts(review)),
-        escaped(risk(review)),
-        escaped(money(hourly)),
-        escaped(load(knees(review))),
-        escaped(load(gates(review))),
+        escaped(effect(review)),
+        "<br>".join(escaped(one) for one in more(review)),
+        escaped(money(hourly, review)),
+        escaped(load(knees(review), review)),
+        escaped(load(gates(review), review)),
         escaped(findings_count(review.findings)),
     )
     return _table_row(cells)
@@ -97,7 +109,7 @@ def _row(review: EndpointReview) -> str:
 def _product_row(review: ProductReview) -> str:
     stays = {"new": "teams can launch it"}.get(review.change, "what is launched stays")
     told = findings_count(review.findings)
-    return _table_row((code(review.name), "product", review.change, stays, "", "", "", escaped(told)))
+    return _table_row((code(review.name), "product", review.change, stays, "", "", "", "", escaped(told)))
 
 
 def _shared(review: Review) -> Iterator[str]:
@@ -113,20 +125,38 @@ def _shared(review: Review) -> Iterator[str]:
         lines = [f"- {one.action}: {code(one.logical_id)} ({escaped(one.resource_type)})" for one in changes]
         title = f"Trial service of {escaped(service.environment)}: {counted(len(changes), 'resource')}"
         yield "\n".join(_folded(title, lines)) + "\n"
-    if review.quotas:
+    if quotas := changed_quotas(review):
         rows = [
             _table_row(
                 (code(one.environment), code(one.instance_type), f"{one.before}", f"{one.during}", f"{one.after}")
             )
-            for one in review.quotas
+            for one in quotas
         ]
         head = ("| environment | instance type | before | during | after |", "| --- | --- | --- | --- | --- |")
         yield "\n".join(_folded("Quota need, in instances at the most copies", [*head, *rows])) + "\n"
 
 
-def _details(review: EndpointReview) -> Iterator[str]:
-    title = f"{code(review.place.endpoint)} in {code(review.place.environment)}: {escaped(parts(review))}"
-    yield from _folded(title, [line for section in _sections(review) for line in (*section, "")])
+def _details(reviews: Iterable[EndpointReview]) -> Iterator[list[str]]:
+    """Yield what is folded, once for all endpoints and environments that it is the same of."""
+    alike: dict[tuple[str, tuple[str, ...]], list[EndpointPlace]] = defaultdict(list)
+    for one in reviews:
+        lines = tuple(line for section in _sections(one) for line in (*section, ""))
+        alike[parts(one), lines].append(one.place)
+    for (changed, lines), places in alike.items():
+        title, listed = _named(places), []
+        if len(places) > MOST_NAMES:
+            title, listed = counted(len(places), "endpoint and environment", "endpoints and environments"), [title, ""]
+        yield list(_folded(f"{title}: {escaped(changed)}", [*listed, *lines]))
+
+
+def _named(places: Iterable[EndpointPlace]) -> str:
+    by_environment: dict[str, list[str]] = defaultdict(list)
+    for place in places:
+        by_environment[place.environment].append(code(place.endpoint))
+    by_names: dict[str, list[str]] = defaultdict(list)
+    for environment, names in by_environment.items():
+        by_names[", ".join(names)].append(code(environment))
+    return "; ".join(f"{names} in {', '.join(environments)}" for names, environments in by_names.items())
 
 
 def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -135,28 +165,36 @@ def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _sections(review: EndpointReview) -> Iterator[list[str]]:
-    if review.findings:
+    if any(one.is_new for one in review.findings):
         yield ["**Findings**", "", *_findings(review.findings)]
     if review.spec:
         yield ["**Spec**", "", *_field_table(review.spec)]
     if review.plan:
-        rows = (
-            _table_row((code(one.field), _value(one.old), _value(one.new), escaped(one.because))) for one in review.plan
-        )
-        yield ["**Plan**", "", "| decision | old | new | because |", "| --- | --- | --- | --- |", *rows]
+        yield ["**Plan**", "", *_plan(review)]
     for each in review.files:
         yield [f"**Configuration** {code(each.name)}", "", *_fenced(each.lines)]
     if review.consequences is not None:
-        yield ["**Resources**", "", *markdown_lines(review.consequences)]
+        moved = [moved_line(review), ""] if review.is_moved else []
+        yield ["**Resources**", "", *moved, *markdown_lines(review.consequences, is_brief=True)]
     elif told := not_compared(review):
         yield ["**Resources**", "", told]
-    if any(review.plans):
+    if has_new_costs(review):
         yield ["**Cost**", "", *(f"- {escaped(line)}" for line in cost_lines(review))]
-        yield [
-            "**Predicted for one copy**",
-            "",
-            *(_curve(review) if changed_curve(review) else ["It does not change."]),
-        ]
+    if changed_curve(review):
+        yield ["**Predicted for one copy**", "", *_curve(review)]
+
+
+def _plan(review: EndpointReview) -> Iterator[str]:
+    """Yield the decisions that differ; of a new plan those that have a reason."""
+    if review.before is None:
+        yield from ("| decision | value | because |", "| --- | --- | --- |")
+        yield from (
+            _table_row((code(one.field), _value(one.new), escaped(one.because))) for one in review.plan if one.because
+        )
+        return
+    yield from ("| decision | old | new | because |", "| --- | --- | --- | --- |")
+    for one in review.plan:
+        yield _table_row((code(one.field), _value(one.old), _value(one.new), escaped(one.because)))
 
 
 def _field_table(fields: Iterable[FieldChange]) -> Iterator[str]:
@@ -177,12 +215,14 @@ def _findings(findings: Sequence[ReviewFinding]) -> Iterator[str]:
 def _curve(review: EndpointReview) -> Iterator[str]:
     yield "| concurrency | tok/s | TTFT p95, ms | TPOT p95, ms |"
     yield "| --- | --- | --- | --- |"
-    for row in curve(review):
-        pairs = zip(figures_of(row.before), figures_of(row.after), strict=True)
+    for row in changed_curve(review):
+        after = figures_of(row.after)
+        before = after if review.before is None else figures_of(row.before)
+        pairs = zip(before, after, strict=True)
         yield _table_row((f"{row.concurrency}", *(one if one == other else f"{one} → {other}" for one, other in pairs)))
-    before, after = (band_line(plan) for plan in review.plans)
+    former, latter = (band_line(plan) for plan in review.plans)
     yield ""
-    yield f"Before: {before}. After: {after}." if before and after and before != after else f"{after or before}."
+    yield f"Before: {former}. After: {latter}." if former and former != latter else f"{latter}."
 
 
 def _table_row(cells: Iterable[str]) -> str:

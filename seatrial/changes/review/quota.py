@@ -23,7 +23,7 @@ class QuotaNeed:
     Attributes:
         environment: The environment.
         instance_type: The type.
-        before: Of the base, where each endpoint has its most copies.
+        before: Of the base, where each endpoint has its most copies; none of what goes to another account or region.
         during: While every endpoint of the change is updated at once.
         after: Of the checkout.
     """
@@ -61,11 +61,21 @@ def quota_needs(
     )
 
 
+def more_instances(review: EndpointReview) -> Mapping[str, int]:
+    """Return how many instances more an endpoint needs at most, during the update or afterwards, by type."""
+    needed = _needed(review)
+    return dict(sorted(((needed["during"] | needed["after"]) - needed["before"]).items()))
+
+
 def _needed(review: EndpointReview) -> Mapping[str, Counter[str]]:
     """Return the instances of one endpoint by type, before, during and after."""
     before, after = (_most(plan) for plan in review.plans)
+    if review.after is not None and review.plans[1] is None:  # nothing is deployed that can't be read
+        return {"before": before, "during": before, "after": before}
     if review.after is None:
         return {"before": before, "during": before, "after": Counter()}
+    if review.is_moved:
+        return {"before": Counter(), "during": after, "after": after}
     surge: Counter[str] = Counter()
     if review.consequences is not None and not _is_another_endpoint(review):
         surge[review.consequences.size.instance_type] = review.consequences.most_instances

@@ -74,6 +74,12 @@ class EndpointReview:
         return before, after
 
     @property
+    def is_moved(self) -> bool:
+        """Whether it goes to another account or region: it is deployed there anew, and the old one stays."""
+        old, new = (None if side is None else side.deployment for side in (self.before, self.after))
+        return old is not None and new is not None and is_elsewhere(old, new)
+
+    @property
     def is_blocked(self) -> bool:
         """Whether the checkout can't be synthesized."""
         return self.after is not None and self.after.deployment is None
@@ -91,6 +97,13 @@ class EndpointReview:
         resources = self.consequences is None or self.consequences.diff.is_empty
         new = any(one.is_new for one in self.findings)
         return self.change == "changed" and resources and not (self.spec or self.plan or self.files or new)
+
+
+def is_elsewhere(old: Deployment, new: Deployment) -> bool:
+    """Tell whether two deployments go to different places; an account that is not named may be the same."""
+    before, after = old.environment, new.environment
+    is_other_account = None not in {before.account, after.account} and before.account != after.account
+    return is_other_account or before.region != after.region
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +125,7 @@ class Review:
         unlocked: The changed specs that no environment has a plan for.
         products: The products that change.
         compared: Endpoints and environments of both sides, those that do not change included.
+        ahead: Commits that the base has and the checkout lacks: what they change is compared backwards.
     """
 
     endpoints: tuple[EndpointReview, ...]
@@ -120,6 +134,7 @@ class Review:
     unlocked: tuple[str, ...]
     products: tuple[ProductReview, ...]
     compared: int
+    ahead: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -160,7 +175,7 @@ def make_review(
     changed = {one.place.environment for one in found}
     return Review(
         endpoints=found,
-        services=tuple(_services(templates)),
+        services=tuple(_services(templates, {one.place.environment for one in found if one.is_moved})),
         quotas=quota_needs(found, [place for place in known[1] if place.environment in changed], new),
         unlocked=tuple(_unlocked(new, known[1], paths, asked)),
         products=_products(old, new, paths, asked),
@@ -277,13 +292,21 @@ def _consequences(
     if after is None or after.deployment is None or (before is not None and before.deployment is None):
         return None
     old, new = (side.endpoints.get(place, EMPTY) for side in templates)
+    former = None if before is None else before.deployment
+    if former is not None and is_elsewhere(former, after.deployment):
+        old = EMPTY
     return consequences(diff_templates(old, new), PlannedSize.of(after.deployment.plan))
 
 
-def _services(templates: tuple[SideTemplates, SideTemplates]) -> Iterator[ServiceReview]:
-    """Yield the trial services that differ; one that a side does not need for what was compared is not compared."""
+def _services(templates: tuple[SideTemplates, SideTemplates], moved: Collection[str]) -> Iterator[ServiceReview]:
+    """Yield the trial services that differ; one that a side does not need for what was compared is not compared.
+
+    Args:
+        templates: What both sides synthesize.
+        moved: The environments that go elsewhere: theirs is new there.
+    """
     old, new = (side.services for side in templates)
-    for name in sorted(old.keys() & new.keys()):
+    for name in sorted((old.keys() & new.keys()) - set(moved)):
         diff = diff_templates(old[name], new[name])
         if not diff.is_empty:
             yield ServiceReview(name, diff)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.changes.app import app_folder
-from seatrial.changes.checkout import changed_paths, checkout_of, commit_of, moved, repository_of
+from seatrial.changes.checkout import changed_paths, checkout_of, commit_of, commits_ahead, moved, repository_of
 from seatrial.changes.review.review import AskedEndpoints, make_review
 from seatrial.changes.review.side import RepositorySide
 from seatrial.errors import Problem, SpecError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from seatrial.changes.review.review import Review
 
+SPEC_SUFFIXES = frozenset({".yaml", ".yml"})
+
 
 def review_of(
     specs: Sequence[Path], environments: Path, revision: str, folder: Path, *, environments_asked: Sequence[str] = ()
@@ -26,13 +29,13 @@ def review_of(
     Args:
         specs: A folder of specs, or some of its files; a file may be one that only the revision has.
         environments: Folder of environments.
-        revision: A revision of git.
+        revision: A revision of git; with three dots behind it, its merge base with the checkout.
         folder: An empty folder for both synthesized sides and the revision's checkout.
         environments_asked: Names of environments; none for all.
 
     Raises:
-        SpecError: SEA109 for an environment that neither side has, SEA420 for specs of several folders, SEA450 when
-            there is no app, SEA452 when the revision can't be checked out.
+        SpecError: SEA101 for a folder or spec that neither side has, SEA109 for such an environment, SEA420 for specs
+            of several folders, SEA450 when there is no app, SEA452 when the revision can't be checked out.
         SeatrialError: As `make_review`.
     """
     endpoints, names = _endpoints(specs)
@@ -51,31 +54,47 @@ def review_of(
             endpoints=moved(new.endpoints, top, checkout),
             environments=moved(new.environments, top, checkout),
         )
+        _refuse_missing(endpoints, names, old, new)
         _refuse_unknown(environments_asked, old, new)
         asked = AskedEndpoints(names, environments_asked)
-        return make_review(old, new, changed_paths(top, commit), folder / "synthesis", asked=asked)
+        review = make_review(old, new, changed_paths(top, commit), folder / "synthesis", asked=asked)
+    return replace(review, ahead=commits_ahead(top, commit))
+
+
+def folder_of(path: Path) -> Path:
+    """Return a folder of specs itself, and the folder of a spec; a folder may be one that only the revision has."""
+    return path.parent if path.suffix in SPEC_SUFFIXES and not path.is_dir() else path
 
 
 def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
     """Return the folder of specs, and the names of those that are asked for; `None` for all."""
-    folders = {spec.resolve() if is_folder(spec) else spec.resolve().parent for spec in specs}
+    folders = {folder_of(spec).resolve() for spec in specs}
     if len(folders) > 1:
         places = ", ".join(folder.as_posix() for folder in sorted(folders))
         hint = "compare one folder after the other"
         raise SpecError.of("SEA420", f"the specs are in several folders: {places}", hint=hint)
-    if any(is_folder(spec) for spec in specs):
-        return specs[0] if is_folder(specs[0]) else specs[0].parent, None
-    return specs[0].parent, tuple(spec.stem for spec in specs)
-
-
-def is_folder(spec: Path) -> bool:
-    """Tell whether a folder of specs is meant, be it gone: git keeps no empty one."""
-    return spec.is_dir() or not spec.suffix
+    names = None if any(folder_of(spec) == spec for spec in specs) else tuple(spec.stem for spec in specs)
+    return folder_of(specs[0]), names
 
 
 def _existing(folder: Path) -> Path:
     """Return a folder, or the nearest above it that exists: a change may remove every spec."""
     return next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())
+
+
+def _refuse_missing(folder: Path, names: Sequence[str] | None, *sides: RepositorySide) -> None:
+    """Refuse what neither side has: nothing would be compared, and no change be told."""
+    if names is None:
+        missing = [] if any(side.endpoints.is_dir() for side in sides) else [folder]
+    else:
+        files = {name: f"{name}.yaml" for name in names}
+        missing = [
+            folder / file for file in files.values() if not any((side.endpoints / file).exists() for side in sides)
+        ]
+    message, hint = "neither the checkout nor the revision has it", "check the path; it is relative to this folder"
+    problems = [Problem(one.as_posix(), "", "SEA101", message, hint) for one in missing]
+    if problems:
+        raise SpecError(problems)
 
 
 def _refuse_unknown(asked: Sequence[str], *sides: RepositorySide) -> None:

@@ -59,15 +59,24 @@ def synthesize_both(
     Raises:
         SeatrialError: SEA450 when an app fails or lacks a stack, SEA451 when what it writes is no template.
     """
+    accounts = _accounts(wanted)
     with ThreadPoolExecutor(len(sides)) as pool:
         old, new = (
-            pool.submit(_synthesized, side, deployments, folder / name)
+            pool.submit(_synthesized, side, deployments, folder / name, accounts)
             for side, deployments, name in zip(sides, wanted, ("old", "new"), strict=True)
         )
     return old.result(), new.result()
 
 
-def _synthesized(side: RepositorySide, wanted: Mapping[EndpointPlace, Deployment], folder: Path) -> SideTemplates:
+def _accounts(wanted: Iterable[Mapping[EndpointPlace, Deployment]]) -> Mapping[str, str]:
+    """Return the accounts that either side names, by environment: a side that names none may mean the same one."""
+    every = (deployment.environment for deployments in wanted for deployment in deployments.values())
+    return {one.name: one.account for one in every if one.account is not None}
+
+
+def _synthesized(
+    side: RepositorySide, wanted: Mapping[EndpointPlace, Deployment], folder: Path, accounts: Mapping[str, str]
+) -> SideTemplates:
     endpoints: dict[EndpointPlace, StackTemplate] = {}
     services: dict[str, StackTemplate] = {}
     for number, (environment, some) in enumerate(_runs(side, wanted)):
@@ -79,8 +88,8 @@ def _synthesized(side: RepositorySide, wanted: Mapping[EndpointPlace, Deployment
         if environment is not None:
             narrowed["environment"] = environment
         out = run_app(side.root, narrowed, scratch, NO_VALIDATION)
-        endpoints |= {place: _template(side, out, deployment) for place, deployment in some.items()}
-        services |= _services(out, some.values())
+        endpoints |= {place: _template(side, out, deployment, accounts) for place, deployment in some.items()}
+        services |= _services(out, some.values(), accounts)
     return SideTemplates(endpoints, services)
 
 
@@ -142,25 +151,26 @@ def _lock_of(spec: Path, environments: set[str]) -> str:
     return json.dumps(document | parts)
 
 
-def _template(side: RepositorySide, out: Path, deployment: Deployment) -> StackTemplate:
+def _template(side: RepositorySide, out: Path, deployment: Deployment, accounts: Mapping[str, str]) -> StackTemplate:
     file = out / f"{deployment.stack_name}.template.json"
     if not file.is_file():
         where = (side.root / "cdk.json").as_posix()
         raise SeatrialError.of("SEA450", f"the app has no stack {deployment.stack_name}", where=where)
-    return _read(file, deployment)
+    return _read(file, deployment, accounts)
 
 
-def _services(out: Path, deployments: Iterable[Deployment]) -> dict[str, StackTemplate]:
+def _services(out: Path, deployments: Iterable[Deployment], accounts: Mapping[str, str]) -> dict[str, StackTemplate]:
     found: dict[str, StackTemplate] = {}
     for deployment in deployments:
         name = deployment.environment.name
         file = out / f"{service_stack(name)}.template.json"
         if name not in found and file.is_file():
-            found[name] = _read(file, deployment)
+            found[name] = _read(file, deployment, accounts)
     return found
 
 
-def _read(file: Path, deployment: Deployment) -> StackTemplate:
+def _read(file: Path, deployment: Deployment, accounts: Mapping[str, str]) -> StackTemplate:
     environment = deployment.environment
     where = file.name.removesuffix(".template.json")
-    return read_template(template_text(file), where=where, region=environment.region, account=environment.account)
+    account = environment.account or accounts.get(environment.name)
+    return read_template(template_text(file), where=where, region=environment.region, account=account)

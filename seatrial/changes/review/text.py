@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 from seatrial.changes.render import text_lines
 from seatrial.changes.review.figures import changed_curve
-from seatrial.changes.review.words import OF_A_PRODUCT, cost_lines, figures_of, headline, not_compared, parts, risk
+from seatrial.changes.review.words import (
+    OF_A_PRODUCT,
+    behind,
+    changed_quotas,
+    cost_lines,
+    effect,
+    figures_of,
+    headline,
+    moved_line,
+    not_compared,
+    parts,
+)
 from seatrial.units import counted
 
 if TYPE_CHECKING:
@@ -24,25 +35,24 @@ def review_text(review: Review, *, base: str) -> str:
         review: The review.
         base: The revision that is compared with.
     """
-    lines = [f"revision {base} → this checkout", "", headline(review)]
+    lines = [f"revision {base} → this checkout", "", headline(review), *filter(None, [behind(review, base)])]
     lines += [f"{one}: no plan yet; run `seatrial plan`" for one in review.unlocked]
     for one in review.endpoints:
-        lines += ["", f"{one.place.endpoint} in {one.place.environment}: {parts(one)}; {risk(one)}"]
+        lines += ["", f"{one.place.endpoint} in {one.place.environment}: {parts(one)}; {effect(one)}"]
         lines += [f"  {line}" for line in _details(one)]
     for product in review.products:
         lines += ["", f"product {product.name}: {product.change}. {OF_A_PRODUCT[product.change]}"]
         lines += [f"  {line}" for line in (*_findings(product.findings), *_fields("product", product.fields))]
         for size in product.sizes:
-            lines += ["", f"{size.place.endpoint} in {size.place.environment}: {parts(size)}; {risk(size)}"]
+            lines += ["", f"{size.place.endpoint} in {size.place.environment}: {parts(size)}; {effect(size)}"]
             lines += [f"  {line}" for line in _details(size)]
     for service in review.services:
         changed = sum(1 for one in service.diff.changes if one.action != "unchanged")
         lines += ["", f"trial service of {service.environment}: {counted(changed, 'resource')}"]
-    if review.quotas:
+    quotas = changed_quotas(review)
+    if quotas:
         lines += ["", "instances at the most copies: before, during, after"]
-    lines += [
-        f"  {one.environment}: {one.instance_type}: {one.before}, {one.during}, {one.after}" for one in review.quotas
-    ]
+    lines += [f"  {one.environment}: {one.instance_type}: {one.before}, {one.during}, {one.after}" for one in quotas]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -57,6 +67,7 @@ def _details(review: EndpointReview) -> Iterator[str]:
         yield f"configuration {file.name}:"
         yield from (f"  {line}" for line in file.lines)
     if review.consequences is not None:
+        yield from filter(None, [moved_line(review)])
         yield from text_lines(review.consequences)
     elif told := not_compared(review):
         yield told

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.changes.checkout import MERGE_BASE
 from seatrial.changes.effect import TITLES
 from seatrial.changes.review.figures import COSTS, costs, update_usd_per_hour
+from seatrial.changes.review.quota import more_instances
 from seatrial.units import counted, usd, whole_or_tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from seatrial.changes.review.figures import BeforeAfter
     from seatrial.changes.review.findings import ReviewFinding
+    from seatrial.changes.review.quota import QuotaNeed
     from seatrial.changes.review.review import EndpointReview, Review
+    from seatrial.changes.review.side import EndpointState
     from seatrial.plan.document import CurvePoint, Plan
 
 OF_A_PRODUCT = {
@@ -26,6 +30,16 @@ NOTHING = "No endpoint changes."
 COST_NAMES = dict(
     zip(COSTS, ("per hour", "per million output tokens", "per million tokens (3 input to 1 output)"), strict=True)
 )
+
+
+def behind(review: Review, base: str) -> str:
+    """Say that the base has commits which the checkout lacks; empty where it has none."""
+    if not review.ahead:
+        return ""
+    return (
+        f"{base} has {counted(review.ahead, 'commit')} that this checkout lacks; what they change is told backwards. "
+        f"Give {base}{MERGE_BASE} (with three dots) to compare with the merge base."
+    )
 
 
 def headline(review: Review) -> str:
@@ -44,6 +58,8 @@ def parts(review: EndpointReview) -> str:
     """Name what of an endpoint changes."""
     if review.change != "changed":
         return review.change
+    if review.is_moved:
+        return f"moved from {_location(review.before)} to {_location(review.after)}"
     found = review.consequences
     named = {
         "spec": review.spec,
@@ -54,36 +70,70 @@ def parts(review: EndpointReview) -> str:
     return ", ".join(name for name, changes in named.items() if changes) or "findings"
 
 
-def risk(review: EndpointReview) -> str:
-    """Name the effect that users may notice most, or why there is none to name."""
+def _location(state: EndpointState | None) -> str:
+    environment = None if state is None or state.deployment is None else state.deployment.environment
+    return "" if environment is None else " ".join(filter(None, (environment.account, environment.region)))
+
+
+def effect(review: EndpointReview) -> str:
+    """Name what users may notice, the greatest first, or why there is nothing to name."""
     if review.refused:
-        return "refused"
+        return f"refused: {_rules(one.rule for one in review.refused)}"
     if review.is_blocked:
-        return "can't be published" if review.is_size else "can't be deployed"
+        rules = _rules(one.rule for one in review.findings if one.severity == "error")
+        verb = "published" if review.is_size else "deployed"
+        return f"can't be {verb}: {rules}" if rules else "as deployed until it is promoted"
     if review.is_size:
         return "teams can launch it" if review.before is None else "what is launched stays"
     if review.consequences is not None:
-        return TITLES[review.consequences.risk]
+        kept = ["the old stack stays deployed until it is deleted"] if review.is_moved else []
+        return "; ".join([*(TITLES[kind] for kind in review.consequences.noticed), *kept])
     return "stays deployed until its stack is deleted" if review.after is None else "not compared"
 
 
-def money(one: BeforeAfter) -> str:
+def _rules(rules: Iterable[str]) -> str:
+    return ", ".join(sorted(set(rules)))
+
+
+def more(review: EndpointReview) -> list[str]:
+    """Write the instances that the update needs at most beyond those of before."""
+    return [f"{number} × {name}" for name, number in more_instances(review).items()]
+
+
+def money(one: BeforeAfter, review: EndpointReview) -> str:
     """Write a price before and after; one where both are equal."""
-    before, after = ("–" if value is None else usd(value) for value in (one.before, one.after))
-    return before if before == after else f"{before} → {after}"
+    return _both(one, review, usd)
 
 
-def load(one: BeforeAfter) -> str:
+def load(one: BeforeAfter, review: EndpointReview) -> str:
     """Write a number of requests in flight before and after; one where both are equal."""
-    before, after = ("–" if value is None else whole_or_tenths(value) for value in (one.before, one.after))
+    return _both(one, review, whole_or_tenths)
+
+
+def _both(one: BeforeAfter, review: EndpointReview, write: Callable[[float], str]) -> str:
+    """Write a figure; `–` where there is no such side, `unknown` where the side can't be read."""
+    sides = ((one.before, review.before), (one.after, review.after))
+    before, after = (
+        write(value) if value is not None else "–" if state is None else "unknown" for value, state in sides
+    )
     return before if before == after else f"{before} → {after}"
 
 
 def cost_lines(review: EndpointReview) -> list[str]:
-    """Write each price of the planned size, and that of the update."""
-    lines = [f"{COST_NAMES[one.name]}: {money(one)}" for one in costs(review)]
+    """Write each price of the planned size, and that of the update where it is another."""
+    lines = [f"{COST_NAMES[one.name]}: {money(one, review)}" for one in costs(review)]
     during = update_usd_per_hour(review)
-    return lines if during is None else [*lines, f"per hour while the update lasts: {usd(during)}"]
+    hourly = next(one for one in costs(review) if one.name == COSTS[0])
+    if during is None or during in {hourly.before, hourly.after}:
+        return lines
+    return [*lines, f"per hour while the update lasts: {usd(during)}"]
+
+
+def has_new_costs(review: EndpointReview) -> bool:
+    """Tell whether a price of what the checkout deploys is another one, or the update itself costs something."""
+    if review.plans[1] is None:
+        return False
+    return len(cost_lines(review)) > len(COSTS) or any(one.before != one.after for one in costs(review))
 
 
 def figures_of(point: CurvePoint | None) -> tuple[str, str, str]:
@@ -115,6 +165,20 @@ def not_compared(review: EndpointReview) -> str:
         return (
             "The app no longer has the stack. CloudFormation keeps it until `cdk destroy` or a deletion of the stack."
         )
+    if review.is_blocked and not any(one.severity == "error" for one in review.findings):
+        return "What is deployed stays until a plan is promoted (`seatrial promote`)."
     if review.is_blocked:
         return "The resources can't be compared before the errors are mended."
     return "The base can't be synthesized, so the resources are not compared."
+
+
+def moved_line(review: EndpointReview) -> str:
+    """Say what becomes of the old stack of what goes to another account or region; empty where nothing does."""
+    if not review.is_moved:
+        return ""
+    return f"It is deployed anew. The stack in {_location(review.before)} stays deployed until it is deleted."
+
+
+def changed_quotas(review: Review) -> tuple[QuotaNeed, ...]:
+    """Return the instance types of which another number is needed, while the update lasts or afterwards."""
+    return tuple(one for one in review.quotas if not one.before == one.during == one.after)

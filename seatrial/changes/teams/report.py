@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial.changes.drift.check import check_drift
 from seatrial.changes.teams.vended import vended_endpoints
 from seatrial.plan.lock.lock_file import read_locked_plan
+from seatrial.tags import TEAM_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from seatrial.changes.teams.vended import TaggedResources
     from seatrial.spec.load import LoadedSpec
 
-TEAM_TAG: Final = "team"
 NO_TEAM: Final = "no team"
 HOURS_PER_MONTH: Final = 730  # AWS's own month (AWS Pricing Calculator)
 _DRIFT: Final = frozenset({"SEA430", "SEA431", "SEA432"})

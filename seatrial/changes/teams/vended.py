@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from seatrial.changes.drift.trials import LastTrial, deployed_trial
-from seatrial.changes.drift.unknown import ENVIRONMENT_TAG, PRODUCT_TAG
 from seatrial.changes.preflight.check import rows, text
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.deployment.live_stack import describe_stack
 from seatrial.errors import BenchError
+from seatrial.tags import ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, STACK_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_s3 import S3Client
-
-VERSION_TAG: Final = "seatrial:product-version"
-STACK_TAG: Final = "aws:cloudformation:stack-name"
-"""CloudFormation puts it on what it creates."""
 
 
 class TaggedResources(Protocol):
@@ -55,7 +51,7 @@ class VendedEndpoint:
     @property
     def product_version(self) -> str:
         """The version of the product."""
-        return self.tags.get(VERSION_TAG, "")
+        return self.tags.get(PRODUCT_VERSION_TAG, "")
 
 
 def vended_endpoints(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
+from seatrial.deployment.document import stack_name
 from seatrial.report.quantities import edges
 from seatrial.report.terminal.alternatives import money
 from seatrial.report.terminal.tables import add_columns, add_row, percent, short, table
@@ -245,5 +246,5 @@ def _cut(warning: str) -> str:
 
 def _next(loaded: LoadedSpec) -> str:
     name = loaded.environment.name
-    stack = f"seatrial-{name}-{loaded.endpoint.name}"
+    stack = stack_name(name, loaded.endpoint.name)
     return f"--write locks this plan, --explain shows every section\ncdk deploy {stack} -c environment={name}"

@@ -140,7 +140,7 @@ class Live:
 
 
 def locked(deployment: Deployment = DEPLOYMENT, **changes: object) -> Locked:
-    usual = Locked(environment=deployment.environment, deployments=(deployment,), names=("chat",), others=("dev-eu",))
+    usual = Locked(environment=deployment.environment, deployments=(deployment,), names=("chat",))
     return replace(usual, **changes)  # type: ignore[arg-type]  # the fields of the dataclass
 
 
@@ -221,7 +221,7 @@ def test_what_could_not_be_asked_is_told_and_is_no_finding() -> None:
 
 
 def test_endpoints_without_a_spec_are_found_by_prefix_and_tag() -> None:
-    names = {"dev-chat": "dev", "dev-old": "dev", "dev-chat-2": "dev", "dev-mine": "", "dev-eu-chat": "dev-eu", "x": ""}
+    names = {"dev-chat": "dev", "dev-old": "dev", "dev-chat-2": "dev", "dev-mine": "", "x": ""}
     names["dev-vended"] = "chat-small"
     assert [(each.live, each.severity, each.what) for each in checked(Live(endpoints=names)).findings] == [
         ("dev-chat-2", "medium", "endpoint of another generation than the locked one"),

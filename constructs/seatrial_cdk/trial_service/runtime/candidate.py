@@ -10,6 +10,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.trial_service.runtime.attributes import NOT_TRIED, copies_attributes
 from seatrial_cdk.trial_service.runtime.components import is_lack_of_capacity, specification_of
 from seatrial_cdk.trial_service.runtime.custom_resource import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent, Manner, Order
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
 
-ENVIRONMENT_TAG: Final = "seatrial:environment"
 REFUSED_S: Final = 300.0
 """How long a refused creation is asked for again: while the endpoint's instances change, SageMaker takes none."""
 

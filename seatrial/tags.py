@@ -1,0 +1,16 @@
+"""The keys of the tags that Seatrial writes and reads: by these, rights and reports tell resources apart."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ENVIRONMENT_TAG: Final = "seatrial:environment"
+"""On everything of an environment; its value is the environment's name."""
+PRODUCT_TAG: Final = "seatrial:product"
+"""On what was made from a product."""
+PRODUCT_VERSION_TAG: Final = "seatrial:product-version"
+TEAM_TAG: Final = "team"
+"""The team in reports."""
+COST_CENTER_TAG: Final = "cost-center"
+STACK_TAG: Final = "aws:cloudformation:stack-name"
+"""CloudFormation puts it on what it creates."""
