@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
+from seatrial.cli.support.specs import ENDPOINTS, given_or_own_specs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from seatrial.spec.environment import EnvironmentSpec
 
 FOUND = 1
-SPECS = (Path("endpoints"),)
 
 
 def drift(
@@ -47,7 +47,7 @@ def drift(
     from seatrial.cli.support.terminal import show_json, show_text
     from seatrial.secrets import redacted
 
-    locked = read_locked(specs or SPECS, environment, environments)
+    locked = read_locked(given_or_own_specs(specs), environment, environments)
     clients = drift_clients(locked.environment)
     report = check_drift(locked, clients, now=datetime.now(UTC), most_days=max_trial_age_days)
     if output_format == "json":
@@ -60,21 +60,19 @@ def drift(
         raise typer.Exit(FOUND)
 
 
-def read_locked(specs: Sequence[Path], environment: str, environments: Path | None) -> Locked:
+def read_locked(files: Sequence[Path], environment: str, environments: Path | None) -> Locked:
     """Return what is locked for an environment; a lock that can't be read is told with its endpoint.
 
     Raises:
-        SpecError: SEA420 when there is no spec; with every problem of the environment.
+        SpecError: With every problem of the environment.
     """
     from seatrial.changes.drift.check import Locked as LockedPlans
-    from seatrial.cli.support.specs import spec_files
     from seatrial.deployment.load import load_deployment
     from seatrial.errors import SeatrialError
     from seatrial.plan.lock.lock_file import locked_environments
     from seatrial.spec.load import load_environment
 
-    files = spec_files(specs)
-    folder = environments_folder(environments, files[0])
+    folder = environments_folder(environments, files[0] if files else ENDPOINTS / "spec.yaml")
     deployments, unreadable = [], {}
     for file in files:
         try:

@@ -147,7 +147,7 @@ def upload(
     """
     from seatrial.stage.products import upload_templates
 
-    for loaded in _loaded(files, environments):
+    for loaded in _offered(files, environments, environment):
         folder = environments_folder(environments, loaded.path)
         for uri in upload_templates(loaded, environment, bucket, folder):
             typer.echo(uri)
@@ -169,10 +169,26 @@ def deprecate(
     """
     from seatrial.stage.products import mark_deprecated
 
-    for loaded in _loaded(files, environments):
+    for loaded in _offered(files, environments, environment):
         folder = environments_folder(environments, loaded.path)
         for line in mark_deprecated(loaded, environment, portfolio, folder):
             typer.echo(line)
+
+
+def _offered(files: list[Path], environments: Path | None, environment: str) -> tuple[LoadedProduct, ...]:
+    """Return the products that an environment offers.
+
+    Raises:
+        SpecError: SEA491 when it offers none of them.
+    """
+    loaded = _loaded(files, environments)
+    offered = tuple(one for one in loaded if environment in one.product.environments)
+    if not offered:
+        known = ", ".join(sorted({name for one in loaded for name in one.product.environments}))
+        where = ", ".join(one.path.as_posix() for one in loaded)
+        hint = f"they are offered in {known}"
+        raise SpecError.of("SEA491", f"{environment} offers none of these products", where=where, hint=hint)
+    return offered
 
 
 def _loaded(files: list[Path], environments: Path | None) -> tuple[LoadedProduct, ...]:

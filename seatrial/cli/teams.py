@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.support.specs import ENDPOINTS, given_or_own_specs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,8 @@ def teams(
     from seatrial.changes.teams.view import as_csv, as_document, as_lines, as_markdown
     from seatrial.cli.support.terminal import show_json, show_text
 
-    found, unasked = _found(specs or (Path("endpoints"),), environment, environments, account=not no_account)
+    files = given_or_own_specs(specs)
+    found, unasked = _found(files, environment, environments, account=not no_account)
     if output_format == "json":
         show_json(as_document(found, unasked))
     elif output_format == "csv":
@@ -57,12 +59,10 @@ def teams(
         show_text("".join(f"{line}\n" for line in as_lines(found, unasked)))
 
 
-def _found(specs: Sequence[Path], environment: list[str] | None, environments: Path | None, *, account: bool) -> Told:
-    from seatrial.cli.support.specs import spec_files
+def _found(files: Sequence[Path], environment: list[str] | None, environments: Path | None, *, account: bool) -> Told:
     from seatrial.spec.load import environment_names, load_environment
 
-    files = spec_files(specs)
-    folder = environments_folder(environments, files[0])
+    folder = environments_folder(environments, files[0] if files else ENDPOINTS / "spec.yaml")
     names = environment or [
         name for name in environment_names(folder) if not load_environment(folder, name).is_embedded
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from seatrial.deployment.load import deployment_of
 from seatrial.errors import Problem, SeatrialError, SpecError
@@ -18,11 +18,10 @@ from seatrial.spec.text_rules import file_problems, secret_values
 from seatrial.spec.yaml_source import Document, YamlSource, read_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from seatrial.deployment.document import Deployment
 
-Made = TypeVar("Made")
 PRODUCTS = Path("products")
 
 
@@ -123,10 +122,30 @@ def product_deployments(loaded: LoadedProduct, environment: str) -> dict[str, De
     The endpoint's name is `PRODUCT_ENDPOINT` and the size's name: the team chooses the first.
 
     Raises:
-        SpecError: With every problem of every lock.
-        RenderError: When a plan can't be rendered.
+        SpecError: With every problem of every lock, and of what can't be rendered.
     """
-    return _of_each(loaded, environment, _deployment)
+    made: dict[str, Deployment] = {}
+    problems: list[Problem] = []
+    for size in loaded.sizes_in(environment):
+        try:
+            made[size] = size_deployment(loaded, environment, size)
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(dict.fromkeys(problems))
+    return made
+
+
+def size_deployment(loaded: LoadedProduct, environment: str, size: str) -> Deployment:
+    """Return one locked size of a product in one environment.
+
+    Raises:
+        SpecError: With every problem of its lock, or why its plan can't be rendered.
+    """
+    try:
+        return _deployment(loaded.sizes[environment, size])
+    except SeatrialError as error:
+        raise SpecError(_for_product(loaded, environment, error.problems)) from error
 
 
 def _deployment(loaded: LoadedSpec) -> Deployment:
@@ -135,19 +154,6 @@ def _deployment(loaded: LoadedSpec) -> Deployment:
         message = f"the configuration needs the files {', '.join(deployment.serving.files)}"
         raise SpecError.of("SEA493", message, where=loaded.document.path, hint="use another engine or option")
     return deployment
-
-
-def _of_each(loaded: LoadedProduct, environment: str, make: Callable[[LoadedSpec], Made]) -> dict[str, Made]:
-    made: dict[str, Made] = {}
-    problems: list[Problem] = []
-    for size, spec in loaded.sizes_in(environment).items():
-        try:
-            made[size] = make(spec)
-        except SeatrialError as error:
-            problems += _for_product(loaded, environment, error.problems)
-    if problems:
-        raise SpecError(dict.fromkeys(problems))
-    return made
 
 
 _PLAN = re.compile(r"seatrial plan \S+ --environment \S+")

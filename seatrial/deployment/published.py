@@ -68,11 +68,8 @@ def published_versions(loaded: LoadedProduct, environment: str) -> tuple[Publish
         PublishedVersion(_number(file.parent.name), file.parent.name, file)
         for file in files.parent.parent.glob(f"*/{files.name}")
     )
-    missing = {loaded.product.version} - {each.version for each in found}
-    if missing:
-        message = f"version {loaded.product.version} is not published for {environment}"
-        hint = f"run `seatrial products publish {loaded.path.as_posix()}` and commit what it writes"
-        raise SpecError.of("SEA494", message, where=loaded.path.as_posix(), field="version", hint=hint)
+    if loaded.product.version not in {each.version for each in found}:
+        raise unpublished_version(loaded, environment)
     problems = [problem for each in found if (problem := _edited(each.template)) is not None]
     if problems:
         raise SpecError(problem for error in problems for problem in error.problems)
@@ -130,7 +127,6 @@ def publication_state(loaded: LoadedProduct, environment: str) -> State:
 
     Raises:
         SpecError: With every problem of every lock; SEA498 when the template was edited.
-        RenderError: When a plan can't be rendered.
     """
     source = made_from(loaded, product_deployments(loaded, environment))
     file = template_path(loaded.path, loaded.product.version, environment)
@@ -147,6 +143,13 @@ def changed_version(loaded: LoadedProduct, environment: str) -> SpecError:
     message = f"version {version} was published for {environment} from another product, plan or environment"
     hint = "raise `version`; published templates stay as they are"
     return SpecError.of("SEA495", message, where=loaded.path.as_posix(), field="version", hint=hint)
+
+
+def unpublished_version(loaded: LoadedProduct, environment: str) -> SpecError:
+    """Return the error for a current version without a template."""
+    message = f"version {loaded.product.version} is not published for {environment}"
+    hint = f"run `seatrial products publish {loaded.path.as_posix()}` and commit what it writes"
+    return SpecError.of("SEA494", message, where=loaded.path.as_posix(), field="version", hint=hint)
 
 
 def _edited(file: Path) -> SpecError | None:

@@ -100,7 +100,9 @@ def test_a_text_is_no_markup(text: str, expected: str) -> None:
 def test_a_comment_that_is_too_long_says_what_is_left_out(most: int, fits: bool) -> None:  # noqa: FBT001 (a case)
     unlocked = tuple(f"endpoints/chat-{number}.yaml" for number in range(100))
     text = review_markdown(
-        Review(endpoints=(), services=(), quotas=(), unlocked=unlocked, compared=100), base="main", most=most
+        Review(endpoints=(), services=(), quotas=(), unlocked=unlocked, products=(), compared=100),
+        base="main",
+        most=most,
     )
     assert len(text) <= most
     assert text.count("has no plan yet") == (100 if fits else 0)

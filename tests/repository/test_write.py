@@ -139,7 +139,7 @@ def test_the_defaults_make_a_repository_whose_makefile_knows_its_targets(
     assert done.returncode == 0, done.stderr
     listed = subprocess.run(["make", "help"], cwd=tmp_path / "team", capture_output=True, text=True, check=True)  # noqa: S607 (the make of the machine)
     names = [line.split()[0] for line in listed.stdout.splitlines()]
-    wanted = "help install validate plan plan-check lint synth test diff deploy drift schema clean"
+    wanted = "help install validate plan publish plan-check lint synth test diff deploy drift schema clean"
     assert names == wanted.split()
 
 
@@ -159,3 +159,22 @@ def test_what_is_not_given_is_asked(tmp_path: Path) -> None:
         ("live", "333333333333", "platform"),
     ]
     assert "@acme/platform" in (tmp_path / "team" / "CODEOWNERS").read_text(encoding="utf-8")
+
+
+def test_the_makefile_checks_products_where_there_are_any(repositories: dict[Ci, Path], tmp_path: Path) -> None:
+    for folder in ("endpoints", "products"):
+        there = tmp_path / folder
+        (there / folder).mkdir(parents=True)
+        (there / folder / "chat.yaml").touch()
+        for name in ("Makefile", "requirements.txt", "constraints.txt", "package.json", "package-lock.json"):
+            (there / name).write_bytes((repositories["none"] / name).read_bytes())
+    asked = ["make", "--dry-run", "--assume-old=.venv/.installed", "validate", "plan-check"]
+
+    def run(folder: str) -> str:
+        listed = subprocess.run(asked, cwd=tmp_path / folder, capture_output=True, text=True, check=False)
+        return listed.stdout
+
+    assert ("products" in run("endpoints"), "seatrial validate endpoints" in run("endpoints")) == (False, True)
+    products = ["products validate products", "products plan products --check", "products publish products --check"]
+    assert [f"seatrial {each}" in run("products") for each in products] == [True, True, True]
+    assert "seatrial validate endpoints" not in run("products")

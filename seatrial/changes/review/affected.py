@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NOT_SYNTHESIZED = ("docs", "tests", "benchmarks", ".github", ".gitlab", ".ci", ".vscode")
 """Folders at the top of a repository that no app reads."""
+PRODUCTS = "products"
+"""Folder of products, beside `cdk.json`."""
 _NOT_SYNTHESIZED_SUFFIXES = frozenset({".md", ".rst", ".txt"})
 _NOT_SYNTHESIZED_NAMES = frozenset(
     {
@@ -64,9 +66,15 @@ def affected(
     return frozenset(found)
 
 
+def affects_products(side: RepositorySide, paths: Iterable[str]) -> bool:
+    """Tell whether a file of products or of environments changed."""
+    folders = (side.root / PRODUCTS, side.environments)
+    return any((side.top / path).is_relative_to(folder) for path in paths for folder in folders)
+
+
 def is_code_changed(side: RepositorySide, paths: Iterable[str]) -> bool:
     """Tell whether a file changed that may be code of the app, so that equal endpoints may have other templates."""
-    folders = (side.endpoints, side.environments)
+    folders = (side.endpoints, side.environments, side.root / PRODUCTS)
     return any(
         not _is_inert(PurePosixPath(path)) and not any((side.top / path).is_relative_to(folder) for folder in folders)
         for path in paths
@@ -83,6 +91,8 @@ def _of_file(
         yield from _of_prices(side, file, every)
     elif file.parent == side.environments:
         yield from _of_prices(side, file, every)
+    elif file.is_relative_to(side.root / PRODUCTS):
+        return
     elif not _is_inert(relative):
         yield from every
 

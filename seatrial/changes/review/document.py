@@ -9,7 +9,9 @@ from seatrial.changes.review.figures import costs, curve, gates, knees, update_u
 
 if TYPE_CHECKING:
     from seatrial.changes.consequences import Consequences
+    from seatrial.changes.review.fields import FieldChange
     from seatrial.changes.review.figures import BeforeAfter
+    from seatrial.changes.review.findings import ReviewFinding
     from seatrial.changes.review.review import EndpointReview, Review
     from seatrial.plan.document import CurvePoint, Plan
 
@@ -52,6 +54,16 @@ def review_document(review: Review, *, base: str) -> dict[str, object]:
             for one in review.quotas
         ],
         "unlocked": list(review.unlocked),
+        "products": [
+            {
+                "product": one.name,
+                "change": one.change,
+                "fields": [_field(field) for field in one.fields],
+                "sizes": [_endpoint(size) for size in one.sizes],
+                "findings": [_finding(finding) for finding in one.findings],
+            }
+            for one in review.products
+        ],
     }
 
 
@@ -65,7 +77,7 @@ def _endpoint(review: EndpointReview) -> dict[str, object]:
         "is_moved": review.is_moved,
         "risk": None if found is None else found.risk,
         "touches_copies": None if found is None else found.touches_copies,
-        "spec": [{"field": one.field, "old": one.old, "new": one.new} for one in review.spec],
+        "spec": [_field(one) for one in review.spec],
         "plan": [{"field": one.field, "old": one.old, "new": one.new, "because": one.because} for one in review.plan],
         "files": [{"name": one.name, "diff": list(one.lines)} for one in review.files],
         "resources": [] if found is None else [document_of(row, found.size) for row in found.rows],
@@ -79,21 +91,26 @@ def _endpoint(review: EndpointReview) -> dict[str, object]:
         "update_usd_per_hour": update_usd_per_hour(review),
         "knee": _pair(knees(review)),
         "gate": _pair(gates(review)),
-        "findings": [
-            {
-                "severity": one.severity,
-                "rule": one.rule,
-                "where": one.where,
-                "message": one.message,
-                "hint": one.hint,
-                "is_new": one.is_new,
-            }
-            for one in review.findings
-        ],
+        "findings": [_finding(one) for one in review.findings],
         "refused": [
             {"resource": one.where, "field": one.field, "rule": one.rule, "message": one.message, "hint": one.hint}
             for one in review.refused
         ],
+    }
+
+
+def _field(change: FieldChange) -> dict[str, str | None]:
+    return {"field": change.field, "old": change.old, "new": change.new}
+
+
+def _finding(found: ReviewFinding) -> dict[str, object]:
+    return {
+        "severity": found.severity,
+        "rule": found.rule,
+        "where": found.where,
+        "message": found.message,
+        "hint": found.hint,
+        "is_new": found.is_new,
     }
 
 

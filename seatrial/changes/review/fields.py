@@ -59,21 +59,21 @@ def field_changes(old: LoadedSpec | None, new: LoadedSpec | None) -> tuple[Field
 
 
 def _fields(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
-    yield from _flat("", loaded.document.data)
-    yield from _flat("environment", loaded.place.data)
+    yield from flat_fields("", loaded.document.data)
+    yield from flat_fields("environment", loaded.place.data)
     if loaded.config_file is not None:
         yield "content of model.config_file", json.dumps(loaded.config_file)
     if loaded.calibration is not None:
-        yield from _flat("calibration", loaded.calibration)
+        yield from flat_fields("calibration", loaded.calibration)
     if loaded.prices is not None:
-        yield from _flat("prices", region_document(loaded.prices, loaded.environment.region))
+        yield from flat_fields("prices", region_document(loaded.prices, loaded.environment.region))
 
 
-def _flat(path: str, value: object) -> Iterator[tuple[str, str]]:
+def flat_fields(path: str, value: object) -> Iterator[tuple[str, str]]:
     """Yield every value that is no mapping, with its path."""
     if isinstance(value, dict) and value:
         for name, one in value.items():
-            yield from _flat(f"{path}.{name}".removeprefix("."), one)
+            yield from flat_fields(f"{path}.{name}".removeprefix("."), one)
     else:
         yield path, json.dumps(value, ensure_ascii=False, sort_keys=True)
 

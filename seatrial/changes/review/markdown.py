@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial.changes.render import markdown_lines
 from seatrial.changes.review.figures import COSTS, changed_curve, costs, gates, knees
 from seatrial.changes.review.words import (
+    OF_A_PRODUCT,
     band_line,
     behind,
     changed_quotas,
@@ -30,6 +31,9 @@ from seatrial.units import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from seatrial.changes.review.fields import FieldChange
+    from seatrial.changes.review.findings import ReviewFinding
+    from seatrial.changes.review.products import ProductReview
     from seatrial.changes.review.review import EndpointReview, Review
     from seatrial.changes.review.side import EndpointPlace
 
@@ -52,8 +56,10 @@ def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -
     """
     told = [escaped(one) for one in (headline(review), behind(review, base)) if one]
     text = "".join(f"{one}\n\n" for one in (f"### Seatrial: {code(base)} → this checkout", *told))
-    rows = [_row(one) for one in review.endpoints]
-    blocks = [*_shared(review), *("\n".join(lines) + "\n" for lines in _details(review.endpoints))]
+    sizes = [size for product in review.products for size in product.sizes]
+    rows = [*map(_row, review.endpoints), *map(_product_row, review.products), *map(_row, sizes)]
+    details = (*_details(review.endpoints), *_details(sizes))
+    blocks = [*_shared(review), *("\n".join(lines) + "\n" for lines in details)]
     table = [*_HEAD, *rows] if rows else []
     kept, left_rows = _fitting([f"{line}\n" for line in table], most - len(text) - _RESERVED)
     text += "".join(kept) + ("\n" if kept else "")
@@ -95,15 +101,25 @@ def _row(review: EndpointReview) -> str:
         escaped(money(hourly, review)),
         escaped(load(knees(review), review)),
         escaped(load(gates(review), review)),
-        escaped(findings_count(review)),
+        escaped(findings_count(review.findings)),
     )
     return _table_row(cells)
+
+
+def _product_row(review: ProductReview) -> str:
+    stays = {"new": "teams can launch it"}.get(review.change, "what is launched stays")
+    told = findings_count(review.findings)
+    return _table_row((code(review.name), "product", review.change, stays, "", "", "", "", escaped(told)))
 
 
 def _shared(review: Review) -> Iterator[str]:
     """Yield what concerns whole environments."""
     if review.unlocked:
         yield "".join(f"- {code(one)} has no plan yet: run `seatrial plan`.\n" for one in review.unlocked) + "\n"
+    for product in review.products:
+        lines = [*_findings(product.findings), *(_field_table(product.fields) if product.fields else ())]
+        told = [OF_A_PRODUCT[product.change], "", *lines, ""]
+        yield "\n".join(_folded(f"Product {code(product.name)}: {product.change}", told)) + "\n"
     for service in review.services:
         changes = [one for one in service.diff.changes if one.action != "unchanged"]
         lines = [f"- {one.action}: {code(one.logical_id)} ({escaped(one.resource_type)})" for one in changes]
@@ -150,10 +166,9 @@ def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 def _sections(review: EndpointReview) -> Iterator[list[str]]:
     if any(one.is_new for one in review.findings):
-        yield ["**Findings**", "", *_findings(review)]
+        yield ["**Findings**", "", *_findings(review.findings)]
     if review.spec:
-        rows = (_table_row((code(one.field), _value(one.old), _value(one.new))) for one in review.spec)
-        yield ["**Spec**", "", "| field | old | new |", "| --- | --- | --- |", *rows]
+        yield ["**Spec**", "", *_field_table(review.spec)]
     if review.plan:
         yield ["**Plan**", "", *_plan(review)]
     for each in review.files:
@@ -182,13 +197,18 @@ def _plan(review: EndpointReview) -> Iterator[str]:
         yield _table_row((code(one.field), _value(one.old), _value(one.new), escaped(one.because)))
 
 
-def _findings(review: EndpointReview) -> Iterator[str]:
-    for one in review.findings:
+def _field_table(fields: Iterable[FieldChange]) -> Iterator[str]:
+    yield from ("| field | old | new |", "| --- | --- | --- |")
+    yield from (_table_row((code(one.field), _value(one.old), _value(one.new))) for one in fields)
+
+
+def _findings(findings: Sequence[ReviewFinding]) -> Iterator[str]:
+    for one in findings:
         if one.is_new:
             rule = f"{one.rule}: " if one.rule else ""
             hint = f" ({escaped(one.hint)})" if one.hint else ""
             yield f"- {one.severity}: {code(one.where)}: {rule}{escaped(one.message)}{hint}"
-    if old := sum(1 for one in review.findings if not one.is_new):
+    if old := sum(1 for one in findings if not one.is_new):
         yield f"- {counted(old, 'finding')} the base has too"
 
 

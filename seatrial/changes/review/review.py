@@ -11,6 +11,7 @@ from seatrial.changes.effect import PlannedSize
 from seatrial.changes.review.affected import affected, is_code_changed
 from seatrial.changes.review.fields import field_changes, file_changes
 from seatrial.changes.review.findings import findings
+from seatrial.changes.review.products import product_reviews
 from seatrial.changes.review.quota import quota_needs
 from seatrial.changes.review.side import never_locked, places, state_of
 from seatrial.changes.review.templates import SideTemplates, synthesize_both
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from seatrial.changes.consequences import Consequences
     from seatrial.changes.review.fields import FieldChange, FileChange
     from seatrial.changes.review.findings import ReviewFinding
+    from seatrial.changes.review.products import ProductReview
     from seatrial.changes.review.quota import QuotaNeed
     from seatrial.changes.review.side import EndpointPlace, EndpointState, RepositorySide
     from seatrial.changes.template_diff import TemplateDiff
@@ -51,6 +53,7 @@ class EndpointReview:
         files: What the container reads.
         consequences: What CloudFormation does; `None` where a side can't be synthesized, and of what is removed.
         findings: What is to be said of the checkout.
+        is_size: It is a size of a product: a version of it is launched, and no stack of the app deploys it.
     """
 
     place: EndpointPlace
@@ -62,6 +65,7 @@ class EndpointReview:
     files: tuple[FileChange, ...]
     consequences: Consequences | None
     findings: tuple[ReviewFinding, ...]
+    is_size: bool = False
 
     @property
     def plans(self) -> tuple[Plan | None, Plan | None]:
@@ -119,6 +123,7 @@ class Review:
         services: The trial services that change.
         quotas: The instances that each changed environment needs, by type.
         unlocked: The changed specs that no environment has a plan for.
+        products: The products that change.
         compared: Endpoints and environments of both sides, those that do not change included.
         ahead: Commits that the base has and the checkout lacks: what they change is compared backwards.
     """
@@ -127,13 +132,14 @@ class Review:
     services: tuple[ServiceReview, ...]
     quotas: tuple[QuotaNeed, ...]
     unlocked: tuple[str, ...]
+    products: tuple[ProductReview, ...]
     compared: int
     ahead: int = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing changes."""
-        return not (self.endpoints or self.services or self.unlocked)
+        return not (self.endpoints or self.services or self.unlocked or self.products)
 
     @property
     def refused(self) -> tuple[Problem, ...]:
@@ -172,8 +178,23 @@ def make_review(
         services=tuple(_services(templates, {one.place.environment for one in found if one.is_moved})),
         quotas=quota_needs(found, [place for place in known[1] if place.environment in changed], new),
         unlocked=tuple(_unlocked(new, known[1], paths, asked)),
+        products=_products(old, new, paths, asked),
         compared=sum(1 for place in every if asked.holds(place)),
     )
+
+
+def _products(
+    old: RepositorySide, new: RepositorySide, paths: Sequence[str], asked: AskedEndpoints
+) -> tuple[ProductReview, ...]:
+    """Return the products that change; none where endpoints are named."""
+    if asked.endpoints is not None:
+        return ()
+
+    def review(place: EndpointPlace, before: EndpointState | None, after: EndpointState | None) -> EndpointReview:
+        found = _endpoint_review(place, before, after, (SideTemplates(), SideTemplates()))
+        return replace(found, consequences=None, is_size=True)
+
+    return product_reviews(old, new, paths, holds=asked.holds, review_size=review)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,11 +114,12 @@ def state_of(side: RepositorySide, place: EndpointPlace) -> EndpointState:
         found = error.problems
         if awaits_promotion(error, loaded):
             found = tuple(replace(one, severity="warning") for one in found)
-        return EndpointState(loaded=loaded, plan=_stale_plan(loaded), problems=side.shown(found))
+        return EndpointState(loaded=loaded, plan=stale_plan(loaded), problems=side.shown(found))
     return EndpointState(loaded=loaded, plan=deployment.plan, deployment=deployment)
 
 
-def _stale_plan(loaded: LoadedSpec) -> Plan | None:
+def stale_plan(loaded: LoadedSpec) -> Plan | None:
+    """Return the locked plan of a spec, stale or not; `None` when it can't be read."""
     try:
         return read_locked_plan(loaded, stale=True)
     except SeatrialError:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.changes.render import text_lines
 from seatrial.changes.review.figures import changed_curve
 from seatrial.changes.review.words import (
+    OF_A_PRODUCT,
     behind,
     changed_quotas,
     cost_lines,
@@ -20,8 +21,10 @@ from seatrial.changes.review.words import (
 from seatrial.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from seatrial.changes.review.fields import FieldChange
+    from seatrial.changes.review.findings import ReviewFinding
     from seatrial.changes.review.review import EndpointReview, Review
 
 
@@ -37,6 +40,12 @@ def review_text(review: Review, *, base: str) -> str:
     for one in review.endpoints:
         lines += ["", f"{one.place.endpoint} in {one.place.environment}: {parts(one)}; {effect(one)}"]
         lines += [f"  {line}" for line in _details(one)]
+    for product in review.products:
+        lines += ["", f"product {product.name}: {product.change}. {OF_A_PRODUCT[product.change]}"]
+        lines += [f"  {line}" for line in (*_findings(product.findings), *_fields("product", product.fields))]
+        for size in product.sizes:
+            lines += ["", f"{size.place.endpoint} in {size.place.environment}: {parts(size)}; {effect(size)}"]
+            lines += [f"  {line}" for line in _details(size)]
     for service in review.services:
         changed = sum(1 for one in service.diff.changes if one.action != "unchanged")
         lines += ["", f"trial service of {service.environment}: {counted(changed, 'resource')}"]
@@ -48,12 +57,8 @@ def review_text(review: Review, *, base: str) -> str:
 
 
 def _details(review: EndpointReview) -> Iterator[str]:
-    for finding in review.findings:
-        if finding.is_new:
-            rule = f"{finding.rule}: " if finding.rule else ""
-            yield f"{finding.severity}: {finding.where}: {rule}{finding.message}"
-    for field in review.spec:
-        yield f"spec {field.field}: {_shown(field.old)} → {_shown(field.new)}"
+    yield from _findings(review.findings)
+    yield from _fields("spec", review.spec)
     for decision in review.plan:
         yield f"plan {decision.field}: {decision.old} → {decision.new}" + (
             f" ({decision.because})" if decision.because else ""
@@ -72,6 +77,17 @@ def _details(review: EndpointReview) -> Iterator[str]:
             before, after = (", ".join(figures_of(point)) for point in (row.before, row.after))
             levels = before if before == after else f"{before} → {after}"
             yield f"concurrency {row.concurrency}: tok/s, TTFT p95 ms, TPOT p95 ms: {levels}"
+
+
+def _findings(findings: Iterable[ReviewFinding]) -> Iterator[str]:
+    for finding in findings:
+        if finding.is_new:
+            rule = f"{finding.rule}: " if finding.rule else ""
+            yield f"{finding.severity}: {finding.where}: {rule}{finding.message}"
+
+
+def _fields(what: str, fields: Iterable[FieldChange]) -> Iterator[str]:
+    yield from (f"{what} {field.field}: {_shown(field.old)} → {_shown(field.new)}" for field in fields)
 
 
 def _shown(value: str | None) -> str:

@@ -14,11 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from seatrial.changes.review.figures import BeforeAfter
+    from seatrial.changes.review.findings import ReviewFinding
     from seatrial.changes.review.quota import QuotaNeed
     from seatrial.changes.review.review import EndpointReview, Review
     from seatrial.changes.review.side import EndpointState
     from seatrial.plan.document import CurvePoint, Plan
 
+OF_A_PRODUCT = {
+    "new": "Teams can launch it once its stack is deployed.",
+    "removed": "Teams can't launch or update it any more. What they have launched stays.",
+    "changed": "What teams have launched stays on its version until they update it.",
+}
+"""What a change of a product means for teams."""
 NOTHING = "No endpoint changes."
 COST_NAMES = dict(
     zip(COSTS, ("per hour", "per million output tokens", "per million tokens (3 input to 1 output)"), strict=True)
@@ -42,7 +49,9 @@ def headline(review: Review) -> str:
             f"{NOTHING} {counted(review.compared, 'endpoint and environment', 'endpoints and environments')} compared."
         )
     changed = counted(len(review.endpoints), "change")
-    return f"{changed} in {counted(review.compared, 'endpoint and environment', 'endpoints and environments')}."
+    products = f" Products that change: {len(review.products)}." if review.products else ""
+    compared = counted(review.compared, "endpoint and environment", "endpoints and environments")
+    return f"{changed} in {compared}.{products}"
 
 
 def parts(review: EndpointReview) -> str:
@@ -72,7 +81,10 @@ def effect(review: EndpointReview) -> str:
         return f"refused: {_rules(one.rule for one in review.refused)}"
     if review.is_blocked:
         rules = _rules(one.rule for one in review.findings if one.severity == "error")
-        return f"can't be deployed: {rules}" if rules else "as deployed until it is promoted"
+        verb = "published" if review.is_size else "deployed"
+        return f"can't be {verb}: {rules}" if rules else "as deployed until it is promoted"
+    if review.is_size:
+        return "teams can launch it" if review.before is None else "what is launched stays"
     if review.consequences is not None:
         kept = ["the old stack stays deployed until it is deleted"] if review.is_moved else []
         return "; ".join([*(TITLES[kind] for kind in review.consequences.noticed), *kept])
@@ -138,16 +150,16 @@ def band_line(plan: Plan | None) -> str:
     return f"throughput ± {plan.band.throughput:.0%}, latency ± {plan.band.latency:.0%}"
 
 
-def findings_count(review: EndpointReview) -> str:
+def findings_count(findings: Iterable[ReviewFinding]) -> str:
     """Count the new findings, errors first; empty for none."""
-    new = [one.severity for one in review.findings if one.is_new]
+    new = [one.severity for one in findings if one.is_new]
     named = ((kind, new.count(kind)) for kind in ("error", "warning", "note"))
     return ", ".join(counted(number, kind) for kind, number in named if number)
 
 
 def not_compared(review: EndpointReview) -> str:
     """Say why the resources of an endpoint are not compared; empty where they are."""
-    if review.consequences is not None:
+    if review.consequences is not None or review.is_size:
         return ""
     if review.after is None:
         return (

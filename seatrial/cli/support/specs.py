@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
+ENDPOINTS = Path("endpoints")
 SUFFIXES = frozenset({".yaml", ".yml"})
 
 
@@ -39,6 +40,19 @@ def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(found.values())
 
 
+def given_or_own_specs(paths: Sequence[Path] | None) -> tuple[Path, ...]:
+    """Return the specs that are given, else those of `endpoints`: none in a repository that offers products alone.
+
+    Raises:
+        SpecError: SEA420, with every given folder that holds no spec, and without `endpoints` and `products`.
+    """
+    if paths:
+        return spec_files(paths)
+    if Path("products").is_dir() and not (ENDPOINTS.is_dir() and _of_folder(ENDPOINTS)):
+        return ()
+    return spec_files([ENDPOINTS])
+
+
 def endpoint_file(endpoint: str) -> Path:
     """Return the spec of an endpoint that is given by its YAML file or by its name, which its file in `endpoints` has.
 
@@ -46,7 +60,7 @@ def endpoint_file(endpoint: str) -> Path:
         SpecError: SEA101 when there is no such file.
     """
     given = Path(endpoint)
-    file = given if given.suffix in SUFFIXES else Path("endpoints") / f"{endpoint}.yaml"
+    file = given if given.suffix in SUFFIXES else ENDPOINTS / f"{endpoint}.yaml"
     if not file.is_file():
         hint = "give the endpoint's YAML file, or run this in the folder above `endpoints`"
         raise SpecError.of("SEA101", "the file does not exist", where=file.as_posix(), hint=hint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from importlib.metadata import version
 
-from ministack.services import cloudwatch
+from ministack.services import cloudwatch, tagging
 from ministack.services.cloudformation import custom_resource, handlers, provisioners, stacks
 
 ORDERED = ["create", "delete", "update"]
@@ -25,6 +25,11 @@ def test_an_update_takes_the_logical_id_when_its_type_says_so() -> None:
     types = provisioners._RESOURCE_HANDLERS.values()  # noqa: SLF001 (the contract)
     updates = [each["update"] for each in types if each.get("update_with_logical_id")]
     assert {len(inspect.signature(update).parameters) for update in updates} >= {5}
+
+
+def test_the_tagging_api_asks_a_function_for_each_service() -> None:
+    assert "sns" in tagging._COLLECTORS  # noqa: SLF001 (the contract)
+    assert all(callable(each) for each in tagging._COLLECTORS.values())  # noqa: SLF001 (the contract)
 
 
 def test_a_physical_name_is_made_from_the_stack_and_the_logical_id() -> None:

@@ -11,6 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from seatrial.local import lifecycle
+from seatrial.local.aws.service_catalog.catalog import Provisioned, root
+from seatrial.local.environment import ACCOUNT_VARIABLE
 from tests.environment import environment
 
 if TYPE_CHECKING:
@@ -240,6 +242,24 @@ def test_constraints_hold_at_launch_and_update(shop: Shop) -> None:
     assert told == "InvalidParametersException: Updating the tags of the provisioned product is not allowed."
     same = catalog.update_provisioned_product(ProvisionedProductName=name)["RecordDetail"]
     assert shop.ended(catalog, same) == "SUCCEEDED", "there is nothing to update"
+
+
+def test_a_failed_update_keeps_the_parameters_of_the_stack(shop: Shop) -> None:
+    product = shop.offer("1.0.0", rights="/vended/*/x")
+    catalog = shop.client(shop.user(f"{shop.stack}-a"))
+    assert shop.launch(catalog, product, "1.0.0", Team="x") == "SUCCEEDED"
+    name = f"{shop.stack}-x"
+    value = [{"Key": "Value", "Value": "w"}]
+    for parameters, ended in (([{"Key": "Team", "Value": "y"}], "FAILED: P: "), (value, "SUCCEEDED")):
+        record = catalog.update_provisioned_product(ProvisionedProductName=name, ProvisioningParameters=parameters)
+        assert shop.ended(catalog, record["RecordDetail"]).startswith(ended)
+
+
+def test_users_and_products_belong_to_the_account_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ACCOUNT_VARIABLE, "111111111111")
+    given = Provisioned(name="n", product_id="p", artifact_id="a", portfolio_id="o", principal=root())
+    assert root() == "arn:aws:iam::111111111111:root"
+    assert given.stack_name.startswith("SC-111111111111-pp-")
 
 
 def test_an_operation_that_is_not_executed_is_refused(shop: Shop) -> None:

@@ -1,4 +1,4 @@
-"""Our resource types in MiniStack's CloudFormation engine, through three private names of it.
+"""Our resource types in MiniStack's CloudFormation engine and its tagging API, through four private names of them.
 
 Each type is a table of functions, as MiniStack keeps them; `tests/local` holds the contract on the private names.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ministack.services import tagging
 from ministack.services.cloudformation import provisioners, stacks
 
 from seatrial.local.aws.cloudformation.autoscaling_types import autoscaling_types
@@ -28,7 +29,8 @@ OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::", "AWS::Servic
 def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     """Teach MiniStack our types, and let their handlers run on worker threads: they wait, and call this process.
 
-    The wait for a custom resource ends when its stack's update is cancelled.
+    The wait for a custom resource ends when its stack's update is cancelled. Tags of SageMaker are found by the tagging
+    API.
     """
     types = provisioners._RESOURCE_HANDLERS  # noqa: SLF001 (the contract)
     types.update(sagemaker_types(cloud, provisioners._physical_name))  # noqa: SLF001 (the contract)
@@ -38,6 +40,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     rights = LaunchRights(catalog.launch_roles)
     types.update({name: rights.guarded(name, types[name]) for name in RIGHTS})
     end_waits_on_cancel()
+    tagging._COLLECTORS["sagemaker"] = cloud.store.tagged  # noqa: SLF001 (the contract)
     theirs = stacks._runs_on_worker_thread  # noqa: SLF001 (the contract)
 
     def runs_on_worker_thread(resource_type: str) -> bool:

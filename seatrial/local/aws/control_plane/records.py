@@ -172,6 +172,11 @@ class Store:
         with self.lock:
             return [{"Key": key, "Value": value} for key, value in self._tags.get(arn, {}).items()]
 
+    def tagged(self) -> list[tuple[str, list[Document]]]:
+        """Return the ARN and the tags of every resource that has tags."""
+        with self.lock:
+            return [(arn, self.tags(arn)) for arn, tags in self._tags.items() if tags]
+
     def has_arn(self, arn: str) -> bool:
         """Return whether a resource of this ARN exists."""
         return any(record.arn == arn for kind in Kind for record in self.all(kind))

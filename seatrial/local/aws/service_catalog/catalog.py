@@ -128,6 +128,7 @@ class CatalogRecord:
         stack_id: The stack that it works on.
         artifact_id: The version that it leads to.
         token: The caller's token, by which a repeated request is known.
+        parameters: What it gives; the stack's when it has succeeded, as a failed update is rolled back.
         status: IN_PROGRESS until the stack has ended.
         error: Why it failed.
     """
@@ -137,6 +138,7 @@ class CatalogRecord:
     stack_id: str
     artifact_id: str
     token: str
+    parameters: dict[str, str] = field(default_factory=dict)
     status: str = "IN_PROGRESS"
     error: str = ""
     outputs: list[Document] = field(default_factory=list)
@@ -151,7 +153,7 @@ class Provisioned:
 
     Attributes:
         principal: Who provisioned it.
-        parameters: The parameters of its last operation.
+        parameters: The parameters of its stack.
         status: AVAILABLE, UNDER_CHANGE, TAINTED after a failed update, ERROR after a failed launch.
     """
 

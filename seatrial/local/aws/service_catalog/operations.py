@@ -178,10 +178,10 @@ def _provision(catalog: Catalog, principal: str, request: Document) -> Document:
         principal=principal,
         tags=[*children(request, "Tags")],
     )
-    new.parameters = {text(each, "Key"): text(each, "Value") for each in children(request, "ProvisioningParameters")}
-    new.stack_id = deploy(catalog, new, artifact, new.parameters)
+    parameters = {text(each, "Key"): text(each, "Value") for each in children(request, "ProvisioningParameters")}
+    new.stack_id = deploy(catalog, new, artifact, parameters)
     catalog.provisioned[new.provisioned_id] = new
-    return _started(catalog, new, "PROVISION_PRODUCT", artifact.artifact_id, token)
+    return _started(catalog, new, "PROVISION_PRODUCT", artifact.artifact_id, token=token, parameters=parameters)
 
 
 def _update(catalog: Catalog, principal: str, request: Document) -> Document:
@@ -202,9 +202,11 @@ def _update(catalog: Catalog, principal: str, request: Document) -> Document:
         if not each.get("UsePreviousValue"):
             parameters[text(each, "Key")] = text(each, "Value")
     stack_id = deploy(catalog, given, artifact, parameters)
-    given.parameters = parameters
-    document = _started(catalog, given, "UPDATE_PROVISIONED_PRODUCT", artifact.artifact_id, token)
+    document = _started(
+        catalog, given, "UPDATE_PROVISIONED_PRODUCT", artifact.artifact_id, token=token, parameters=parameters
+    )
     if not stack_id and given.last is not None:
+        given.parameters = parameters
         given.last.status, given.status, given.artifact_id = "SUCCEEDED", "AVAILABLE", artifact.artifact_id
         return _record_document(catalog, given.last)
     return document
@@ -219,7 +221,9 @@ def _terminate(catalog: Catalog, principal: str, request: Document) -> Document:
     given = catalog.provisioned_for(principal, request)
     _check_idle(given)
     delete(given)
-    return _started(catalog, given, "TERMINATE_PROVISIONED_PRODUCT", given.artifact_id, token)
+    return _started(
+        catalog, given, "TERMINATE_PROVISIONED_PRODUCT", given.artifact_id, token=token, parameters=given.parameters
+    )
 
 
 def _describe_provisioned(catalog: Catalog, principal: str, request: Document) -> Document:
@@ -313,13 +317,16 @@ def _check_idle(provisioned: Provisioned) -> None:
         raise refused(f"Provisioned product {provisioned.provisioned_id} is under change.")
 
 
-def _started(catalog: Catalog, provisioned: Provisioned, kind: str, artifact_id: str, token: str) -> Document:
+def _started(
+    catalog: Catalog, provisioned: Provisioned, kind: str, artifact_id: str, *, token: str, parameters: dict[str, str]
+) -> Document:
     record = CatalogRecord(
         kind=kind,
         provisioned_id=provisioned.provisioned_id,
         stack_id=provisioned.stack_id,
         artifact_id=artifact_id,
         token=token,
+        parameters=parameters,
     )
     catalog.records[record.record_id] = record
     provisioned.last, provisioned.status = record, "UNDER_CHANGE"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import time
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_cloudformation.literals import CapabilityType
+    from mypy_boto3_cloudformation.type_defs import StackEventTypeDef
 
     from seatrial.local.aws.service_catalog.catalog import Artifact, Catalog, CatalogRecord, Provisioned
 
@@ -111,6 +113,7 @@ def settle(provisioned: Provisioned, record: CatalogRecord) -> None:
     if status == succeeded:
         record.status, provisioned.status = "SUCCEEDED", "AVAILABLE"
         provisioned.artifact_id, provisioned.message = record.artifact_id, ""
+        provisioned.parameters = record.parameters
         return
     record.status, record.error = "FAILED", _why(record.stack_id) or stack.get("StackStatusReason", status)
     provisioned.status = "ERROR" if record.kind == "PROVISION_PRODUCT" else "TAINTED"
@@ -119,14 +122,21 @@ def settle(provisioned: Provisioned, record: CatalogRecord) -> None:
 
 def _why(stack_id: str) -> str:
     """Return the reason of the first resource that failed in the last operation."""
-    events = own_stacks().describe_stack_events(StackName=stack_id)["StackEvents"]
+    events = own_stacks().describe_stack_events(StackName=stack_id)["StackEvents"]  # the newest first
+    last = itertools.takewhile(lambda each: not _is_start(each, stack_id), events)
     reasons = [
         f"{each.get('LogicalResourceId', '')}: {each.get('ResourceStatusReason', '')}"
-        for each in events
+        for each in last
         if each.get("ResourceStatus", "").endswith("_FAILED")
         and "cancelled" not in each.get("ResourceStatusReason", "")
     ]
     return reasons[-1] if reasons else ""
+
+
+def _is_start(event: StackEventTypeDef, stack_id: str) -> bool:
+    """Tell whether an event begins an operation on the whole stack."""
+    starts = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
+    return event.get("PhysicalResourceId") == stack_id and event.get("ResourceStatus") in starts
 
 
 def _kept(provisioned: Provisioned, template: str) -> str:
