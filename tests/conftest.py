@@ -33,10 +33,11 @@ TOGETHER = (
     "stacks",
     "constructs",
 )
-"""What is slow or shares something slow, such as an embedded AWS or a synthesis: the longest first.
+"""What is slow or shares something slow, such as an embedded AWS or a synthesis.
 
 Of `e2e`, four files have an embedded AWS of their own: they come before the folder.
 """
+LONGEST_FIRST = tuple(dict.fromkeys(("e2e", "e2e/test_gitops.py", "docs/test_tutorial.py", *TOGETHER)))
 
 # How long an example takes is measured in benchmarks/, never judged by a test on a machine that does other things.
 # The gate draws the same examples each time; `--hypothesis-profile random` draws new ones.
@@ -90,7 +91,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the long groups first."""
     groups = [group_of(item.path.relative_to(TESTS).as_posix()) for item in items]
-    ranks = {group: rank for rank, group in enumerate(TOGETHER)}
+    ranks = {group: rank for rank, group in enumerate(LONGEST_FIRST)}
     order = sorted(range(len(items)), key=lambda each: ranks.get(groups[each], len(ranks)))
     items[:] = [items[each] for each in order]
 

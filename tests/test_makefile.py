@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.make import run_make
+
 ROOT = Path(__file__).parents[1]
-
-
-def run_make(*arguments: str) -> subprocess.CompletedProcess[str]:
-    make = shutil.which("make")
-    assert make is not None
-    clean = {name: value for name, value in os.environ.items() if name not in {"ENV", "ENDPOINT", "MAKEFLAGS"}}
-    return subprocess.run(
-        [make, "--no-print-directory", *arguments], cwd=ROOT, env=clean, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.mark.parametrize("target", ["synth", "diff", "deploy"])
 def test_an_environment_must_be_named(target: str) -> None:
-    done = run_make(target)
+    done = run_make(ROOT, target)
     first, *rest = done.stderr.splitlines()
     assert (done.returncode, first, done.stdout) == (2, f"name the environment: make {target} ENV=prod", "")
     assert all(line.startswith("make: ***") for line in rest)
@@ -39,5 +29,5 @@ def test_an_environment_must_be_named(target: str) -> None:
     ],
 )
 def test_a_target_runs_the_cdk_for_its_environment(arguments: tuple[str, ...], command: str) -> None:
-    last = run_make("--dry-run", *arguments).stdout.splitlines()[-1]
+    last = run_make(ROOT, "--dry-run", *arguments).stdout.splitlines()[-1]
     assert " ".join(last.split()) == f".venv/bin/{command}"

@@ -207,6 +207,12 @@ def engines(state_dir: Path, processes: Processes) -> Callable[[], list[int]]:
 
 
 @pytest.fixture(scope="session")
+def functions(state_dir: Path, processes: Processes) -> Callable[[], list[int]]:
+    """Return a function that tells the process numbers of the functions of the session's embedded AWS."""
+    return lambda: [int(line.split()[0]) for line in processes(state_dir) if "AWS_LAMBDA_FUNCTION_NAME=" in line]
+
+
+@pytest.fixture(scope="session")
 def cdk(cloud: EmbeddedAws, account_free: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> RunCdk:
     """Bootstrap the embedded AWS and return the way to run the CDK CLI on it."""
     with environment(account_free):

@@ -10,7 +10,6 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import boto3
@@ -25,12 +24,13 @@ from seatrial_stacks.trials_stack import TrialsStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from aws_cdk import App
 
     from seatrial.bench.model.result import TrialResult
     from seatrial.demo.embedded_aws import EmbeddedAws
-    from tests.e2e.conftest import Processes, Workspace
+    from tests.e2e.conftest import Workspace
 
 SERVICE = "seatrial-local-trials"
 PATIENCE_S = 120.0
@@ -149,8 +149,14 @@ def awaited(found: Callable[[], object]) -> None:
         time.sleep(0.3)
 
 
-def kill_function(gate: Gate, processes: Processes, over: Callable[[], bool]) -> None:
-    """Kill the service's functions while they load the level after the first one."""
+def kill_function(gate: Gate, functions: Callable[[], list[int]], over: Callable[[], bool]) -> None:
+    """Kill the service's functions while they load the level after the first one.
+
+    Args:
+        gate: Whose trial.
+        functions: Tells the processes of the functions of this embedded AWS: others run beside it.
+        over: Whether the deployment has ended.
+    """
 
     def loads() -> bool:
         assert not over(), "the trial ended before its function was killed"
@@ -159,9 +165,9 @@ def kill_function(gate: Gate, processes: Processes, over: Callable[[], bool]) ->
         return False
 
     awaited(loads)
-    for line in processes(Path(f"AWS_LAMBDA_FUNCTION_NAME={SERVICE}")):
+    for process in functions():
         with suppress(ProcessLookupError):
-            os.kill(int(line.split()[0]), signal.SIGKILL)
+            os.kill(process, signal.SIGKILL)
 
 
 def loads_second_level(gate: Gate) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seatrial.demo.embedded_aws import EmbeddedAws
-    from tests.e2e.conftest import Processes, RunCdk, Workspace
+    from tests.e2e.conftest import RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e
 
@@ -54,7 +54,7 @@ def gate(
     cdk: RunCdk,
     workspace: Workspace,
     runtime_url: str,
-    processes: Processes,
+    functions: Callable[[], list[int]],
     remove_stacks: Callable[[], None],
 ) -> Iterator[Gate]:
     """Deploy the gate, and kill the function while it measures."""
@@ -74,7 +74,7 @@ def gate(
     try:
         with ThreadPoolExecutor(1) as beside:
             deployment = beside.submit(lambda: cdk(*command))
-            kill_function(deploying, processes, deployment.done)
+            kill_function(deploying, functions, deployment.done)
             ended = deployment.result()
         assert ended.exit_code == 0, ended.output
         yield deploying

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -17,6 +16,7 @@ from seatrial.plan.lock.lock_file import locked_environments
 from seatrial.repository.answers import Ci, TargetEnvironment, new_targets, parse_accounts, targets_of
 from seatrial.repository.write import write_repository
 from seatrial.spec.promotion_order import promotion_order
+from tests.make import run_make
 from tests.repository.conftest import ACCOUNTS, answers
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def test_the_defaults_make_a_repository_whose_makefile_knows_its_targets(
 ) -> None:
     done = command_line.run("init", "team", "--yes", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    listed = subprocess.run(["make", "help"], cwd=tmp_path / "team", capture_output=True, text=True, check=True)  # noqa: S607 (the make of the machine)
+    listed = run_make(tmp_path / "team", "help")
     names = [line.split()[0] for line in listed.stdout.splitlines()]
     wanted = "help install validate plan publish plan-check lint synth test diff deploy drift schema clean"
     assert names == wanted.split()
@@ -168,11 +168,10 @@ def test_the_makefile_checks_products_where_there_are_any(repositories: dict[Ci,
         (there / folder / "chat.yaml").touch()
         for name in ("Makefile", "requirements.txt", "constraints.txt", "package.json", "package-lock.json"):
             (there / name).write_bytes((repositories["none"] / name).read_bytes())
-    asked = ["make", "--dry-run", "--assume-old=.venv/.installed", "validate", "plan-check"]
+    asked = ("--dry-run", "--assume-old=.venv/.installed", "validate", "plan-check")
 
     def run(folder: str) -> str:
-        listed = subprocess.run(asked, cwd=tmp_path / folder, capture_output=True, text=True, check=False)
-        return listed.stdout
+        return run_make(tmp_path / folder, *asked).stdout
 
     assert ("products" in run("endpoints"), "seatrial validate endpoints" in run("endpoints")) == (False, True)
     products = ["products validate products", "products plan products --check", "products publish products --check"]
