@@ -60,12 +60,12 @@ def teams(
 
 
 def _found(files: Sequence[Path], environment: list[str] | None, environments: Path | None, *, account: bool) -> Told:
+    from seatrial.cli.support.specs import of_every
     from seatrial.spec.load import environment_names, load_environment
 
     folder = environments_folder(environments, files[0] if files else ENDPOINTS / "spec.yaml")
-    names = environment or [
-        name for name in environment_names(folder) if not load_environment(folder, name).is_embedded
-    ]
+    places = of_every(environment or environment_names(folder), lambda name: load_environment(folder, name))
+    names = [place.name for place in places if environment or not place.is_embedded]
     found: list[TeamEndpoint] = []
     unasked: list[str] = []
     for name in dict.fromkeys(names):

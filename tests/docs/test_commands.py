@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import typer
 from botocore import xform_name
 from botocore.session import Session
-from typer.main import get_command
 
-from seatrial.cli.app import app
+from tests.docs.command_of import command_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,13 +83,10 @@ def mistakes(words: list[str]) -> Iterator[str]:
 
 
 def _of_seatrial(words: list[str]) -> Iterator[str]:
-    command = get_command(app)
-    while isinstance(command, typer.core.TyperGroup) and words and not words[0].startswith("-"):
-        found = command.commands.get(words[0])
-        if found is None:
-            yield f"no command {words[0]}"
-            return
-        command, words = found, words[1:]
+    command, words = command_of(words)
+    if command is None:
+        yield f"no command {words[0]}"
+        return
     try:
         command.make_context("seatrial", list(words))
     except SystemExit:  # --help and --version

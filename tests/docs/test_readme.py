@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import typer
-from typer.main import get_command
 
-from seatrial.cli.app import app
 from seatrial.plan.planner import make_plan
 from seatrial.spec.load import load_spec
+from tests.docs.command_of import command_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,13 +33,10 @@ def calls(markdown: str) -> list[list[str]]:
 
 def mistakes(words: list[str]) -> Iterator[str]:
     """Yield what of a call the command line would not know."""
-    command = get_command(app)
-    while isinstance(command, typer.core.TyperGroup) and words and not words[0].startswith("-"):
-        found = command.commands.get(words[0])
-        if found is None:
-            yield f"no command {words[0]}"
-            return
-        command, words = found, words[1:]
+    command, words = command_of(words)
+    if command is None:
+        yield f"no command {words[0]}"
+        return
     known = {"--help", *(option for parameter in command.params for option in parameter.opts)}
     yield from (f"{command.name} has no option {word}" for word in words if word.startswith("-") and word not in known)
 

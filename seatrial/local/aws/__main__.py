@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
     from contextvars import Context
 
+    from hypercorn.config import Config
     from hypercorn.typing import ASGIFramework
 
 PRIVATE: Final = 0o077
@@ -98,7 +99,6 @@ async def _serve(
     arguments: EmbeddedAwsArguments, process: RunningProcess, lock: StateLock, engines: Mapping[str, str]
 ) -> None:
     from hypercorn.asyncio import serve  # noqa: PLC0415 (after the lock is held: heavy)
-    from hypercorn.config import Config  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.app import app as ministack  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.core import lambda_runtime  # noqa: PLC0415 (after the lock is held: heavy)
 
@@ -121,6 +121,24 @@ async def _serve(
     scaling = Scaling(cloud.store)
     catalog = Catalog()
     register_types(cloud, scaling, catalog)
+    lock.write_state(process)
+    start_publishing(cloud)
+    start_life(cloud, scaling)
+    watch = asyncio.create_task(_watch(lock, stop))
+    try:
+        app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, catalog, ministack)))
+        await _until_stopped(
+            asyncio.create_task(serve(app, _server_config(arguments), shutdown_trigger=stop.wait)), stop
+        )
+    finally:
+        watch.cancel()
+        cloud.running.close()
+        lambda_runtime.reset()  # ends every function
+
+
+def _server_config(arguments: EmbeddedAwsArguments) -> Config:
+    from hypercorn.config import Config  # noqa: PLC0415 (after the lock is held: heavy)
+
     config = Config()
     config.bind = [f"{HOST}:{arguments.port}"]
     config.loglevel = "INFO" if arguments.verbose else "WARNING"
@@ -128,17 +146,7 @@ async def _serve(
     config.access_log_format = "%(m)s %(U)s %(s)s"  # no query: a presigned one is a credential
     config.graceful_timeout = 0.5
     config.shutdown_timeout = 2.0
-    lock.write_state(process)
-    start_publishing(cloud)
-    start_life(cloud, scaling)
-    watch = asyncio.create_task(_watch(lock, stop))
-    try:
-        app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, catalog, ministack)))
-        await _until_stopped(asyncio.create_task(serve(app, config, shutdown_trigger=stop.wait)), stop)
-    finally:
-        watch.cancel()
-        cloud.running.close()
-        lambda_runtime.reset()  # ends every function
+    return config
 
 
 async def _watch(lock: StateLock, stop: asyncio.Event) -> None:
