@@ -77,11 +77,18 @@ def in_cores(instance: Instance) -> Instance:
     if not is_neuron(instance):
         return instance
     cores = chip_of(instance).cores
-    shared = {
-        name: None if (value := getattr(instance, name)) is None else value // cores
-        for name in ("accelerator_memory_bytes", "memory_bandwidth_bytes_s", "flops_16bit", "flops_8bit")
-    }
-    return replace(instance, accelerator_count=instance.accelerator_count * cores, **shared)
+    return replace(
+        instance,
+        accelerator_count=instance.accelerator_count * cores,
+        accelerator_memory_bytes=instance.accelerator_memory_bytes // cores,
+        memory_bandwidth_bytes_s=_share(instance.memory_bandwidth_bytes_s, cores),
+        flops_16bit=_share(instance.flops_16bit, cores),
+        flops_8bit=_share(instance.flops_8bit, cores),
+    )
+
+
+def _share(whole: int | None, cores: int) -> int | None:
+    return None if whole is None else whole // cores
 
 
 def devices(instance_type: str, degree: int) -> int:

@@ -4,8 +4,8 @@
 
 `read` is bytes over the data sheet's bandwidth, `arithmetic` operations over its FLOPS, q the sharpness: 1 adds them
 up, a large one takes the longer. An all-reduce of n accelerators takes latency + 2 (n - 1) / n * bytes / bandwidth.
-The constants are fitted on measured kernels, operator by operator (`scripts/operator_tables.py`); those of AWS Neuron are
-assumed (`data/neuron.json`).
+The constants are fitted on measured kernels, operator by operator (`scripts/operator_tables.py`); those of AWS Neuron
+are assumed (`data/neuron.json`).
 """
 
 from __future__ import annotations

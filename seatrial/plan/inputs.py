@@ -107,7 +107,8 @@ def _from_shape(loaded: LoadedSpec, shape: ModelShape) -> Architecture:
 def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[str, ...]]:
     """Return the instance types that spec and environment both allow, and a warning for each the catalog lacks.
 
-    Nothing given allows every type of the catalog that has NVIDIA GPUs. Types with AWS Neuron are counted in NeuronCores.
+    Nothing given allows every type of the catalog that has NVIDIA GPUs. Accelerators of AWS Neuron are counted
+    in NeuronCores.
 
     Raises:
         PlanError: SEA110 when the catalog knows none of them.

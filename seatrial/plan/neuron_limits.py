@@ -104,12 +104,13 @@ def _feature_problems(loaded: LoadedSpec, architecture: Architecture) -> Iterato
     for name, nothing in _FEATURES:
         value = getattr(overrides, name)
         if value is not None and value != nothing:
-            path = ("serving", "overrides", name)
-            yield loaded.problem(path, "SEA227", f"{name} is not supported on AWS Neuron", "leave it out")
+            yield loaded.problem(
+                ("serving", "overrides", name), "SEA227", f"{name} is not supported on AWS Neuron", "leave it out"
+            )
     quantization = architecture.quantization(overrides.quantization)
     if quantization is not None:
         written = overrides.quantization is not None
-        path = ("serving", "overrides", "quantization") if written else ("model",)
+        path: tuple[str, ...] = ("serving", "overrides", "quantization") if written else ("model",)
         message = f"{quantization} weights are not supported on AWS Neuron"
         yield loaded.problem(
             path, "SEA227", message, "leave quantization out and give a repository with 16-bit weights"

@@ -15,8 +15,8 @@ A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + se
 those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured kernels); the
 engine's own constants are in `catalog/data/engines.json`.
 
-An engine with compiled shapes (AWS Neuron) computes its whole batch over its whole length in every step, and fills every
-prompt up to that length: both times are those of the full shapes, whatever runs.
+An engine with compiled shapes (AWS Neuron) computes its whole batch over its whole length in every step, and fills
+every prompt up to that length: both times are those of the full shapes, whatever runs.
 """
 
 from __future__ import annotations

@@ -104,7 +104,8 @@ def given_candidate(given: Plan, fields: AbstractSet[str], demand: Demand, loade
     if "copies_per_instance" not in fields:
         return found
     if copies > found.copies_per_instance:
-        message = f"{found.instance.accelerator_count} {neuron.counted_as(found.instance)} fit {found.copies_per_instance} copies of degree "
+        what = neuron.counted_as(found.instance)
+        message = f"{found.instance.accelerator_count} {what} fit {found.copies_per_instance} copies of degree "
         message += f"{found.degree}, not {copies}"
         raise SpecError([given_problem(loaded, "copies_per_instance", "SEA416", message)])
     return replace(found, copies_per_instance=copies)
