@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
     from seatrial.predict.memory import MemoryFit
 
+_SHORTEST_COMPILED = 1024  # tokens; the shortest sequence of the public cache of compiled models
 _LARGE_BYTES = 70 * GIB  # from here on vLLM takes larger iterations by default; A100 excepted (engine/arg_utils.py)
 
 
@@ -239,6 +240,16 @@ def place(
         prefix_hit_rate=0.0 if engine.compiled_shapes else prefix_hit_rate,
         compiled_length=max_model_len if engine.compiled_shapes else 0,
     )
+
+
+def compiled_length(tokens: int) -> int:
+    """Return the sequence length to compile for requests of so many tokens: a power of two, as public caches have."""
+    return max(_SHORTEST_COMPILED, power_of_two(tokens))
+
+
+def power_of_two(number: int) -> int:
+    """Return the least power of two that is not below a number."""
+    return 1 << max(0, number - 1).bit_length()
 
 
 def least_batched_tokens(engine: Engine, instance: Instance, input_tokens: int) -> int:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.catalog import instances, models, neuron
-from seatrial.catalog.architecture import Architecture
 from seatrial.plan.engine import options
 
 if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.instances import Instance
 
 NEURON = [instance for instance in instances.every() if neuron.is_neuron(instance)]

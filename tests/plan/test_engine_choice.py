@@ -83,7 +83,7 @@ def test_what_is_chosen_with_a_drawback_has_it_told_without_a_rule_of_its_own() 
     case = Case(NEURON)
     of_lmi = best_option(case, [option for option in options() if option.engine == "lmi"])
 
-    assert [told(warning) for warning in opinion(case, of_lmi, "")] == [("neuron-usual", "neuronx-status")]
+    assert [told(warning) for warning in opinion(case, of_lmi, "serving.engine")] == [("neuronx-status",)]
     assert opinion(case, best_option(case), "") == ()
 
 
@@ -92,7 +92,7 @@ def test_when_everything_is_excluded_the_first_is_taken_and_warned_of() -> None:
     option = best_option(case, [each for each in options() if each.engine == "lmi"])
 
     assert option.name == "lmi-vllm"
-    assert [told(warning) for warning in opinion(case, option, "")] == [("gpu-image",)]
+    assert [told(warning) for warning in opinion(case, option, "")] == [("gpu-image", "vllm-usual", "vllm-marlin")]
 
 
 def test_every_backend_of_a_spec_has_its_option() -> None:

@@ -1,7 +1,7 @@
 """The assumed costs of AWS Neuron beside public runs of optimum-neuron (benchmark/vllm, v0.4.5 and 213224e6).
 
-The runs are guidellm's: 1,500 + 250 tokens, one request at a time (`synchronous`), on EC2. They are no data of SageMaker,
-so they fit nothing; they say that the assumption is of the right size.
+The runs are guidellm's: 1,500 + 250 tokens, one request at a time (`synchronous`), on EC2. They are no data of
+SageMaker, so they fit nothing; they say that the assumption is of the right size.
 """
 
 from __future__ import annotations

@@ -171,7 +171,9 @@ def test_what_is_rendered_reads_back_as_the_same_configuration(
 
 @given(st.sampled_from(DIALECTS), st.text(max_size=300), st.text(max_size=300))
 def test_any_text_is_read(dialect: DialectName, properties: str, env: str) -> None:
-    version = {"lmi": "lmi9", "lmi-async": "lmi27"}.get(dialect, "lmi9" if dialect.startswith("lmi") else "3.3.6")
+    version = {"lmi": "lmi9", "lmi-async": "lmi27", "tgi-neuronx": "0.3.0", "vllm-neuronx": "0.4.5"}.get(
+        dialect, "lmi9" if dialect.startswith("lmi") else "3.3.6"
+    )
     parse(dialect, version, properties=properties, env=env)
 
 

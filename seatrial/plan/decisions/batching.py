@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from seatrial.plan.document import Decision
+from seatrial.predict.copy_model import compiled_length, power_of_two
 from seatrial.predict.memory import missing_bytes
 from seatrial.units import MIB, counted
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 ENGINE_BATCH_LIMIT = 256
 _STEP_TOKENS = 256
-_SHORTEST_COMPILED = 1024  # tokens; the shortest sequence of the public cache of compiled models
 _TYPICAL_REQUESTS = 2
 _USUAL_LENGTH = 4096  # what a chat that grows, or a page of context, needs; tokens
 
@@ -44,8 +44,8 @@ def choose_max_model_len(endpoint: EndpointSpec, architecture: Architecture, *, 
         return Decision(value=fixed, because="The spec fixes it.")
     typical = workload.input_tokens + workload.output_tokens
     if compiled:
-        length = min(max(_SHORTEST_COMPILED, _power_of_two(typical)), architecture.max_context)
-        because = f"{typical:,} tokens of the workload, up to a power of 2, at least {_SHORTEST_COMPILED:,}."
+        length = min(compiled_length(typical), architecture.max_context)
+        because = f"{typical:,} tokens of the workload, up to a power of 2, at least 1,024."
         return Decision(value=length, because=because)
     length = min(_rounded_up(typical), architecture.max_context)
     because = f"{workload.input_tokens:,} + {workload.output_tokens:,} tokens of the workload, rounded up."
@@ -136,7 +136,7 @@ def choose_max_num_seqs(overrides: ServingOverrides, memory: MemoryFit, capacity
 
 def compiled_batch(wanted: int, most: int) -> int:
     """Return the batch to compile: a power of two for the requests that are wanted, and within what fits; 0 if none."""
-    return 2 ** (min(_power_of_two(wanted), most).bit_length() - 1) if most else 0
+    return 2 ** (min(power_of_two(wanted), most).bit_length() - 1) if most else 0
 
 
 def choose_compiled_batch(engine: Engine, memory: MemoryFit, capacity: int) -> Decision[int]:
@@ -185,11 +185,6 @@ def choose_levels(given: Iterable[int] | None, max_num_seqs: int, gate: int) -> 
         f"Powers of 2 up to twice the batch limit of {max_num_seqs}, and {gate}, the gate, where the SLO must hold."
     )
     return Decision(value=tuple(sorted({*doubling, gate})), because=because)
-
-
-def _power_of_two(number: int) -> int:
-    """Return the least power of two that is not below a number."""
-    return 1 << max(0, number - 1).bit_length()
 
 
 def _rounded_up(tokens: int) -> int:
