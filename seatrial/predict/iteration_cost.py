@@ -39,6 +39,9 @@ _BYTES_16BIT = 2
 _PRODUCTS = 4  # of a dense layer: queries with keys and values, output, up with gate, down
 _LATENT_PRODUCTS = 6  # with multi-head latent attention: both are projected down and up again
 _MLP_PRODUCTS = 2
+_EXPERT_MATRICES = 3  # up, gate, down
+# An assumption near public runs of Qwen3 mixtures (tests/predict/test_neuron.py): columns of an expert on a NeuronCore.
+_FULL_COLUMNS = 300
 # An assumption: norms, rotary embedding, residual and activation read or write a token's vector this often in a layer.
 _VECTOR_PASSES = 20
 
@@ -165,11 +168,21 @@ def costs_of(copy: Copy) -> Costs:
 
 def _compiled(costs: Costs, copy: Copy) -> Costs:
     """Return the costs of compiled shapes: a decode step of the whole batch, a prefill of the whole length."""
+    costs = replace(costs, expert_token=costs.expert_token / _filled(copy))
     cached = copy.max_num_seqs * copy.architecture.cached_tokens(copy.compiled_length)
     step_s = costs.device(copy.max_num_seqs) + cached * costs.attention_token
     seen = copy.compiled_length / copy.input_tokens  # the coefficient is of prompts of the workload's length
     prefill_s = costs.device(0.0, copy.compiled_length) + copy.compiled_length * costs.prompt_token * seen
     return replace(costs, host=step_s, prompt_host=prefill_s, attention_token=0.0, attention_latency=0.0, compiled=True)
+
+
+def _filled(copy: Copy) -> float:
+    """Return how much of a NeuronCore the products of one expert fill: narrow slices of an expert leave it idle."""
+    shape = copy.architecture
+    if not shape.experts or not shape.expert_params:
+        return 1.0
+    width = shape.expert_params / (_EXPERT_MATRICES * shape.layers * shape.experts * shape.hidden_size)
+    return min(1.0, width / copy.degree / _FULL_COLUMNS)
 
 
 def _dynamic_costs(copy: Copy) -> Costs:
