@@ -27,10 +27,10 @@ def account_checks(
     name: str,
     endpoint: EndpointFacts,
     models: Iterable[ModelFacts],
-    deployment: Deployment | None,
     asker: Asker,
     account: AccountClients,
     *,
+    deployment: Deployment | None,
     region: str,
 ) -> Iterator[AccountCheck]:
     """Yield the checks of what a new copy or instance would need, each thing once, in order.
@@ -39,9 +39,9 @@ def account_checks(
         name: The endpoint's name on SageMaker.
         endpoint: The endpoint.
         models: Its models.
-        deployment: What its lock says; None when there is none at hand.
         asker: Asks IAM.
         account: What a preflight asks.
+        deployment: What its lock says; None when there is none at hand.
         region: The region.
     """
     models = tuple(models)

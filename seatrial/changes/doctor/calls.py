@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from seatrial.changes.preflight.check import rows, text
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.errors import BenchError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from botocore.exceptions import ClientError
 
 MOST_PAGES = 50
 """Pages of a list that are read; what is behind them is told as not asked."""
-_ABSENT = frozenset(
-    {"ResourceNotFoundException", "ResourceNotFound", "NoSuchEntity", "NoSuchEntityException", "ObjectNotFoundException"}
-)
+_ABSENT = frozenset({"ResourceNotFoundException", "ResourceNotFound", "NoSuchEntity", "ObjectNotFoundException"})
 _ABSENT_WORDS = ("could not find", "does not exist", "cannot find", "was not found")
 
 
@@ -27,6 +25,29 @@ class AwsCalls(Protocol):
 
     def __call__(self, service: str, operation: str, /, **asked: object) -> Mapping[str, object]:
         """Call an operation of a service (`sagemaker`, `describe_endpoint`) and return its answer."""
+
+
+@dataclass(slots=True)
+class Boto3Calls:
+    """The operations of a region, by boto3; a client is made when its service is first called.
+
+    Attributes:
+        region: The region.
+    """
+
+    region: str
+    _clients: dict[str, object] = field(default_factory=dict)
+
+    def __call__(self, service: str, operation: str, /, **asked: object) -> Mapping[str, object]:
+        """Call an operation and return its answer."""
+        import boto3  # noqa: PLC0415 (heavy, and tests need no client)
+
+        if service not in self._clients:
+            session = boto3.session.Session(region_name=self.region)
+            make = cast("Callable[[str], object]", session.client)
+            self._clients[service] = make(service)
+        call = cast("Callable[..., Mapping[str, object]]", getattr(self._clients[service], operation))
+        return call(**asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,6 +223,11 @@ class Examination:
         with_model = any(each.model and each.current for each in self.endpoint.variants)
         return with_model or any(each.copies and not each.is_candidate for each in self.components)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the endpoint is left."""
+        return self.endpoint.existence == "absent" and self.stack.is_gone and not (self.components or self.targets)
+
     def minutes_since(self, moment: datetime | None) -> float:
         """Return the minutes since a moment; 0 where it is not known."""
         return 0.0 if moment is None else max(0.0, (self.at - moment).total_seconds() / 60)

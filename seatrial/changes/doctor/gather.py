@@ -82,7 +82,7 @@ def examine(
         alarms=tuple(_alarms(name, components, asker)),
         stack=stack,
         logs=tuple(_logs(name, endpoint, components, asker)),
-        checks=tuple(account_checks(name, endpoint, models, deployment, asker, account, region=region)),
+        checks=tuple(account_checks(name, endpoint, models, asker, account, deployment=deployment, region=region)),
         not_asked=tuple(asker.not_asked),
     )
 
@@ -153,8 +153,8 @@ def _component(name: str, live: Mapping[str, object]) -> ComponentFacts:
 
 
 def _models(endpoint: EndpointFacts, components: Iterable[ComponentFacts], asker: Asker) -> Iterator[ModelFacts]:
-    names = {each.model for each in (*endpoint.variants, *components)} - {""}
-    for name in sorted(names):
+    names = {each.model for each in endpoint.variants} | {each.model for each in components}
+    for name in sorted(names - {""}):
         found = asker.ask(f"model {name}", "sagemaker", "describe_model", ModelName=name)
         if found.state == "found":
             yield _model(name, found.document)
@@ -186,9 +186,7 @@ def _dimensions(alarm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             yield text(row, "Name"), text(row, "Value")
 
 
-def _logs(
-    name: str, endpoint: EndpointFacts, components: Iterable[ComponentFacts], asker: Asker
-) -> Iterator[LogFacts]:
+def _logs(name: str, endpoint: EndpointFacts, components: Iterable[ComponentFacts], asker: Asker) -> Iterator[LogFacts]:
     groups = [f"{_LOGS}/InferenceComponents/{each.name}" for each in components]
     if any(each.model for each in endpoint.variants) or not groups:
         groups.append(f"{_LOGS}/Endpoints/{name}")

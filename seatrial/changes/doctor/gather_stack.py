@@ -31,9 +31,7 @@ def read_stack(name: str, asker: Asker) -> StackFacts:
     listed = asker.rows(
         f"resources of {name}", "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=name
     )
-    events = asker.rows(
-        f"events of {name}", "cloudformation", "describe_stack_events", "StackEvents", StackName=name
-    )
+    events = asker.rows(f"events of {name}", "cloudformation", "describe_stack_events", "StackEvents", StackName=name)
     return StackFacts(
         name=name,
         existence="found",

@@ -47,8 +47,8 @@ def ami(subject: Subject) -> Iterator[Finding]:
     if chosen is None and "variant" not in subject.facts:
         return  # which AMI is used is not told
     if (gap := driver_gap(subject.fact("image") or "", chosen)) is not None:
-        message, needed = gap
-        yield found(subject, "SEA324", subject.source.facts.get("image"), message, f"write InferenceAmiVersion {needed}")
+        fix = f"write InferenceAmiVersion {gap[1]}"
+        yield found(subject, "SEA324", subject.source.facts.get("image"), gap[0], fix)
 
 
 def driver_gap(image: str, chosen: str | None) -> tuple[str, str] | None:
