@@ -30,9 +30,15 @@ def stack_diagnoses(found: Examination) -> Iterator[Diagnosis]:
     stack, part = found.stack, f"stack {found.stack.name}"
     if stack.is_gone and found.endpoint.existence == "found" and found.endpoint.is_ours:
         kept = "Deploy its stack again under another name of the endpoint, or delete it with the AWS CLI; it serves."
-        mend = kept if found.serves else "Delete what is left: seatrial doctor --fix."
+        left = "Delete what is left: seatrial doctor --fix."
         cause = "Its stack does not exist any more, and the endpoint costs money."
-        yield Diagnosis(rule="SEA762", part=f"endpoint {found.name}", cause=cause, mend=mend, seen=f"no {part}")
+        yield Diagnosis(
+            rule="SEA762",
+            part=f"endpoint {found.name}",
+            cause=cause,
+            mend=kept if found.serves else left,
+            seen=f"no {part}",
+        )
     if (mend := _MEND.get(stack.status)) is not None:
         causes = [
             cause for each in stack.failures for cause in by_symptom(f"{part}, {each.logical_id}", (each.reason,))

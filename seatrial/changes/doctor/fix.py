@@ -1,4 +1,4 @@
-"""Carries out the steps that unstick an endpoint; each is told before it is done, and a failed one stops what needs it."""
+"""Carries out the steps that unstick an endpoint; a failed one stops what needs it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def carry_out(
             missing.add(step.key)
             yield StepOutcome(step.key, "left out", f"{', '.join(lacking)} was not done")
             continue
-        tell(f"{step.why}\n  {step.command}")
+        tell(step.command)
         outcome = _carried_out(step, calls, patience)
         if outcome.status != "done":
             missing.add(step.key)
