@@ -17,7 +17,9 @@ from seatrial_cdk.unnamed_resources import allow_unnamed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.spec.environment import Network
+    from aws_cdk import aws_ecr as ecr
+
+    from seatrial_cdk.container_network import ContainerNetwork
     from seatrial_cdk.serving_artifact import ServingArtifact
 
 METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints", "/aws/sagemaker/InferenceComponents")
@@ -28,16 +30,32 @@ class ModelSources:
     """What a model is read from.
 
     Attributes:
-        image: URI of the image that is pulled.
+        repository: What the image is pulled from; `None` when that is unknown.
         artifact: The packaged serving configuration; `None` when there is none.
         weights_s3_uri: S3 prefix of the weights; `None` when they come from elsewhere.
         kms_key_arn: Key that the weights may be encrypted with; `None` when there is none.
     """
 
-    image: str
+    repository: ImageRepository | ecr.IRepository | None
     artifact: ServingArtifact | None
     weights_s3_uri: str | None
     kms_key_arn: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleOptions:
+    """What an account asks of every role.
+
+    Attributes:
+        path: Path of the role's name, as `/seatrial/`; default: `/`.
+        permissions_boundary: Policy that bounds what the role may do; default: none.
+    """
+
+    path: str | None = None
+    permissions_boundary: iam.IManagedPolicy | None = None
+
+
+NO_OPTIONS = RoleOptions()
 
 
 class ExecutionRole(Construct):
@@ -58,10 +76,18 @@ class ExecutionRole(Construct):
             behind it, are written.
         sources: What the model is read from; `None` for the role of the instances.
         network: The VPC that the containers join; no network rights without subnets.
+        options: Path and permissions boundary.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, name: str, sources: ModelSources | None, network: Network
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        name: str,
+        sources: ModelSources | None,
+        network: ContainerNetwork,
+        options: RoleOptions = NO_OPTIONS,
     ) -> None:
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
@@ -74,26 +100,30 @@ class ExecutionRole(Construct):
             assumed_by=iam.ServicePrincipal(
                 "sagemaker.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": stack.account}}
             ),
+            path=options.path,
+            permissions_boundary=options.permissions_boundary,
             inline_policies={"Serve": iam.PolicyDocument(statements=[*reads, *_observe(stack, name), *joins])},
         )
 
 
-def _digest(stack: Stack, sources: ModelSources | None, network: Network) -> str:
+def _digest(stack: Stack, sources: ModelSources | None, network: ContainerNetwork) -> str:
     """Return a digest of what a role may read and join; of the image its repository, whatever the tag."""
     named: list[object] = [*network.subnet_ids, *network.security_group_ids]
     if sources is not None:
         artifact = sources.artifact
         named += [
-            ImageRepository.of(sources.image).arn("aws"),
-            stack.resolve([artifact.bucket_name, artifact.object_key]) if artifact else None,
+            _repository_arn(sources.repository, "aws"),
+            [artifact.bucket_name, artifact.object_key] if artifact else None,
             sources.weights_s3_uri,
             sources.kms_key_arn,
         ]
-    return digest(json.dumps(named, sort_keys=True))[:8].upper()
+    return digest(json.dumps([None if each is None else stack.resolve(each) for each in named], sort_keys=True))[
+        :8
+    ].upper()
 
 
 def _reads(stack: Stack, sources: ModelSources) -> Iterator[iam.PolicyStatement]:
-    yield from _pull(stack, sources.image)
+    yield from _pull(_repository_arn(sources.repository, stack.partition))
     if sources.artifact:
         yield from _read(stack, sources.artifact.bucket_name, sources.artifact.object_key)
     if sources.weights_s3_uri:
@@ -102,11 +132,19 @@ def _reads(stack: Stack, sources: ModelSources) -> Iterator[iam.PolicyStatement]
         yield iam.PolicyStatement(actions=["kms:Decrypt"], resources=[sources.kms_key_arn])
 
 
-def _pull(stack: Stack, image: str) -> Iterator[iam.PolicyStatement]:
+def _repository_arn(repository: ImageRepository | ecr.IRepository | None, partition: str) -> str | None:
+    if isinstance(repository, ImageRepository):
+        return repository.arn(partition)
+    return None if repository is None else repository.repository_arn
+
+
+def _pull(repository_arn: str | None) -> Iterator[iam.PolicyStatement]:
+    if repository_arn is None:
+        return
     yield allow_unnamed("ecr:GetAuthorizationToken")
     yield iam.PolicyStatement(
         actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-        resources=[ImageRepository.of(image).arn(stack.partition)],
+        resources=[repository_arn],
     )
 
 
@@ -138,7 +176,7 @@ def _read_weights(stack: Stack, s3_uri: str) -> Iterator[iam.PolicyStatement]:
     return _read(stack, bucket, f"{prefix}*")
 
 
-def join_network(stack: Stack, network: Network) -> Iterator[iam.PolicyStatement]:
+def join_network(stack: Stack, network: ContainerNetwork) -> Iterator[iam.PolicyStatement]:
     """Allow what SageMaker does with a role to join a network."""
     prefix = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}"
     interfaces = f"{prefix}:network-interface/*"

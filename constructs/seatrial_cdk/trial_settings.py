@@ -133,7 +133,7 @@ class TrialSettings:
         return {
             "Phase": phase,
             "EndpointName": endpoint.endpoint_name,
-            "InferenceComponentName": endpoint.inference_component_name,
+            "InferenceComponentName": endpoint.component_name,
             "EndpointConfigName": endpoint.config.attr_endpoint_config_name,
             "ModelName": endpoint.model.attr_model_name,
             "Specification": Stack.of(endpoint).to_json_string(endpoint.specification),
@@ -149,6 +149,6 @@ class TrialSettings:
             "FallbackTarget": exported(self.fallback_target),
             "Alarms": ",".join(self.alarms),
             "Replaces": ",".join(self.replaces),
-            "Alias": endpoint.alias_name,
+            "Alias": endpoint.alias_name or "",
             "Removal": self.removal,
         }
