@@ -60,7 +60,7 @@ def target(resource: str = TARGET, **more: object) -> dict[str, object]:
 class Aws:
     """What AWS answers; `errors` by operation come first, `done` are the changes in order."""
 
-    endpoint: dict[str, object] | None = field(default_factory=lambda: {"EndpointStatus": "InService"})
+    endpoint: Mapping[str, object] | None = field(default_factory=lambda: {"EndpointStatus": "InService"})
     tags: dict[str, str] = field(default_factory=lambda: {"seatrial:environment": "dev"})
     ami: str = "al2023-ami-sagemaker-inference-gpu-4-1"
     image: str = LMI_IMAGE
@@ -70,8 +70,8 @@ class Aws:
     activities: list[dict[str, object]] = field(default_factory=list)
     alarms: list[dict[str, object]] = field(default_factory=list)
     stack: str = "UPDATE_COMPLETE"
-    resources: list[dict[str, object]] = field(default_factory=list)
-    events: list[dict[str, object]] = field(default_factory=list)
+    resources: list[Mapping[str, object]] = field(default_factory=list)
+    events: list[Mapping[str, object]] = field(default_factory=list)
     log: list[str] | None = field(default_factory=lambda: ["ready"])
     trust: object = field(default_factory=lambda: TRUST)
     errors: dict[str, list[ClientError]] = field(default_factory=lambda: defaultdict(list))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from seatrial.spec.rules import RULES
 from seatrial_cdk.trial_service.runtime.components import CANDIDATE as OF_TRIALS
 from tests.changes.doctor.sample_account import COMPONENT, TARGET, Aws, ago, component, error, target
 from tests.changes.test_preflight import Account
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CUDA_13 = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 OLD_AMI = "al2-ami-sagemaker-inference-gpu-3-1"
@@ -99,7 +103,7 @@ def test_a_stack_tells_the_cause_of_its_rollback() -> None:
     def event(name: str, reason: str) -> dict[str, object]:
         return {"LogicalResourceId": name, "ResourceStatus": "UPDATE_FAILED", "ResourceStatusReason": reason}
 
-    newest_first = [
+    newest_first: list[Mapping[str, object]] = [
         event("Alarm", "Resource update cancelled"),
         event("Component", "CUDA out of memory"),
         begin,
