@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Stack
+from aws_cdk import Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
@@ -35,13 +35,13 @@ class DashboardInstances:
         instance_type: As `ml.g6e.12xlarge`.
         accelerators: Accelerators of one instance.
         usd_per_hour: Price of one instance per hour; `None` where it is not known.
-        price_date: When the price was valid.
+        price_note: Which price that is, as `list price of 2026-11-21`.
     """
 
     instance_type: str
     accelerators: int
     usd_per_hour: float | None = None
-    price_date: str = ""
+    price_note: str = "list price"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class EndpointDashboard(Construct):
     """A dashboard of one endpoint: one resource, whatever made the endpoint.
 
     Rows: traffic; latency of SageMaker, the container and a client; tokens of the last trials; copies and instances;
-    accelerators and memory; cost at the list price. A part without its argument is left out.
+    accelerators and memory; cost at the price that is given. A part without its argument is left out.
 
     Args:
         endpoint: What is shown.
@@ -72,7 +72,7 @@ class EndpointDashboard(Construct):
         slo: Bounds that are drawn; default: none.
         target_concurrency_per_copy: Requests in flight per copy that scaling holds: a number, or a token of text that
             resolves to one; default: none.
-        dashboard_name: Its name; default: the endpoint's, so it must not be a token.
+        dashboard_name: Its name; default: the endpoint's, or one that CloudFormation makes where that is a token.
     """
 
     def __init__(
@@ -97,8 +97,9 @@ class EndpointDashboard(Construct):
             grid.add_row(_trials(trials))
         grid.add_row(_load(endpoint, instances, target_concurrency_per_copy))
         grid.add_row(_hardware(endpoint, instances))
+        own_name = None if Token.is_unresolved(endpoint.endpoint_name) else endpoint.endpoint_name
         self.resource = cloudwatch.CfnDashboard(
-            self, "Resource", dashboard_name=dashboard_name or endpoint.endpoint_name, dashboard_body=grid.body()
+            self, "Resource", dashboard_name=dashboard_name or own_name, dashboard_body=grid.body()
         )
 
 
@@ -134,8 +135,7 @@ def _heading(
     if instances is not None:
         price = "price unknown"
         if instances.usd_per_hour is not None:
-            dated = f" of {instances.price_date}" if instances.price_date else ""
-            price = f"list price{dated}: {instances.usd_per_hour:g} USD per instance and hour"
+            price = f"{instances.price_note}: {instances.usd_per_hour:g} USD per instance and hour"
         lines.append(f"{instances.instance_type}, {instances.accelerators} accelerators each; {price}")
     if trials is not None and trials.results_bucket is not None:
         folder = f"https://s3.console.aws.amazon.com/s3/buckets/{trials.results_bucket}?region={region}&prefix=trials/"
@@ -159,7 +159,8 @@ def _latency(endpoint: ILlmEndpoint, trials: DashboardTrials | None, slo: Slo | 
             key = f"{stat}_{number}"
             lines.append(service_line(endpoint, name, stat, label, key=key))
             lines.append(Formula(f"{key}/{US_PER_MS}", f"{label} {stat}", f"ms_{key}"))
-    yield Graph(title="Latency at SageMaker (ms)", lines=lines, marks=_bounds(slo))
+    whole = [mark for mark in _bounds(slo) if "TPOT" not in mark.label]
+    yield Graph(title="Latency at SageMaker (ms)", lines=lines, marks=whole)
     if trials is not None:
         client = (("TtftP95Ms", "TTFT p95"), ("TpotP95Ms", "TPOT p95"), ("E2eP95Ms", "end to end p95"))
         seen = [trial_line(trials, name, label) for name, label in client]
@@ -214,7 +215,7 @@ def _load(endpoint: ILlmEndpoint, instances: DashboardInstances | None, target: 
             Formula(f"running*{price}", "USD per hour", "usd_hour"),
             Formula(f"running*{price}*{HOURS_PER_MONTH}", "USD per month at this size", "usd_month"),
         ]
-        yield Graph(title="Cost at the list price (USD)", lines=lines, as_numbers=True)
+        yield Graph(title="Cost (USD)", lines=lines, as_numbers=True)
 
 
 def _instance_count(endpoint: ILlmEndpoint) -> Line:

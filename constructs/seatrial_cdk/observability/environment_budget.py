@@ -24,7 +24,7 @@ NOTIFICATIONS: Final = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
 
 
 class EnvironmentBudget(Construct):
-    """A cost budget a month, which notifies a topic or e-mail addresses at 80 % and 100 %, and when the forecast is over.
+    """A monthly cost budget, which tells a topic or e-mail addresses at 80 % and 100 %, and when the forecast exceeds it.
 
     It counts what carries the tag `seatrial:environment`, once the tag is activated as a cost allocation tag in the
     account that pays (AWS Billing user guide); until then it counts nothing. AWS Budgets updates a few times a day and
@@ -63,7 +63,9 @@ class EnvironmentBudget(Construct):
             self,
             "Resource",
             budget=_budget(environment, usd_per_month),
-            notifications_with_subscribers=[_notification(kind, percent, subscribers) for kind, percent in NOTIFICATIONS],
+            notifications_with_subscribers=[
+                _notification(kind, percent, subscribers) for kind, percent in NOTIFICATIONS
+            ],
         )
         if topic is not None:
             self.resource.node.add_dependency(topic.topic)

@@ -146,4 +146,4 @@ def _cost(shown: Sequence[ShownEndpoint]) -> list[Graph]:
     if not prices:
         return []
     total = "+".join(f'FILL(SUM(METRICS("p{index}_")),0)*{price:g}' for index, price in enumerate(prices))
-    return [Graph(title="Cost at list prices (USD per hour)", lines=[*lines, Formula(total, "all", "total")])]
+    return [Graph(title="Cost (USD per hour)", lines=[*lines, Formula(total, "all", "total")])]
