@@ -257,7 +257,7 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
         fallback_target=plan.target_concurrency_per_copy.value,
         removal=deployment.environment.removal,
-        alarms=[alarm.ref for alarm in alarms.alarms],
+        alarms=alarms.names,
         replaces=list(deployment.former_components),
     )
 
