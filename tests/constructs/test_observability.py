@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,9 +20,11 @@ from seatrial_cdk.observability.environment_budget import EnvironmentBudget
 from seatrial_cdk.observability.environment_dashboard import MOST_ENDPOINTS, EnvironmentDashboard, ShownEndpoint
 from seatrial_cdk.observability.widgets import MOST_METRICS, WIDTH
 from seatrial_cdk.trial_service.runtime.metrics import DIMENSIONS, NAMESPACE, UNITS
+from tests.stacks.test_assembly import LINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 FOUR_GPUS = DashboardInstances(instance_type="ml.g6e.12xlarge", accelerators=4, usd_per_hour=13.12)
 ONE_GPU = DashboardInstances(instance_type="ml.g5.2xlarge", accelerators=1, usd_per_hour=1.515)
@@ -247,6 +250,13 @@ def test_budgets_of_this_account_alone_may_use_topic_and_key(template: Template,
     )
     name = "PolicyDocument" if kind.endswith("Policy") else "KeyPolicy"
     template.has_resource_properties(kind, {name: {"Statement": Match.array_with([statement])}})
+
+
+def test_cfn_lint_finds_nothing(template: Template, tmp_path: Path) -> None:
+    file = tmp_path / "watched.template.json"
+    file.write_text(json.dumps(template.to_json()))
+    linted = subprocess.run([*LINT, str(file)], capture_output=True, text=True, check=False)
+    assert (linted.stdout, linted.returncode) == ("", 0)
 
 
 @pytest.mark.parametrize(
