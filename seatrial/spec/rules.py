@@ -1,7 +1,7 @@
 """Every rule's ID and title: the table behind error messages and the reference page.
 
 SEA1xx the spec, SEA2xx the plan, SEA3xx the serving configuration, SEA4xx lock and synth, SEA5xx the trial,
-SEA6xx the laptop.
+SEA6xx the laptop, SEA75x and SEA76x a stuck or failed endpoint.
 """
 
 from __future__ import annotations
@@ -203,5 +203,25 @@ RULES = MappingProxyType(
         "SEA612": "the demo can't write to a folder",
         "SEA615": "results of a local engine can't calibrate a plan",
         "SEA616": "no model runs at this endpoint",
+        "SEA750": "the endpoint does not exist",
+        "SEA751": "an endpoint or inference component failed",
+        "SEA752": "the quota of an instance type is used up",
+        "SEA753": "AWS or the endpoint has no room for a copy",
+        "SEA754": "the instances have no driver for the image's CUDA",
+        "SEA755": "the model does not fit into the memory",
+        "SEA756": "the disk of an instance is full",
+        "SEA757": "a container does not start in time",
+        "SEA758": "an execution role can't be used, or may not read what the model needs",
+        "SEA759": "the model can't be downloaded from the Hugging Face Hub",
+        "SEA760": "the container refuses its configuration",
+        "SEA761": "an endpoint or inference component does not settle",
+        "SEA762": "the stack of an endpoint is stuck, or its last operation failed",
+        "SEA763": "the scaling of a component is suspended",
+        "SEA764": "a scalable target has no component",
+        "SEA765": "no copy is in service, and nothing adds one",
+        "SEA766": "a candidate of a trial is left over",
+        "SEA767": "an alarm of an endpoint is raised",
+        "SEA768": "the last scaling activity failed",
+        "SEA769": "a step that unsticks an endpoint failed or is not confirmed",
     }
 )
