@@ -21,6 +21,7 @@ from seatrial.local.aws.control_plane.sagemaker import call_sagemaker
 from seatrial.local.aws.gateway.asgi import body_of, headers_of, reply, reply_error
 from seatrial.local.aws.gateway.authorization import principal_of
 from seatrial.local.aws.json_document import Document, text
+from seatrial.local.aws.runtime.async_invocation import invoke_async
 from seatrial.local.aws.runtime.invocation import invoke
 from seatrial.local.aws.runtime.running_copies import Place
 from seatrial.local.aws.service_catalog.operations import call_service_catalog
@@ -67,8 +68,10 @@ class Gateway:
                 return
             await invoke(self.cloud, runtime[1], scope, receive, send, streamed=runtime[2] is not None)
         elif asynchronous := ASYNC_PATH.fullmatch(path):
-            message = f"InvokeEndpointAsync: endpoint {asynchronous[1]} has no AsyncInferenceConfig."
-            await reply_error(send, ApiError("ValidationError", message))
+            if denied := denial(self.cloud, "InvokeEndpointAsync", {"EndpointName": asynchronous[1]}):
+                await reply_error(send, denied)
+                return
+            await invoke_async(self.cloud, asynchronous[1], scope, receive, send)
         elif plane := self._control_plane(service, key_id):
             await _control(self.cloud, plane, headers, receive, send)
         elif service.startswith("bedrock"):
