@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.local.aws.control_plane.cloud import Cloud
+    from seatrial.local.aws.control_plane.records import Record
     from seatrial.local.aws.gateway.asgi import App, Receive, Scope, Send
     from seatrial.local.aws.service_catalog.catalog import Catalog
 
@@ -121,12 +122,17 @@ def denial(cloud: Cloud, operation: str, request: Document) -> ApiError | None:
     named = [cloud.store.find(kind, name) for kind in Kind if (name := str(request.get(f"{kind}Name") or ""))]
     arns = {str(request.get("ResourceArn") or "")}
     tagged = [record for kind in Kind for record in cloud.store.all(kind) if record.arn in arns]
-    scaled = cloud.store.find(Kind.INFERENCE_COMPONENT, str(request.get("ResourceId") or "").partition("/")[2])
-    born_s = [record.born_s for record in (*named, *tagged, scaled) if record]
+    born_s = [record.born_s for record in (*named, *tagged, _scaled(cloud, request)) if record]
     if not cloud.faults.denies(operation, born_s):
         return None
     message = f"User is not authorized to perform: {operation} because no identity-based policy allows the action"
     return ApiError("AccessDeniedException", message)
+
+
+def _scaled(cloud: Cloud, request: Document) -> Record | None:
+    """Return what a request to Application Auto Scaling names, or None."""
+    kind, name, *_ = [*str(request.get("ResourceId") or "").split("/"), ""]
+    return cloud.store.find(Kind.ENDPOINT if kind == "endpoint" else Kind.INFERENCE_COMPONENT, name)
 
 
 async def _set_control(cloud: Cloud, method: str, receive: Receive, send: Send) -> None:
