@@ -1,7 +1,7 @@
 """Every rule's ID and title: the table behind error messages and the reference page.
 
 SEA1xx the spec, SEA2xx the plan, SEA3xx the serving configuration, SEA4xx lock and synth, SEA5xx the trial,
-SEA6xx the laptop.
+SEA6xx the laptop, SEA7xx the resources of a template.
 """
 
 from __future__ import annotations
@@ -198,5 +198,49 @@ RULES = MappingProxyType(
         "SEA612": "the demo can't write to a folder",
         "SEA615": "results of a local engine can't calibrate a plan",
         "SEA616": "no model runs at this endpoint",
+        "SEA701": "a model or endpoint configuration has a fixed name",
+        "SEA702": "the endpoint configuration of inference components has no execution role",
+        "SEA703": "an inference component is on a variant with a model",
+        "SEA704": "a variant has no instance type or no instance count",
+        "SEA705": "managed instance scaling is set on a variant with a model",
+        "SEA706": "the minimum of 0 instances was refused in this region",
+        "SEA707": "a minimum exceeds its maximum",
+        "SEA708": "the instance pools of a variant are refused",
+        "SEA709": "the prefix-aware routing of a variant is refused",
+        "SEA710": "a timeout of a container is outside its bounds",
+        "SEA711": "the AMI of a variant has no driver for an image's CUDA",
+        "SEA712": "a volume is set on an instance type with local disks",
+        "SEA713": "asynchronous inference is set on an endpoint with inference components",
+        "SEA714": "the shadow variants of an endpoint are refused",
+        "SEA715": "an S3 prefix of a model does not end in a slash",
+        "SEA716": "a model with network isolation would download its weights",
+        "SEA717": "a secret is in the environment of a container",
+        "SEA718": "the EULA of a model's weights is not accepted",
+        "SEA719": "the environment of a container exceeds a limit",
+        "SEA720": "an update has two policies",
+        "SEA721": "the batch of a rolling update is outside 5 % to 50 %",
+        "SEA722": "a rolling update lacks a required property",
+        "SEA723": "the alarms of an automatic rollback are missing or too many",
+        "SEA724": "an update resets the instance count of a scaled variant",
+        "SEA725": "a step of a blue/green update is outside its bounds",
+        "SEA730": "an inference component is created with 0 copies",
+        "SEA731": "an inference component may be created before its endpoint",
+        "SEA732": "a copy of an inference component is larger than an instance",
+        "SEA733": "the copies of inference components do not fit on the instances",
+        "SEA734": "two resources of a template have the same name",
+        "SEA735": "a name of a SageMaker resource is too long or malformed",
+        "SEA736": "inference components are not listed for the region",
+        "SEA737": "the resource requirements of an inference component are refused",
+        "SEA738": "the variant of an inference component does not exist",
+        "SEA740": "a scalable target does not match its dimension",
+        "SEA741": "a scaling metric does not match the scalable dimension",
+        "SEA742": "the instances of inference components are scaled as a variant",
+        "SEA743": "the scaling policy of an inference component has no cooldown",
+        "SEA744": "no alarm starts a step scaling policy",
+        "SEA745": "an inference component scales to zero and never out again",
+        "SEA746": "an inference component scales to zero and its instances stay",
+        "SEA747": "a variant of a real-time endpoint would scale to zero",
+        "SEA748": "a scalable target may be registered before its resource exists",
+        "SEA749": "an asynchronous endpoint is scaled on the wrong metric",
     }
 )
