@@ -47,7 +47,7 @@ class CopyRequirement:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalingTarget:
+class SageMakerTarget:
     """A scalable target of SageMaker, with what it scales.
 
     Attributes:
@@ -125,7 +125,7 @@ class Hosting:
             return variants[0] if len(variants) == 1 else None
         return next((each for each in variants if name.text and each.at("VariantName").text == name.text), None)
 
-    def target_variant(self, target: ScalingTarget) -> TemplateValue | None:
+    def target_variant(self, target: SageMakerTarget) -> TemplateValue | None:
         """Return the variant that a target scales, or whose instances its component uses."""
         if target.component:
             return self.variant_of(target.component)
@@ -147,16 +147,16 @@ class Hosting:
                 yield CopyRequirement(component, specification, accelerators, copies.number)
 
     @cached_property
-    def targets(self) -> tuple[ScalingTarget, ...]:
+    def targets(self) -> tuple[SageMakerTarget, ...]:
         """The scalable targets of SageMaker."""
         return tuple(map(self._target, filter(_is_sagemaker, self.resources.of(TARGET))))
 
-    def _target(self, resource: StackResource) -> ScalingTarget:
+    def _target(self, resource: StackResource) -> SageMakerTarget:
         written = self.resources.written(resource.template, resource.at("ResourceId"))
         component = _COMPONENT_ID.fullmatch(written or "")
         variant = _VARIANT_ID.fullmatch(written or "")
         by_text = self.resources.by_text
-        return ScalingTarget(
+        return SageMakerTarget(
             resource=resource,
             dimension=resource.at("ScalableDimension").text,
             resource_id=written,
@@ -165,7 +165,7 @@ class Hosting:
             variant=variant[2] if variant else None,
         )
 
-    def target_of(self, policy: StackResource) -> ScalingTarget | None:
+    def target_of(self, policy: StackResource) -> SageMakerTarget | None:
         """Return the scalable target that a policy belongs to."""
         referred = self.resources.referred(policy.template, policy.at("ScalingTargetId"))
         if referred:
@@ -183,7 +183,7 @@ class Hosting:
                 of_target.setdefault(target.resource.key, []).append(policy)
         return of_target
 
-    def policies_of(self, target: ScalingTarget) -> list[StackResource]:
+    def policies_of(self, target: SageMakerTarget) -> list[StackResource]:
         """Return the policies of a scalable target."""
         return self._policies.get(target.resource.key, [])
 

@@ -16,7 +16,7 @@ from seatrial.hosting_rules.rule_table import found
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.hosting_rules.hosting import Hosting, ScalingTarget
+    from seatrial.hosting_rules.hosting import Hosting, SageMakerTarget
     from seatrial.hosting_rules.stack_resource import StackResource
     from seatrial.hosting_rules.template_finding import TemplateFinding
     from seatrial.hosting_rules.template_value import TemplateValue
@@ -131,7 +131,7 @@ def waking(hosting: Hosting) -> Iterator[TemplateFinding]:
         yield found(target.resource, least, "SEA745", message, hint)
 
 
-def _wakes(hosting: Hosting, target: ScalingTarget) -> bool:
+def _wakes(hosting: Hosting, target: SageMakerTarget) -> bool:
     steps = [each for each in hosting.policies_of(target) if each.at("PolicyType").text in {None, "StepScaling"}]
     if any(not each.at("PolicyType").is_known for each in steps) or (steps and hosting.has_unknown_alarm_actions):
         return True  # only the deployment knows
