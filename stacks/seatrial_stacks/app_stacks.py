@@ -11,10 +11,10 @@ from seatrial.deployment import load
 from seatrial.deployment.product import load_products, product_files
 from seatrial.errors import SpecError
 from seatrial.spec.pipeline_file import load_pipeline
+from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_stacks.context import context_text
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.pipeline_stack import PipelineStack
-from seatrial_stacks.trials_stack import TrialsStack
 from seatrial_stacks.vending_stack import add_vending
 
 if TYPE_CHECKING:

@@ -23,9 +23,10 @@ class TrialsStack(Stack):
 
     Args:
         environment: Where its endpoints are.
+        any_stack: Stacks ask for trials whatever their names, not only those that `app.py` makes.
     """
 
-    def __init__(self, scope: Construct, *, environment: EnvironmentSpec) -> None:
+    def __init__(self, scope: Construct, *, environment: EnvironmentSpec, any_stack: bool = False) -> None:
         name = service_name(environment.name)
         super().__init__(
             scope,
@@ -43,7 +44,7 @@ class TrialsStack(Stack):
             removal=environment.removal,
             findings_topic_arn=self._findings_topic_arn(environment),
             retention=environment.retention,
-            vending=environment.vending,
+            any_stack=any_stack or environment.vending,
         )
         self.alarms = (
             AlarmTopic(self, "Alarms", environment=environment.name, key=self.service.results.key)
