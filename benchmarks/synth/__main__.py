@@ -37,7 +37,9 @@ def main(counts: tuple[int, ...]) -> None:
             same = _run("bare", count, folder)[1]
             if same != resources:
                 sys.exit(f"bare has {same} resources, ours {resources}")
-            pairs = [(_run("ours", count, folder)[0], _run("bare", count, folder)[0]) for _ in range(RUNS.get(count, 1))]
+            pairs = [
+                (_run("ours", count, folder)[0], _run("bare", count, folder)[0]) for _ in range(RUNS.get(count, 1))
+            ]
             peer = f"{_run('peer', count, folder)[0]:7.2f}" if PEER else "      –"
         ours_s, bare_s = (statistics.median(times) for times in zip(*pairs, strict=True))
         print(f"{count:9}  {resources:9}  {ours_s:7.2f}  {bare_s:7.2f}  {ours_s / bare_s:5.2f}  {peer}", flush=True)

@@ -213,7 +213,7 @@ def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCo
         hosting: How they are hosted.
     """
     return ComponentCopies(
-        accelerators=plan.tensor_parallel_degree.value,
+        accelerators=plan.accelerators_per_copy,
         cpu_cores=plan.cpu_cores_per_copy,
         memory_min_mb=plan.memory_min_mb.value,
         copy_count=plan.copy_count.value,

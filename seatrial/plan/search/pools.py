@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import instances
+from seatrial.catalog import instances, neuron
 from seatrial.plan.search.candidate import Candidate
 from seatrial.plan.search.fitting import candidates
 
@@ -31,13 +31,19 @@ def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterato
     fixed = _with(demand, {"tensor_parallel_degree": degree, "dtype": layout.dtype.value})
     pools = loaded.endpoint.hosting.instance_pools or ()
     for index, name in enumerate(pools[1:], 1):
-        instance, path = instances.find(name), ("hosting", "instance_pools", index)
+        instance, path = _found(name), ("hosting", "instance_pools", index)
         if instance is None:
             hint = "name types of the catalog: a copy must be known to fit"
             yield loaded.problem(path, "SEA110", f"{name} is not in the catalog", hint)
         elif because := _why_not(fixed, instance, layout.cpu_cores_per_copy):
             hint = f"remove it, or order the pools so that the smallest is first: {pools[0]} needs degree {degree}"
             yield loaded.problem(path, "SEA212", f"{name} can't hold a copy: {because}", hint)
+
+
+def _found(name: str) -> Instance | None:
+    """Return an instance type as the planner sees it: one with AWS Neuron in cores."""
+    instance = instances.find(name)
+    return None if instance is None else neuron.in_cores(instance)
 
 
 def _with(demand: Demand, fixed: Mapping[str, int | str]) -> Demand:
