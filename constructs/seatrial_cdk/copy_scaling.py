@@ -9,6 +9,7 @@ from constructs import Construct
 
 if TYPE_CHECKING:
     from seatrial.spec.endpoint import ScalingSpec
+    from seatrial_cdk.added_component import AddedComponent
     from seatrial_cdk.llm_endpoint import LlmEndpoint
 
 METRIC = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
@@ -31,7 +32,7 @@ class CopyScaling(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        endpoint: LlmEndpoint,
+        endpoint: LlmEndpoint | AddedComponent,
         scaling: ScalingSpec,
         target_concurrency_per_copy: float,
     ) -> None:

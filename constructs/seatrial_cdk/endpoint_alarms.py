@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.spec.endpoint import Slo
+    from seatrial_cdk.added_component import AddedComponent
     from seatrial_cdk.llm_endpoint import LlmEndpoint
 
 MINUTES_WATCHED = 5
@@ -68,7 +69,7 @@ class EndpointAlarms(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        endpoint: LlmEndpoint,
+        endpoint: LlmEndpoint | AddedComponent,
         slo: Slo,
         output_tokens: int,
         topic_arn: str | None = None,
@@ -94,7 +95,7 @@ def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
     return slo.ttft_ms.p95 + (output_tokens - 1) * slo.tpot_ms.p95
 
 
-def _conditions(endpoint: LlmEndpoint, slo: Slo, output_tokens: int) -> Iterator[_Condition]:
+def _conditions(endpoint: LlmEndpoint | AddedComponent, slo: Slo, output_tokens: int) -> Iterator[_Condition]:
     name = endpoint.endpoint_name
     yield _Condition(
         construct_id="Errors",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from constructs import IDependable
 
+    from seatrial_cdk.added_component import AddedComponent
     from seatrial_cdk.llm_endpoint import LlmEndpoint
 
 
@@ -28,7 +29,12 @@ class EndpointAlias(Construct):
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, endpoint: LlmEndpoint, after: Iterable[IDependable] = ()
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: LlmEndpoint | AddedComponent,
+        after: Iterable[IDependable] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         value = AliasValue(endpoint_name=endpoint.endpoint_name, inference_component_name=endpoint.component_name)

@@ -187,6 +187,17 @@ def _read_weights(place: Place, s3_uri: str) -> Iterator[Statement]:
     return _read(place, bucket, f"{prefix}*")
 
 
+def read_object(place: Place, s3_uri: str) -> Iterator[Statement]:
+    """Allow reading one object of S3.
+
+    Args:
+        place: Where the stack is.
+        s3_uri: The object.
+    """
+    bucket, _, key = s3_uri.removeprefix("s3://").partition("/")
+    return _read(place, bucket, key)
+
+
 def join_network(place: Place, network: ContainerNetwork) -> Iterator[Statement]:
     """Allow what SageMaker does with a role to join a network."""
     prefix = f"arn:{place.partition}:ec2:{place.region}:{place.account}"

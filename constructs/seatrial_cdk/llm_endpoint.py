@@ -103,7 +103,7 @@ class LlmEndpoint(ILlmEndpoint):
         self.inference_component_name = self.component_name
         self.base_name = base_name or self.endpoint_name
         self.alias_name = alias_name
-        self.instances, self.copies = instances, copies
+        self.instances, self.copies, self.weights_key = instances, copies, weights_key
         self.parts: EndpointParts | None = None
         self.network = network or ContainerNetwork()
         if vpc is not None:
@@ -252,6 +252,11 @@ class LlmEndpoint(ILlmEndpoint):
         alias = Place.of(self).arn("ssm", f"parameter{self.alias_name}")
         reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
         return invoked.combine(reading)
+
+    @property
+    def roles_of_weights(self) -> tuple[iam.IRole, ...]:
+        """The roles that may load model data: that of the containers and that of the instances."""
+        return self.model_role, self.instance_role
 
     @cached_property
     def specification_json(self) -> str:

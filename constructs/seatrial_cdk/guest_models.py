@@ -1,0 +1,130 @@
+"""The further models of an endpoint, and the adapters of all of them, as a deployment has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aws_cdk import Tags
+
+from seatrial.deployment.alias import alias_name
+from seatrial_cdk.adapter_component import AdapterComponent
+from seatrial_cdk.added_component import AddedComponent
+from seatrial_cdk.copy_scaling import CopyScaling
+from seatrial_cdk.endpoint_alarms import EndpointAlarms
+from seatrial_cdk.endpoint_alias import EndpointAlias
+from seatrial_cdk.planned_props import planned_container, planned_copies
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+    from constructs import Construct
+
+    from seatrial.deployment.document import Deployment
+    from seatrial_cdk.llm_endpoint import LlmEndpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestParts:
+    """A further model of an endpoint with what belongs to it.
+
+    Attributes:
+        component: Its component.
+        alarms: Its alarms.
+        scaling: The scaling of its copies; `None` when their number is fixed.
+        alias: The SSM parameter that names it.
+        adapters: Its adapters.
+    """
+
+    component: AddedComponent
+    alarms: EndpointAlarms
+    scaling: CopyScaling | None
+    alias: EndpointAlias
+    adapters: tuple[AdapterComponent, ...]
+
+
+def define_guests(
+    scope: Construct, host: LlmEndpoint, deployment: Deployment, *, key: kms.IKey | None, topic_arn: str | None
+) -> tuple[GuestParts, ...]:
+    """Define the further models of an endpoint, each with alarms, scaling, alias and adapters.
+
+    Args:
+        scope: What they belong to.
+        host: The endpoint.
+        deployment: The endpoint's deployment.
+        key: Key of the weights.
+        topic_arn: Topic of the alarms.
+    """
+    return tuple(_define_guest(scope, host, deployment, guest, key, topic_arn) for guest in deployment.guests)
+
+
+def define_adapters(
+    scope: Construct, base: LlmEndpoint | AddedComponent, deployment: Deployment
+) -> tuple[AdapterComponent, ...]:
+    """Define the adapters of a deployment.
+
+    Args:
+        scope: What they belong to.
+        base: The component with the base model.
+        deployment: Its deployment.
+    """
+    return tuple(
+        AdapterComponent(scope, f"Adapter-{each.name}", base=base, name=each.name, artifact_s3_uri=each.s3_uri)
+        for each in deployment.endpoint.serving.adapters
+    )
+
+
+def _define_guest(  # noqa: PLR0917 (private)
+    scope: Construct,
+    host: LlmEndpoint,
+    deployment: Deployment,
+    guest: Deployment,
+    key: kms.IKey | None,
+    topic_arn: str | None,
+) -> GuestParts:
+    spec, component = guest.endpoint, deployment.component_of(guest)
+    # An inference component can't be moved to another endpoint or renamed: a later generation is another resource.
+    construct_id = component.removeprefix(f"{deployment.environment.name}-")
+    added = AddedComponent(
+        scope,
+        construct_id,
+        endpoint=host,
+        name=component.removeprefix(f"{deployment.endpoint_name}-"),
+        container=planned_container(guest),
+        copies=planned_copies(guest.plan, spec.hosting),
+        alias_name=alias_name(deployment.environment.name, spec.name),
+        weights_key=key,
+    )
+    alarms = EndpointAlarms(
+        added,
+        "Alarms",
+        endpoint=added,
+        slo=spec.slo,
+        output_tokens=spec.workload.output_tokens,
+        topic_arn=topic_arn,
+    )
+    scaling = _scaling(added, guest)
+    alias = EndpointAlias(
+        scope, f"Alias-{spec.name}", endpoint=added, after=[each for each in (scaling,) if each is not None]
+    )
+    for tag, value in spec.tags.items():
+        Tags.of(added).add(tag, value)
+    return GuestParts(
+        component=added,
+        alarms=alarms,
+        scaling=scaling,
+        alias=alias,
+        adapters=define_adapters(added, added, guest),
+    )
+
+
+def _scaling(added: AddedComponent, guest: Deployment) -> CopyScaling | None:
+    scaling = guest.endpoint.scaling
+    if scaling.max_copies == scaling.min_copies:
+        return None
+    return CopyScaling(
+        added,
+        "Scaling",
+        endpoint=added,
+        scaling=scaling,
+        target_concurrency_per_copy=guest.plan.target_concurrency_per_copy.value,
+    )
