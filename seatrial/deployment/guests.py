@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from seatrial.errors import SeatrialError, SpecError
 from seatrial.plan.lock.lock_file import read_locked_plan
 from seatrial.plan.packing import copies_of, misfits, pack, reservable, smallest_type
 from seatrial.spec.load import load_spec
+from seatrial.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -131,15 +133,18 @@ def _lacks(lacking: Mapping[str, Sequence[str]], instance_type: str) -> Iterator
 
 def packing_lines(packing: Packing) -> tuple[str, ...]:
     """Return a packing as text, a line for each state."""
-    return tuple(
-        f"{title}: {len(placed)} x {'; '.join(_on(names) for names in dict.fromkeys(placed))}"
-        for title, placed in (
-            ("planned copies", packing.planned),
-            ("most copies", packing.most),
-            ("during an update of all", packing.updating),
-        )
+    states = (
+        ("planned copies", packing.planned),
+        ("most copies", packing.most),
+        ("most copies while all are updated", packing.updating),
     )
+    return tuple(f"{title} on {counted(len(placed), 'instance')}: {_instances(placed)}" for title, placed in states)
 
 
-def _on(names: Sequence[str]) -> str:
-    return " + ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
+def _instances(placed: Sequence[Sequence[str]]) -> str:
+    alike = Counter(map(tuple, placed))
+    return "; ".join(f"{number} with {_copies(names)}" for names, number in alike.items())
+
+
+def _copies(names: Sequence[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in Counter(names).items())

@@ -159,8 +159,9 @@ def _load(files: Iterable[Path], environments: Path, environment: str, *, asked:
     problems: list[Problem] = []
     files = tuple(files)
     hosted = _hosted_in(files, environment)
+    hosting = {file for others in hosted.values() for file in others}
     for file in files:
-        if not asked and file.stem in hosted:
+        if not asked and file.stem in hosted and file not in hosting:
             continue
         try:
             loaded = load_spec(file, environment, environments=environments)
@@ -218,6 +219,9 @@ def load_deployment(
 
 def _hosted_problem(loaded: LoadedSpec, others: Sequence[Path]) -> Problem:
     names = " and ".join(file.as_posix() for file in others)
+    if loaded.endpoint.hosting.more_models:
+        message = f"it hosts other models, and {names} would host it"
+        return loaded.problem(("hosting", "more_models"), "SEA128", message, "let one endpoint host all of them")
     message = f"it has no stack of its own: {names} {'hosts' if len(others) == 1 else 'host'} it"
     return loaded.problem(("name",), "SEA128", message, f"name {others[0].stem} instead")
 
