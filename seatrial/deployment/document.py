@@ -97,6 +97,18 @@ class Deployment:
         )
         return tuple(f"{name}{COMPONENT_SUFFIX}" for name in names)
 
+    @property
+    def instance_count(self) -> int:
+        """Instances at the start, of all models."""
+        return self.packing.instance_count if self.packing else self.plan.instance_count.value
+
+    @property
+    def most_instances(self) -> int:
+        """Instances at most, of all models, those of an update included."""
+        if self.packing:
+            return self.packing.max_instances
+        return self.plan.max_instances + self.plan.surge_instances.value
+
     def component_of(self, guest: Deployment) -> str:
         """Return the name of a further model's component on this endpoint."""
         return guest_component(self.endpoint_name, guest.endpoint.name, guest.plan.generation)
