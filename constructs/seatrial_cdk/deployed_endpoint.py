@@ -16,11 +16,12 @@ from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
-from seatrial_cdk.guest_models import define_adapters, define_guests
+from seatrial_cdk.guest_models import define_adapters, define_guests, traffic_shares
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
 from seatrial_cdk.planned_props import planned_container, planned_copies, planned_instances
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
+from seatrial_cdk.traffic_router.traffic_router import TrafficRouter
 from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_service.trial_service import service_name
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
@@ -52,6 +53,7 @@ class EndpointParts:
         schedule: The schedule of its trials; `None` without one.
         guests: The further models on its instances.
         adapters: The adapters of its model.
+        router: The function that splits requests for callers without the client; `None` without one.
     """
 
     alarms: EndpointAlarms
@@ -62,6 +64,7 @@ class EndpointParts:
     schedule: TrialSchedule | None
     guests: tuple[GuestParts, ...] = ()
     adapters: tuple[AdapterComponent, ...] = ()
+    router: TrafficRouter | None = None
 
 
 def define_endpoint(
@@ -193,8 +196,23 @@ def define_parts(
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
     scaling = _scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
-    awaited = [each for each in (trial, scaling) if each is not None]
-    alias = EndpointAlias(scope, "Alias", endpoint=endpoint, after=awaited)
+    guests = define_guests(
+        scope,
+        endpoint,
+        deployment,
+        key=endpoint.weights_key,
+        topic_arn=(topic or _topic_arn(scope, deployment)) if deployment.guests else None,
+    )
+    shares = traffic_shares(endpoint, guests, deployment)
+    awaited = [each for each in (trial, scaling, *(guest.component for guest in guests if shares)) if each is not None]
+    weights = {each.component_name: weight for each, weight in shares.items()}
+    alias = EndpointAlias(scope, "Alias", endpoint=endpoint, after=awaited, weights=weights)
+    endpoint.siblings = tuple(each.component_name for each in shares if each is not endpoint)
+    router = None
+    if deployment.endpoint.hosting.router:
+        router = TrafficRouter(
+            scope, f"Router{suffix}", endpoint_name=endpoint.endpoint_name, components=[*shares.items()]
+        )
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
     if environment.trial_schedule is not None and trial is not None:
@@ -213,11 +231,8 @@ def define_parts(
         scaling=scaling,
         alias=alias,
         schedule=schedule,
-        guests=define_guests(
-            scope, endpoint, deployment, key=endpoint.weights_key, topic_arn=topic or _topic_arn(scope, deployment)
-        )
-        if deployment.guests
-        else (),
+        guests=guests,
+        router=router,
         adapters=define_adapters(endpoint, endpoint, deployment),
     )
 

@@ -10,7 +10,7 @@ from constructs import Construct
 from seatrial.deployment.alias import AliasValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from constructs import IDependable
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 class EndpointAlias(Construct):
     """The alias of an endpoint; it moves only after everything that must hold before traffic comes.
 
-    Its value is JSON with `endpoint_name` and `inference_component_name`. A failed trial leaves it where it was.
+    Its value is JSON with `endpoint_name`, `inference_component_name` and, where requests are split, `weights` by
+    component. A failed trial leaves it where it was.
 
     Args:
         endpoint: What the alias names.
-        after: What must be there first: the trial, scaling.
+        after: What must be there first: the trial, scaling, the other components.
+        weights: Share of the requests of each component, by its name; default: all go to the endpoint's own.
     """
 
     def __init__(
@@ -35,9 +37,14 @@ class EndpointAlias(Construct):
         *,
         endpoint: LlmEndpoint | AddedComponent,
         after: Iterable[IDependable] = (),
+        weights: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        value = AliasValue(endpoint_name=endpoint.endpoint_name, inference_component_name=endpoint.component_name)
+        value = AliasValue(
+            endpoint_name=endpoint.endpoint_name,
+            inference_component_name=endpoint.component_name,
+            weights=weights or {},
+        )
         self.parameter = ssm.CfnParameter(
             self,
             "Resource",

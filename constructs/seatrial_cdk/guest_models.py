@@ -16,6 +16,8 @@ from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.planned_props import planned_container, planned_copies
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aws_cdk import aws_kms as kms
     from constructs import Construct
 
@@ -55,6 +57,22 @@ def define_guests(
         topic_arn: Topic of the alarms.
     """
     return tuple(_define_guest(scope, host, deployment, guest, key, topic_arn) for guest in deployment.guests)
+
+
+def traffic_shares(
+    host: LlmEndpoint, guests: Sequence[GuestParts], deployment: Deployment
+) -> dict[LlmEndpoint | AddedComponent, float]:
+    """Return the weight of each component of a deployment's traffic; empty where its model takes all requests.
+
+    Args:
+        host: The endpoint.
+        guests: Its further models.
+        deployment: The endpoint's deployment.
+    """
+    components: list[LlmEndpoint | AddedComponent] = [host, *(guest.component for guest in guests)]
+    names = [deployment.endpoint.name, *(guest.endpoint.name for guest in deployment.guests)]
+    by_spec = dict(zip(names, components, strict=True))
+    return {by_spec[share.spec]: share.weight for share in deployment.endpoint.hosting.traffic or ()}
 
 
 def define_adapters(

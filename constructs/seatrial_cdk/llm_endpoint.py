@@ -105,6 +105,7 @@ class LlmEndpoint(ILlmEndpoint):
         self.alias_name = alias_name
         self.instances, self.copies, self.weights_key = instances, copies, weights_key
         self.parts: EndpointParts | None = None
+        self.siblings: tuple[str, ...] = ()
         self.network = network or ContainerNetwork()
         if vpc is not None:
             self.network = ContainerNetwork.in_vpc(self, vpc, subnets=vpc_subnets, security_groups=security_groups)
@@ -240,6 +241,8 @@ class LlmEndpoint(ILlmEndpoint):
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow invoking each generation of this endpoint and its component, and reading the alias that names it.
 
+        Further components that the alias splits requests over may be invoked too.
+
         The rights name no single generation, so that a caller keeps the old endpoint until the alias has moved. ARNs
         have names in lower case; a generation has up to three digits. Without an alias there is one generation.
         """
@@ -247,7 +250,8 @@ class LlmEndpoint(ILlmEndpoint):
             return super().grant_invoke(grantee)
         base = self.base_name.lower()
         names = [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
-        kinds = (("endpoint", ""), ("inference-component", COMPONENT_SUFFIX))
+        siblings = [name.removeprefix(self.endpoint_name).lower() for name in self.siblings]
+        kinds = [("endpoint", ""), *(("inference-component", end) for end in (COMPONENT_SUFFIX, *siblings))]
         invoked = self._allow_invoking(grantee, [(kind, f"{name}{suffix}") for kind, suffix in kinds for name in names])
         alias = Place.of(self).arn("ssm", f"parameter{self.alias_name}")
         reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
