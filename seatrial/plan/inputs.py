@@ -107,13 +107,14 @@ def _from_shape(loaded: LoadedSpec, shape: ModelShape) -> Architecture:
 def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[str, ...]]:
     """Return the instance types that spec and environment both allow, and a warning for each the catalog lacks.
 
-    Nothing given allows every type of the catalog that has NVIDIA GPUs. Accelerators of AWS Neuron are counted
-    in NeuronCores.
+    With instance pools it is the first of them. Nothing given allows every type of the catalog that has NVIDIA GPUs.
+    Accelerators of AWS Neuron are counted in NeuronCores.
 
     Raises:
         PlanError: SEA110 when the catalog knows none of them.
     """
-    asked, rails = loaded.endpoint.serving.instance_types, loaded.environment.guard_rails.instance_types
+    pools, rails = loaded.endpoint.hosting.instance_pools, loaded.environment.guard_rails.instance_types
+    asked = pools[:1] if pools else loaded.endpoint.serving.instance_types
     if asked is None and rails is None:
         return tuple(priced(instance, loaded) for instance in instances.every() if not neuron.is_neuron(instance)), ()
     names = [name for name in (asked or rails or ()) if rails is None or name in rails]
