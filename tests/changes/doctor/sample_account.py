@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from botocore.exceptions import ClientError
 
 from seatrial.changes.doctor.diagnose import diagnose
-from seatrial.changes.doctor.gather import examine
+from seatrial.changes.doctor.gather import AskedEndpoint, examine
 from tests.changes.test_preflight import Account
 from tests.sample_plan import LMI_IMAGE
 
@@ -180,7 +180,7 @@ class Aws:
 
     def examined(self, account: Account | None = None) -> Examination:
         clients: AccountClients = (account or Account()).clients()
-        return examine("dev-chat", self, clients, region="us-east-1", at=NOW)
+        return examine(AskedEndpoint(name="dev-chat", region="us-east-1", calls=self, account=clients), NOW)
 
     def diagnosed(self, account: Account | None = None) -> tuple[Diagnosis, ...]:
         return diagnose(self.examined(account))
