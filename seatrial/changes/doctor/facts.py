@@ -49,6 +49,7 @@ class EndpointFacts:
     """The endpoint itself; its config's name is empty where it is unknown."""
 
     existence: Existence
+    arn: str = ""
     status: str = ""
     reason: str = ""
     config: str = ""
@@ -68,6 +69,7 @@ class ComponentFacts:
 
     name: str
     status: str
+    arn: str = ""
     reason: str = ""
     copies: int = 0
     desired: int = 0

@@ -18,7 +18,7 @@ from seatrial.changes.doctor.facts import (
     VariantFacts,
 )
 from seatrial.changes.doctor.gather_scaling import scalable_targets
-from seatrial.changes.doctor.gather_stack import read_stack
+from seatrial.changes.doctor.gather_stack import find_stack
 from seatrial.changes.doctor.moments import moment
 from seatrial.changes.drift.live import mapping
 from seatrial.changes.preflight.check import count, rows, text
@@ -78,7 +78,8 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
     endpoint = _endpoint(name, asker)
     components = tuple(_components(name, asker))
     models = tuple(_models(endpoint, components, asker))
-    stack = read_stack(asked.stack or endpoint.tags.get(STACK_TAG) or f"seatrial-{name}", asker)
+    there = [each for each in (endpoint.arn, *(each.arn for each in components)) if each]
+    stack = find_stack(name, asked.stack or endpoint.tags.get(STACK_TAG, ""), there, asker)
     return Examination(
         name=name,
         at=at,
@@ -105,6 +106,7 @@ def _endpoint(name: str, asker: Asker) -> EndpointFacts:
     tags = asker.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=text(live, "EndpointArn"))
     return EndpointFacts(
         existence="found",
+        arn=text(live, "EndpointArn"),
         status=text(live, "EndpointStatus"),
         reason=_safe(text(live, "FailureReason")),
         config=config,
@@ -149,6 +151,7 @@ def _component(name: str, live: Mapping[str, object]) -> ComponentFacts:
     copies = mapping(live, "RuntimeConfig")
     return ComponentFacts(
         name=name,
+        arn=text(live, "InferenceComponentArn"),
         status=text(live, "InferenceComponentStatus"),
         reason=_safe(text(live, "FailureReason")),
         copies=count(copies, "CurrentCopyCount"),

@@ -22,6 +22,30 @@ _BEGINNINGS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_
 _CONSEQUENCE = "cancelled"
 
 
+def find_stack(endpoint: str, named: str, resources: Iterable[str], asker: Asker) -> StackFacts:
+    """Read the stack of an endpoint: the one that is named, else the one that has one of its resources.
+
+    Args:
+        endpoint: The endpoint's name on SageMaker.
+        named: The stack as an environment or a tag names it; empty for `seatrial-ENDPOINT`.
+        resources: Physical IDs of what is there: a stack of any name may manage it.
+        asker: Asks CloudFormation.
+    """
+    found = read_stack(named or f"seatrial-{endpoint}", asker)
+    if found.existence != "absent":
+        return found
+    for resource in resources:
+        answer = asker.ask(
+            f"stack of {resource}", "cloudformation", "describe_stack_resources", PhysicalResourceId=resource
+        )
+        if answer.state == "not asked":
+            return StackFacts(name=found.name, existence="not asked")
+        owner = next((text(row, "StackName") for row in rows(answer.document, "StackResources")), "")
+        if owner:
+            return read_stack(owner, asker)
+    return found
+
+
 def read_stack(name: str, asker: Asker) -> StackFacts:
     """Read a stack; its resources and events only where it is there."""
     answer = asker.ask(f"stack {name}", "cloudformation", "describe_stacks", StackName=name)

@@ -86,6 +86,14 @@ def test_what_could_not_be_asked_is_left_alone() -> None:
     assert fix_steps(aws.examined()) == ()
 
 
+def test_what_a_stack_of_another_name_manages_is_left_alone() -> None:
+    aws = abandoned()
+    aws.other_stack = "Platform"
+    assert fix_steps(aws.examined()) == ()
+    aws.errors["describe_stack_resources"] = [error("AccessDenied", "no")]
+    assert fix_steps(aws.examined()) == ()
+
+
 def test_a_failed_rollback_continues_without_the_resources_that_failed() -> None:
     failed = {"LogicalResourceId": "Component", "ResourceStatus": "UPDATE_FAILED"}
     aws = Aws(stack="UPDATE_ROLLBACK_FAILED", resources=[failed, {"LogicalResourceId": "Role"}])
