@@ -12,6 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
     from tests.command_line import CommandLine
 
 ROOT = Path(__file__).parents[2]
