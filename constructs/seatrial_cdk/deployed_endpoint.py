@@ -181,7 +181,7 @@ def planned_instances(plan: Plan, volume_key_arn: str | None = None) -> VariantI
 def planned_copies(plan: Plan) -> ComponentCopies:
     """Return the copies of a plan."""
     return ComponentCopies(
-        accelerators=plan.tensor_parallel_degree.value,
+        accelerators=plan.accelerators_per_copy,
         cpu_cores=plan.cpu_cores_per_copy,
         memory_min_mb=plan.memory_min_mb.value,
         copy_count=plan.copy_count.value,
