@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from seatrial.changes.doctor.facts import StackFacts, StackResource
+from seatrial.changes.doctor.facts import StackFacts, ResourceState
 from seatrial.changes.doctor.moments import moment
 from seatrial.changes.preflight.check import rows, text
 from seatrial.printable import printable
@@ -66,7 +66,7 @@ def read_stack(name: str, asker: Asker) -> StackFacts:
     )
 
 
-def _failures(events: Iterable[Mapping[str, object]]) -> Iterator[StackResource]:
+def _failures(events: Iterable[Mapping[str, object]]) -> Iterator[ResourceState]:
     """Yield the failed events of the last operation, newest first; what was only cancelled is a consequence."""
     for event in events:
         if text(event, "ResourceType") == STACK_TYPE and text(event, "ResourceStatus") in _BEGINNINGS:
@@ -76,8 +76,8 @@ def _failures(events: Iterable[Mapping[str, object]]) -> Iterator[StackResource]
             yield failed
 
 
-def _resource(row: Mapping[str, object]) -> StackResource:
-    return StackResource(
+def _resource(row: Mapping[str, object]) -> ResourceState:
+    return ResourceState(
         logical_id=text(row, "LogicalResourceId"),
         physical_id=text(row, "PhysicalResourceId"),
         resource_type=text(row, "ResourceType"),

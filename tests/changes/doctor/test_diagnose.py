@@ -226,6 +226,7 @@ def test_the_answer_comes_first_and_the_table_names_every_part() -> None:
     assert lines[0].startswith(f"dev-chat: SEA755: inference component {COMPONENT}: The model does not fit")
     assert f"problem  inference component {COMPONENT}: Failed, 0 of 1 copy" in lines
     assert "ok       stack seatrial-dev-chat: UPDATE_COMPLETE" in lines
+    assert "ok       variant AllTraffic: 1 of 1 instances, ml.g5.2xlarge" in lines
     assert lines[-1] == "  CUDA out of memory"
 
 

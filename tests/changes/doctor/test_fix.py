@@ -72,6 +72,7 @@ def test_what_no_stack_manages_is_deleted_in_order() -> None:
     "kept",
     [
         Aws(stack=""),  # it serves
+        Aws(stack="", components={COMPONENT: component(copies=0)}),  # it serves once it is woken
         Aws(stack="", tags={}, endpoint={"EndpointStatus": "Failed"}, components={}, targets=[]),  # another's
         Aws(components={COMPONENT: component("Failed", copies=0)}),  # the next deployment mends it
     ],
