@@ -9,7 +9,7 @@ from seatrial.changes.doctor.diagnosis import Diagnosis, by_symptom
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.changes.doctor.facts import Examination, StackFacts, ResourceState
+    from seatrial.changes.doctor.facts import Examination, ResourceState, StackFacts
 
 LONGEST_WAIT_MINUTES: Final = 60
 """CloudFormation waits for a custom resource for an hour at most."""

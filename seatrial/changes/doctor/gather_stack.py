@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from seatrial.changes.doctor.facts import StackFacts, ResourceState
+from seatrial.changes.doctor.facts import ResourceState, StackFacts
 from seatrial.changes.doctor.moments import moment
 from seatrial.changes.preflight.check import rows, text
 from seatrial.printable import printable
