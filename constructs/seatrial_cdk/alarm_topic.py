@@ -46,6 +46,7 @@ class AlarmTopic(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, environment: str, key: kms.IKey) -> None:
         super().__init__(scope, construct_id)
+        self.key = key
         stack = Stack.of(self)
         same_account = {"StringEquals": {"aws:SourceAccount": stack.account}}
         self.topic = sns.Topic(self, "Resource", topic_name=topic_name(environment), master_key=key, enforce_ssl=True)

@@ -18,6 +18,7 @@ from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.inference_component import ComponentCopies
 from seatrial_cdk.llm_endpoint import LlmEndpoint
+from seatrial_cdk.observability.planned import define_endpoint_dashboard
 from seatrial_cdk.serving_container import ServingContainer
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.trial_schedule import TrialSchedule
@@ -180,7 +181,7 @@ def planned_instances(plan: Plan, volume_key_arn: str | None = None) -> VariantI
 def planned_copies(plan: Plan) -> ComponentCopies:
     """Return the copies of a plan."""
     return ComponentCopies(
-        accelerators=plan.tensor_parallel_degree.value,
+        accelerators=plan.accelerators_per_copy,
         cpu_cores=plan.cpu_cores_per_copy,
         memory_min_mb=plan.memory_min_mb.value,
         copy_count=plan.copy_count.value,
@@ -220,6 +221,7 @@ def define_parts(
     scaling = _scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
     alias = EndpointAlias(scope, "Alias", endpoint=endpoint, after=awaited)
+    define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
     if environment.trial_schedule is not None and trial is not None:
         schedule = TrialSchedule(
