@@ -11,8 +11,8 @@ from seatrial.hosting_rules.template_finding import TemplateFinding
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.hosting_rules.stack_resource import StackResource
     from seatrial.hosting_rules.template_finding import TemplateSeverity
+    from seatrial.hosting_rules.template_resources import HostedResource
     from seatrial.hosting_rules.template_value import TemplateValue
 
 API = "SageMaker API reference"
@@ -86,7 +86,7 @@ HOSTING_RULES: Mapping[str, HostingRule] = MappingProxyType(
 )
 
 
-def found(resource: StackResource, value: TemplateValue, rule: str, message: str, hint: str) -> TemplateFinding:
+def found(resource: HostedResource, value: TemplateValue, rule: str, message: str, hint: str) -> TemplateFinding:
     """Return a finding at a value of a resource."""
     return TemplateFinding(
         template=resource.template,

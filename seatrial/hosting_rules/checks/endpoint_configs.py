@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.hosting_rules.hosting import Hosting
-    from seatrial.hosting_rules.stack_resource import StackResource
     from seatrial.hosting_rules.template_finding import TemplateFinding
+    from seatrial.hosting_rules.template_resources import HostedResource
     from seatrial.hosting_rules.template_value import TemplateValue
 
 MOST_POOLS = 5
@@ -183,14 +183,14 @@ def mixed(hosting: Hosting) -> Iterator[TemplateFinding]:
             yield found(component, component.at("VariantName"), "SEA703", message, hint)
 
 
-def _variants(hosting: Hosting) -> Iterator[tuple[StackResource, TemplateValue]]:
+def _variants(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValue]]:
     for config in hosting.resources.of(CONFIG):
         for name in ("ProductionVariants", "ShadowProductionVariants"):
             for variant in config.at(name).items:
                 yield config, variant
 
 
-def _images(hosting: Hosting) -> Iterator[tuple[StackResource, StackResource, TemplateValue, TemplateValue]]:
+def _images(hosting: Hosting) -> Iterator[tuple[HostedResource, HostedResource, TemplateValue, TemplateValue]]:
     """Yield each image with who runs it, and the configuration and variant that it runs on."""
     for config, variant in _variants(hosting):
         if model := hosting.model_of(config.template, variant.at("ModelName")):
@@ -204,7 +204,7 @@ def _images(hosting: Hosting) -> Iterator[tuple[StackResource, StackResource, Te
                     yield component, config_of, on, image
 
 
-def _component_images(hosting: Hosting, component: StackResource) -> Iterator[TemplateValue]:
+def _component_images(hosting: Hosting, component: HostedResource) -> Iterator[TemplateValue]:
     for specification in specifications_of(component):
         model = hosting.model_of(component.template, specification.at("ModelName"))
         yield model.at("PrimaryContainer", "Image") if model else specification.at("Container", "Image")
