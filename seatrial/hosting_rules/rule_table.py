@@ -61,6 +61,7 @@ HOSTING_RULES: Mapping[str, HostingRule] = MappingProxyType(
         "SEA723": HostingRule("error", f"{API}, AutoRollbackConfig"),
         "SEA724": HostingRule("warning", f"{API}, UpdateEndpoint, RetainAllVariantProperties; {PROVIDER} issue 48990"),
         "SEA725": HostingRule("error", f"{API}, BlueGreenUpdatePolicy and TrafficRoutingConfig"),
+        "SEA726": HostingRule("warning", "the default AMI's driver is not documented; nim-deploy issue 98"),
         "SEA730": HostingRule("error", "stdapi issue 43: CreateInferenceComponent refuses CopyCount 0"),
         "SEA731": HostingRule("error", f"{API}, CreateInferenceComponent: the endpoint must be InService"),
         "SEA732": HostingRule("error", f"{API}, InferenceComponentComputeResourceRequirements"),
