@@ -35,6 +35,8 @@ def asked(stub: StubSageMaker, count: int, **headers: str) -> Counter[str]:
 
 def shadowed(stub: StubSageMaker, count: int) -> int:
     found: list[Route] = [each for _ in range(count) if (each := shadow_route(stub.cloud, "chat"))]
+    for each in found:
+        each.copy.outstanding -= 1
     return len(found)
 
 
