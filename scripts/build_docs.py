@@ -22,6 +22,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from seatrial.cli.app import app
+from seatrial.hosting_rules.rule_table import HOSTING_RULES
 from seatrial.report.result_schema import result_schema_text
 from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.spec.endpoint import EndpointSpec
@@ -45,7 +46,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/spec.md": ("endpoint fields",),
     "reference/environment.md": ("environment fields",),
     "reference/product.md": ("product fields",),
-    "reference/rules.md": ("rules", "lint rules"),
+    "reference/rules.md": ("rules", "lint rules", "template rules"),
     "reference/trial-result.md": ("result fields",),
     "reference/cli.md": ("commands",),
     "reference/constructs.md": ("constructs",),
@@ -114,10 +115,11 @@ def _sections(root: Row, definitions: Row) -> list[Section]:
     while waiting:
         path, schema = waiting.pop(0)
         for name, field in _row(schema["properties"]).items():
-            kind = _reference(_row(field))
+            listed = _listed(_row(field))
+            kind = _reference(_row(field)) or listed
             if not kind:
                 continue
-            inner = f"{path}.{name}".lstrip(".")
+            inner = f"{path}.{name}{'[]' if listed else ''}".lstrip(".")
             known = found.get(kind)
             found[kind] = Section((*known.paths, inner) if known else (inner,), _row(definitions[kind]))
             if known is None:
@@ -150,6 +152,12 @@ def _description(field: Row, definitions: Row) -> str:
 
 def _reference(field: Row) -> str:
     return str(field.get("$ref", "")).rpartition("/")[2]
+
+
+def _listed(field: Row) -> str:
+    """Return what a list's entries are, where they are mappings."""
+    lists = (option for option in _choices(field) if option.get("type") == "array")
+    return next((_reference(_row(option["items"])) for option in lists), "")
 
 
 def _choices(field: Row) -> list[Row]:
@@ -212,6 +220,11 @@ def _rules() -> str:
 
 def _lint_rules() -> str:
     rows = ((f"`{rule}`", one.severity, RULES[rule], one.source) for rule, one in LINT_RULES.items())
+    return _table(("rule", "severity", "what is wrong", "source"), rows)
+
+
+def _template_rules() -> str:
+    rows = ((f"`{rule}`", one.severity, RULES[rule], one.source) for rule, one in HOSTING_RULES.items())
     return _table(("rule", "severity", "what is wrong", "source"), rows)
 
 
@@ -399,6 +412,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "product fields": lambda: _fields_of(ProductSpec),
     "rules": _rules,
     "lint rules": _lint_rules,
+    "template rules": _template_rules,
     "constants": _constants,
     "engines": _engines,
     "engine rules": _engine_rules,

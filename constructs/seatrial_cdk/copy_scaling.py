@@ -41,7 +41,7 @@ class CopyScaling(Construct):
             "Resource",
             service_namespace="sagemaker",
             scalable_dimension="sagemaker:inference-component:DesiredCopyCount",
-            resource_id=f"inference-component/{endpoint.inference_component_name}",
+            resource_id=f"inference-component/{endpoint.component_name}",
             min_capacity=scaling.min_copies,
             max_capacity=scaling.max_copies,
         )

@@ -31,9 +31,7 @@ class EndpointAlias(Construct):
         self, scope: Construct, construct_id: str, *, endpoint: LlmEndpoint, after: Iterable[IDependable] = ()
     ) -> None:
         super().__init__(scope, construct_id)
-        value = AliasValue(
-            endpoint_name=endpoint.endpoint_name, inference_component_name=endpoint.inference_component_name
-        )
+        value = AliasValue(endpoint_name=endpoint.endpoint_name, inference_component_name=endpoint.component_name)
         self.parameter = ssm.CfnParameter(
             self,
             "Resource",

@@ -11,15 +11,24 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from seatrial.model import digest
+from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.image_repository import ImageRepository
-from seatrial_cdk.unnamed_resources import allow_unnamed
+from seatrial_cdk.place import TOKEN_MARKER, Place
+from seatrial_cdk.policy import Statement, allow, policy_document, resources_of
+from seatrial_cdk.unnamed_resources import unnamed_statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.spec.environment import Network
+    from aws_cdk import aws_ecr as ecr
+
+    from seatrial_cdk.container_network import ContainerNetwork
     from seatrial_cdk.serving_artifact import ServingArtifact
 
+WILDCARDS = (
+    "Actions on * have no resource level (seatrial_cdk.unnamed_resources); the other wildcards end a name that begins "
+    "with the endpoint's, or are network interfaces and objects of a prefix that are not known beforehand."
+)
 METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints", "/aws/sagemaker/InferenceComponents")
 
 
@@ -28,16 +37,32 @@ class ModelSources:
     """What a model is read from.
 
     Attributes:
-        image: URI of the image that is pulled.
+        repository: What the image is pulled from; `None` when that is unknown.
         artifact: The packaged serving configuration; `None` when there is none.
         weights_s3_uri: S3 prefix of the weights; `None` when they come from elsewhere.
         kms_key_arn: Key that the weights may be encrypted with; `None` when there is none.
     """
 
-    image: str
+    repository: ImageRepository | ecr.IRepository | None
     artifact: ServingArtifact | None
     weights_s3_uri: str | None
     kms_key_arn: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleOptions:
+    """What an account asks of every role.
+
+    Attributes:
+        path: Path of the role's name, as `/seatrial/`; default: `/`.
+        permissions_boundary: Policy that bounds what the role may do; default: none.
+    """
+
+    path: str | None = None
+    permissions_boundary: iam.IManagedPolicy | None = None
+
+
+NO_OPTIONS = RoleOptions()
 
 
 class ExecutionRole(Construct):
@@ -58,104 +83,128 @@ class ExecutionRole(Construct):
             behind it, are written.
         sources: What the model is read from; `None` for the role of the instances.
         network: The VPC that the containers join; no network rights without subnets.
+        options: Path and permissions boundary.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, name: str, sources: ModelSources | None, network: Network
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        name: str,
+        sources: ModelSources | None,
+        network: ContainerNetwork,
+        options: RoleOptions = NO_OPTIONS,
     ) -> None:
         super().__init__(scope, construct_id)
-        stack = Stack.of(self)
-        reads = [] if sources is None else [*_reads(stack, sources)]
-        joins = [*join_network(stack, network)] if network.subnet_ids else []
+        place = Place.of(self)
+        reads = [] if sources is None else [*_reads(place, sources)]
+        joins = [*join_network(place, network)] if network.subnet_ids else []
+        statements = [*reads, *_observe(place, name), *joins]
         self.role = iam.Role(
             self,
-            f"Role{_digest(stack, sources, network)}",
+            f"Role{_digest(self, sources, network)}",
             description=f"SageMaker {'instances' if sources is None else 'containers'} of {name}",
             assumed_by=iam.ServicePrincipal(
-                "sagemaker.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": stack.account}}
+                "sagemaker.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": place.account}}
             ),
-            inline_policies={"Serve": iam.PolicyDocument(statements=[*reads, *_observe(stack, name), *joins])},
+            path=options.path,
+            permissions_boundary=options.permissions_boundary,
+            inline_policies={"Serve": policy_document(statements)},
         )
+        acknowledge_wildcards(self.role, resources_of(statements), WILDCARDS)
 
 
-def _digest(stack: Stack, sources: ModelSources | None, network: Network) -> str:
+def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNetwork) -> str:
     """Return a digest of what a role may read and join; of the image its repository, whatever the tag."""
     named: list[object] = [*network.subnet_ids, *network.security_group_ids]
     if sources is not None:
         artifact = sources.artifact
         named += [
-            ImageRepository.of(sources.image).arn("aws"),
-            stack.resolve([artifact.bucket_name, artifact.object_key]) if artifact else None,
+            _repository_arn(sources.repository, "aws"),
+            [artifact.bucket_name, artifact.object_key] if artifact else None,
             sources.weights_s3_uri,
             sources.kms_key_arn,
         ]
-    return digest(json.dumps(named, sort_keys=True))[:8].upper()
+    text = json.dumps(named, sort_keys=True)
+    if TOKEN_MARKER in text:
+        stack = Stack.of(scope)
+        text = json.dumps([None if each is None else stack.resolve(each) for each in named], sort_keys=True)
+    return digest(text)[:8].upper()
 
 
-def _reads(stack: Stack, sources: ModelSources) -> Iterator[iam.PolicyStatement]:
-    yield from _pull(stack, sources.image)
+def _reads(place: Place, sources: ModelSources) -> Iterator[Statement]:
+    yield from _pull(_repository_arn(sources.repository, place.partition))
     if sources.artifact:
-        yield from _read(stack, sources.artifact.bucket_name, sources.artifact.object_key)
+        yield from _read(place, sources.artifact.bucket_name, sources.artifact.object_key)
     if sources.weights_s3_uri:
-        yield from _read_weights(stack, sources.weights_s3_uri)
+        yield from _read_weights(place, sources.weights_s3_uri)
     if sources.kms_key_arn:
-        yield iam.PolicyStatement(actions=["kms:Decrypt"], resources=[sources.kms_key_arn])
+        yield allow(["kms:Decrypt"], [sources.kms_key_arn])
 
 
-def _pull(stack: Stack, image: str) -> Iterator[iam.PolicyStatement]:
-    yield allow_unnamed("ecr:GetAuthorizationToken")
-    yield iam.PolicyStatement(
-        actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-        resources=[ImageRepository.of(image).arn(stack.partition)],
+def _repository_arn(repository: ImageRepository | ecr.IRepository | None, partition: str) -> str | None:
+    if isinstance(repository, ImageRepository):
+        return repository.arn(partition)
+    return None if repository is None else repository.repository_arn
+
+
+def _pull(repository_arn: str | None) -> Iterator[Statement]:
+    if repository_arn is None:
+        return
+    yield unnamed_statement("ecr:GetAuthorizationToken")
+    yield allow(
+        ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+        [repository_arn],
     )
 
 
-def _observe(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:
+def _observe(place: Place, name: str) -> Iterator[Statement]:
     """Allow logs and metrics of every generation of an endpoint, its components and their candidates."""
     groups = (f"Endpoints/{name}", f"Endpoints/{name}:*", f"Endpoints/{name}-*", f"InferenceComponents/{name}-*")
-    prefix = f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:/aws/sagemaker"
-    yield iam.PolicyStatement(
-        actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-        resources=[f"{prefix}/{group}" for group in groups],
+    prefix = f"arn:{place.partition}:logs:{place.region}:{place.account}:log-group:/aws/sagemaker"
+    yield allow(
+        ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        [f"{prefix}/{group}" for group in groups],
     )
-    yield allow_unnamed(
+    yield unnamed_statement(
         "cloudwatch:PutMetricData",
         conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
     )
 
 
-def _read(stack: Stack, bucket: str, keys: str) -> Iterator[iam.PolicyStatement]:
-    yield iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"arn:{stack.partition}:s3:::{bucket}/{keys}"])
-    yield iam.PolicyStatement(
-        actions=["s3:ListBucket"],
-        resources=[f"arn:{stack.partition}:s3:::{bucket}"],
-        conditions={"StringLike": {"s3:prefix": [keys]}},
+def _read(place: Place, bucket: str, keys: str) -> Iterator[Statement]:
+    yield allow(["s3:GetObject"], [f"arn:{place.partition}:s3:::{bucket}/{keys}"])
+    yield allow(
+        ["s3:ListBucket"],
+        [f"arn:{place.partition}:s3:::{bucket}"],
+        {"StringLike": {"s3:prefix": [keys]}},
     )
 
 
-def _read_weights(stack: Stack, s3_uri: str) -> Iterator[iam.PolicyStatement]:
+def _read_weights(place: Place, s3_uri: str) -> Iterator[Statement]:
     bucket, _, prefix = s3_uri.removeprefix("s3://").partition("/")
-    return _read(stack, bucket, f"{prefix}*")
+    return _read(place, bucket, f"{prefix}*")
 
 
-def join_network(stack: Stack, network: Network) -> Iterator[iam.PolicyStatement]:
+def join_network(place: Place, network: ContainerNetwork) -> Iterator[Statement]:
     """Allow what SageMaker does with a role to join a network."""
-    prefix = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}"
+    prefix = f"arn:{place.partition}:ec2:{place.region}:{place.account}"
     interfaces = f"{prefix}:network-interface/*"
     joined = [
         *(f"{prefix}:subnet/{subnet}" for subnet in network.subnet_ids),
         *(f"{prefix}:security-group/{group}" for group in network.security_group_ids),
     ]
-    yield iam.PolicyStatement(actions=["ec2:CreateNetworkInterface"], resources=[*joined, interfaces])
-    yield iam.PolicyStatement(
-        actions=[
+    yield allow(["ec2:CreateNetworkInterface"], [*joined, interfaces])
+    yield allow(
+        [
             "ec2:CreateNetworkInterfacePermission",
             "ec2:DeleteNetworkInterface",
             "ec2:DeleteNetworkInterfacePermission",
         ],
-        resources=[interfaces],
+        [interfaces],
     )
-    yield allow_unnamed(
+    yield unnamed_statement(
         "ec2:DescribeDhcpOptions",
         "ec2:DescribeNetworkInterfaces",
         "ec2:DescribeSecurityGroups",

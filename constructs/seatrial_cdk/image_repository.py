@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+from aws_cdk import Annotations, Token
 
 from seatrial.errors import RenderError
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_ecr as ecr
+    from constructs import Construct
 
 _PRIVATE_ECR = re.compile(
     r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?"
@@ -38,3 +44,25 @@ class ImageRepository:
     def arn(self, partition: str) -> str:
         """Return the repository's ARN."""
         return f"arn:{partition}:ecr:{self.region}:{self.account}:repository/{self.name}"
+
+
+def repository_of(
+    scope: Construct, image: str, repository: ecr.IRepository | None
+) -> ImageRepository | ecr.IRepository | None:
+    """Return the repository that an image is pulled from.
+
+    An image that is a token names no repository: that is an error of the construct, told at synthesis with all others.
+
+    Args:
+        scope: The construct that pulls it.
+        image: URI of the image, or a token of it.
+        repository: The repository, where the URI does not tell.
+
+    Raises:
+        RenderError: SEA303 when the URI names no private ECR repository.
+    """
+    if repository is not None or not Token.is_unresolved(image):
+        return repository or ImageRepository.of(image)
+    message = "SEA440: the image is a token, so its repository is unknown. Give image_repository beside it."
+    Annotations.of(scope).add_error(message)
+    return None

@@ -2,66 +2,77 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from aws_cdk import Duration, Stack, Tags
-from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import Names, Stack, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from seatrial.deployment.alias import alias_name
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.tags import ENVIRONMENT_TAG
-from seatrial_cdk.execution_role import ExecutionRole, ModelSources
-from seatrial_cdk.inference_component import (
-    VARIANT_NAME,
-    define_component,
-    define_model,
-    specification_document,
-)
-from seatrial_cdk.model_container import model_container
-from seatrial_cdk.rolling_update import endpoint_update, rolling_update
+from seatrial_cdk.container_network import ContainerNetwork
+from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions
+from seatrial_cdk.image_repository import repository_of
+from seatrial_cdk.inference_component import ComponentCopies, define_component, define_model, specification_document
+from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+from seatrial_cdk.place import Place
+from seatrial_cdk.rolling_update import component_update, endpoint_update
 from seatrial_cdk.serving_artifact import ServingArtifact
+from seatrial_cdk.serving_container import ServingContainer, container_definition
+from seatrial_cdk.variant_instances import VARIANT_NAME, VariantInstances, component_variant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.plan.document import Plan
-    from seatrial.serving.rendered import RenderedConfig
-    from seatrial.spec.environment import Network
+    from aws_cdk import aws_ec2 as ec2
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sns as sns
+
+    from seatrial_cdk.deployed_endpoint import EndpointParts
+
+LONGEST_ENDPOINT_NAME = 57  # characters: the component's name has 63, its suffix takes six
 
 
-class LlmEndpoint(Construct):
-    """Model, endpoint configuration, endpoint and inference component of one plan.
+class LlmEndpoint(ILlmEndpoint):
+    """Model, endpoint configuration, endpoint and inference component.
 
     Only the endpoint and the component have names of their own. Model and endpoint configuration can't be changed,
     only replaced, and a replacement under a fixed name collides with what it replaces. The component's change of
     model is an update in place.
 
-    CopyCount is the planned count. With a `CandidateTrial` an update carries the live count instead; without one it
-    sets the planned count again, and scaling goes on from there. New copies run beside the old ones meanwhile, so the
-    instances may grow by the plan's surge.
+    CopyCount is the count that is given. With a `CandidateTrial` an update carries the live count instead; without one
+    it sets the given count again, and scaling goes on from there. New copies run beside the old ones meanwhile, so
+    `instances.max_count` must have room for them.
 
     Another instance type, tensor parallel degree, AMI or volume is not safe in place: the service moves a live
     endpoint's instances and its components one after the other, and copies of the old size may not fit on what the new
-    ones need. The plan of such a change has another generation, so `endpoint_name` is another one: CloudFormation
-    creates the new endpoint and component, and deletes the old ones in its clean-up.
+    ones need. Give such a change another `construct_id` and `endpoint_name`: CloudFormation creates the new endpoint
+    and component, and deletes the old ones in its clean-up. A plan counts such changes as its generation.
 
-    Its resources carry the environment's name as a tag (`seatrial.tags`).
+    Its resources carry the environment's name as a tag (`seatrial.tags`), where one is given.
 
     More models share the endpoint's instances as `AddedComponent`s.
 
     Args:
-        endpoint_name: The endpoint's name; the component is called the same with `-model` behind it.
+        instances: What it runs on.
+        container: What a copy runs.
+        copies: How many copies run, and what each takes of an instance.
+        endpoint_name: The endpoint's name; the component is called the same with `-model` behind it. Default: a name
+            made of the construct's path.
         base_name: The name of the first generation, which the later ones begin with; default: `endpoint_name`.
-        plan: Instances, degrees, limits and timeouts.
-        serving: What the container will read.
-        network: The VPC of the containers.
-        weights_s3_uri: S3 prefix of the weights that the container may read; default: what the service mounts.
-        accept_eula: The user has accepted the licence of the mounted weights.
-        kms_key_arn: Key of the weights, and of the volume where there is one.
-        has_local_nvme: The instance type has local NVMe: the service refuses a volume key for it.
+        environment: The environment of Seatrial whose trial service may try it; default: none.
+        alias_name: Name of the SSM parameter that names the endpoint that serves (`EndpointAlias`); default: none.
+        vpc: The VPC of the containers; default: the service's own network.
+        vpc_subnets: Its subnets; default: the private ones.
+        security_groups: Security groups of the containers; default: a new one, in a VPC.
+        network: The VPC by IDs, in place of `vpc`.
+        weights_key: Key that the weights are encrypted with; default: none.
+        instance_role: The role of the instances; default: a new one that writes logs and metrics.
+        model_role: The role of the containers; default: a new one that reads the image and the model alone.
+        role_options: Path and permissions boundary of the new roles.
     """
 
     def __init__(
@@ -69,45 +80,153 @@ class LlmEndpoint(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        endpoint_name: str,
+        instances: VariantInstances,
+        container: ServingContainer,
+        copies: ComponentCopies,
+        endpoint_name: str | None = None,
         base_name: str | None = None,
-        plan: Plan,
-        serving: RenderedConfig,
-        network: Network,
-        weights_s3_uri: str | None = None,
-        accept_eula: bool = False,
-        kms_key_arn: str | None = None,
-        has_local_nvme: bool = True,
+        environment: str | None = None,
+        alias_name: str | None = None,
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        network: ContainerNetwork | None = None,
+        weights_key: kms.IKey | None = None,
+        instance_role: iam.IRole | None = None,
+        model_role: iam.IRole | None = None,
+        role_options: RoleOptions = NO_OPTIONS,
     ) -> None:
-        super().__init__(scope, construct_id)
-        self._plan = plan
-        self.endpoint_name = endpoint_name
-        self.instance_type = plan.instance_type.value
-        self.inference_component_name = f"{endpoint_name}{COMPONENT_SUFFIX}"
-        artifact = ServingArtifact(self, "Artifact", files=serving.files) if serving.files else None
-        self.base_name = base_name or endpoint_name
-        self.instance_role = ExecutionRole(
-            self, "InstanceRole", name=self.base_name, sources=None, network=network
-        ).role
-        self.model_role = ExecutionRole(
+        super().__init__(scope, construct_id, endpoint_name=endpoint_name or "")
+        if endpoint_name is None:
+            self.endpoint_name = Names.unique_resource_name(self, max_length=LONGEST_ENDPOINT_NAME, separator="-")
+        self.component_name = f"{self.endpoint_name}{COMPONENT_SUFFIX}"
+        self.inference_component_name = self.component_name
+        self.base_name = base_name or self.endpoint_name
+        self.alias_name = alias_name
+        self.instances, self.copies = instances, copies
+        self.parts: EndpointParts | None = None
+        self.network = network or ContainerNetwork()
+        if vpc is not None:
+            self.network = ContainerNetwork.in_vpc(self, vpc, subnets=vpc_subnets, security_groups=security_groups)
+        artifact = ServingArtifact(self, "Artifact", files=container.files) if container.files else None
+        self.instance_role = instance_role or self._role("InstanceRole", None, role_options)
+        sources = ModelSources(
+            repository=repository_of(self, container.image, container.image_repository),
+            artifact=artifact,
+            weights_s3_uri=container.readable_s3_uri or container.weights_s3_uri,
+            kms_key_arn=weights_key.key_arn if weights_key else None,
+        )
+        self.model_role = model_role or self._role("ModelRole", sources, role_options)
+        self.model = define_model(
             self,
-            "ModelRole",
-            name=self.base_name,
-            sources=ModelSources(
-                image=serving.image,
-                artifact=artifact,
-                weights_s3_uri=weights_s3_uri or serving.weights_s3_uri,
-                kms_key_arn=kms_key_arn,
-            ),
-            network=network,
-        ).role
-        container = model_container(serving, artifact=artifact, accept_eula=accept_eula)
-        self.model = define_model(self, self.model_role, container, serving, network)
-        self.config = _config(self, plan, serving, network, None if has_local_nvme else kms_key_arn)
+            self.model_role,
+            container_definition(container, artifact),
+            self.network,
+            network_isolation=container.network_isolation,
+        )
+        self.config = _config(self, network_isolation=container.network_isolation)
         self.endpoint = _endpoint(self)
-        self.component = define_component(self, self.endpoint, self.model, self.inference_component_name, plan)
-        self.specification = specification_document(plan, self.model.attr_model_name)
-        Tags.of(self).add(ENVIRONMENT_TAG, plan.environment)
+        self.component = define_component(
+            self, self.endpoint.attr_endpoint_name, self.model, self.component_name, copies
+        )
+        self.component.add_resource_dependency(self.endpoint)
+        self.specification = specification_document(copies, self.model.attr_model_name)
+        if environment is not None:
+            Tags.of(self).add(ENVIRONMENT_TAG, environment)
+
+    @classmethod
+    def from_spec(
+        cls,
+        scope: Construct,
+        construct_id: str,
+        spec: str | Path,
+        *,
+        environment: str,
+        environments: str | Path | None = None,
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        key: kms.IKey | None = None,
+        alarm_topic: sns.ITopic | None = None,
+        trials: Literal["stack", "deployed"] = "stack",
+    ) -> LlmEndpoint:
+        """Define the endpoint of a spec and its lock, with its trial, scaling, alarms, alias and schedule in `parts`.
+
+        A later generation of the plan has its number behind the construct ID.
+
+        Args:
+            scope: What it belongs to.
+            construct_id: Its construct ID.
+            spec: The endpoint's YAML file; its lock lies beside it.
+            environment: Name of the environment.
+            environments: Folder of environments; default: `environments` beside the spec, or beside its folder.
+            vpc: The VPC of the containers; default: that of the environment's file.
+            vpc_subnets: Its subnets; default: the private ones.
+            security_groups: Security groups of the containers; default: a new one, in a VPC.
+            key: Key of weights and volumes; default: that of the environment's file.
+            alarm_topic: Is told of alarms; default: that of the environment.
+            trials: `stack` adds the environment's `TrialsStack` to the app, unless it is there; `deployed` takes the
+                one that the account has already.
+
+        Raises:
+            SpecError: With every problem of spec, environment and lock.
+            RenderError: When the plan can't be rendered.
+        """
+        from seatrial_cdk.deployed_endpoint import endpoint_from_spec  # noqa: PLC0415 (it defines this class)
+
+        network = None
+        if vpc is not None:
+            home = Construct(scope, f"{construct_id}Network")
+            network = ContainerNetwork.in_vpc(home, vpc, subnets=vpc_subnets, security_groups=security_groups)
+        return endpoint_from_spec(
+            scope,
+            construct_id,
+            Path(spec),
+            environment,
+            environments=None if environments is None else Path(environments),
+            network=network,
+            key=key,
+            alarm_topic_arn=None if alarm_topic is None else alarm_topic.topic_arn,
+            adds_trials_stack=trials == "stack",
+        )
+
+    @classmethod
+    def from_endpoint_name(cls, scope: Construct, construct_id: str, endpoint_name: str) -> ILlmEndpoint:
+        """Name an endpoint of this account and region that has the model in its only variant, `AllTraffic`.
+
+        Args:
+            scope: What it belongs to.
+            construct_id: Its construct ID.
+            endpoint_name: Its name.
+        """
+        return cls.from_attributes(scope, construct_id, endpoint_name=endpoint_name)
+
+    @classmethod
+    def from_attributes(
+        cls,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        inference_component_name: str | None = None,
+        variant_name: str = VARIANT_NAME,
+    ) -> ILlmEndpoint:
+        """Name an endpoint of this account and region that something else made.
+
+        Args:
+            scope: What it belongs to.
+            construct_id: Its construct ID.
+            endpoint_name: Its name.
+            inference_component_name: The component that serves; `None` when the variant has the model.
+            variant_name: Its production variant.
+        """
+        return ILlmEndpoint(
+            scope,
+            construct_id,
+            endpoint_name=endpoint_name,
+            inference_component_name=inference_component_name,
+            variant_name=variant_name,
+        )
 
     def roll_back_on(self, alarm_names: Sequence[str]) -> None:
         """Roll an update of the component or of the endpoint back when one of these alarms is raised meanwhile.
@@ -115,77 +234,45 @@ class LlmEndpoint(Construct):
         Args:
             alarm_names: One to ten alarms of this account and region; none of them may depend on this endpoint.
         """
-        self.component.deployment_config = rolling_update(self._plan, alarm_names)
-        self.endpoint.deployment_config = endpoint_update(self._plan, alarm_names)
-
-    @property
-    def alias_name(self) -> str:
-        """The name of the SSM parameter that names the endpoint that serves (`EndpointAlias`)."""
-        return alias_name(self._plan.environment, self._plan.endpoint)
+        self.component.deployment_config = component_update(self.copies, alarm_names)
+        self.endpoint.deployment_config = endpoint_update(self.instances, alarm_names)
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow invoking each generation of this endpoint and its component, and reading the alias that names it.
 
         The rights name no single generation, so that a caller keeps the old endpoint until the alias has moved. ARNs
-        have names in lower case; a generation has up to three digits.
+        have names in lower case; a generation has up to three digits. Without an alias there is one generation.
         """
-        stack, base = Stack.of(self), self.base_name.lower()
+        if self.alias_name is None:
+            return super().grant_invoke(grantee)
+        base = self.base_name.lower()
         names = [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
-        invoked = iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"],
-            resource_arns=[
-                stack.format_arn(service="sagemaker", resource=kind, resource_name=f"{name}{suffix}")
-                for kind, suffix in (("endpoint", ""), ("inference-component", COMPONENT_SUFFIX))
-                for name in names
-            ],
-        )
-        return invoked.combine(
-            iam.Grant.add_to_principal(
-                grantee=grantee,
-                actions=["ssm:GetParameter"],
-                resource_arns=[
-                    stack.format_arn(service="ssm", resource="parameter", resource_name=self.alias_name[1:])
-                ],
-            )
-        )
+        kinds = (("endpoint", ""), ("inference-component", COMPONENT_SUFFIX))
+        invoked = self._allow_invoking(grantee, [(kind, f"{name}{suffix}") for kind, suffix in kinds for name in names])
+        alias = Place.of(self).arn("ssm", f"parameter{self.alias_name}")
+        reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
+        return invoked.combine(reading)
 
-    def metric_5xx_errors(self) -> cloudwatch.Metric:
-        """Invocations that failed on the server's side, per minute."""
-        return self._metric("Invocation5XXErrors", statistic="Sum")
+    @cached_property
+    def specification_json(self) -> str:
+        """What a copy of the component is, as JSON with tokens."""
+        return Stack.of(self).to_json_string(self.specification)
 
-    def metric_model_latency(self, *, statistic: str = "p95") -> cloudwatch.Metric:
-        """Time that the container took to answer, in microseconds as the service publishes it."""
-        return self._metric("ModelLatency", statistic=statistic)
-
-    def metric_first_chunk_latency(self, *, statistic: str = "p95") -> cloudwatch.Metric:
-        """Time until the first chunk of a streamed answer, in microseconds; answers in one piece have none."""
-        return self._metric("FirstChunkModelLatency", statistic=statistic)
-
-    def metric_no_capacity(self) -> cloudwatch.Metric:
-        """Invocations that were refused because no copy was in service, per minute."""
-        return self._metric("NoCapacityInvocationFailures", statistic="Sum")
-
-    def _metric(self, name: str, *, statistic: str) -> cloudwatch.Metric:
-        return cloudwatch.Metric(
-            namespace="AWS/SageMaker",
-            metric_name=name,
-            statistic=statistic,
-            period=Duration.minutes(1),
-            dimensions_map={"InferenceComponentName": self.inference_component_name},
-        )
+    def _role(self, construct_id: str, sources: ModelSources | None, options: RoleOptions) -> iam.IRole:
+        return ExecutionRole(
+            self, construct_id, name=self.base_name, sources=sources, network=self.network, options=options
+        ).role
 
 
-def _config(
-    scope: LlmEndpoint, plan: Plan, serving: RenderedConfig, network: Network, volume_key_arn: str | None
-) -> sagemaker.CfnEndpointConfig:
+def _config(scope: LlmEndpoint, *, network_isolation: bool) -> sagemaker.CfnEndpointConfig:
+    network = scope.network
     config = sagemaker.CfnEndpointConfig(
         scope,
         "Config",
         execution_role_arn=scope.instance_role.role_arn,
-        production_variants=[_variant(plan)],
-        enable_network_isolation=serving.isolated,
-        kms_key_id=volume_key_arn,
+        production_variants=[component_variant(scope.instances)],
+        enable_network_isolation=network_isolation,
+        kms_key_id=scope.instances.volume_key_arn,
         vpc_config=sagemaker.CfnEndpointConfig.VpcConfigProperty(
             subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
         )
@@ -194,26 +281,6 @@ def _config(
     )
     config.node.add_dependency(scope.instance_role)
     return config
-
-
-def _variant(plan: Plan) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-    """Define the instances; the models come as inference components, so the variant names none."""
-    instances = plan.instance_count.value
-    return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
-        variant_name=VARIANT_NAME,
-        instance_type=plan.instance_type.value,
-        initial_instance_count=instances,
-        inference_ami_version=plan.inference_ami_version.value,
-        volume_size_in_gb=plan.volume_size_gb.value if plan.volume_size_gb else None,
-        container_startup_health_check_timeout_in_seconds=plan.startup_timeout_s.value,
-        model_data_download_timeout_in_seconds=plan.download_timeout_s.value,
-        managed_instance_scaling=sagemaker.CfnEndpointConfig.ManagedInstanceScalingProperty(
-            status="ENABLED",
-            min_instance_count=instances,
-            max_instance_count=plan.max_instances + plan.surge_instances.value,
-        ),
-        routing_config=sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy="LEAST_OUTSTANDING_REQUESTS"),
-    )
 
 
 def _endpoint(scope: LlmEndpoint) -> sagemaker.CfnEndpoint:

@@ -11,7 +11,8 @@ from seatrial.plan.search.capacity import copies_replaced_at_once
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.plan.document import Plan
+    from seatrial_cdk.inference_component import ComponentCopies
+    from seatrial_cdk.variant_instances import VariantInstances
 
 WAIT_S = 60  # for alarms, after each batch; they go on watching while the next one starts
 ALARM_WAIT_S = 300  # for alarms, after all traffic has moved at once: as long as they look back
@@ -19,8 +20,8 @@ INSTANCE_START_S = 600  # an assumption, slow on purpose
 MIN_EXECUTION_TIMEOUT_S, MAX_EXECUTION_TIMEOUT_S = 600, 28_800  # bounds of the API
 
 
-def rolling_update(
-    plan: Plan, alarm_names: Sequence[str] = ()
+def component_update(
+    copies: ComponentCopies, alarm_names: Sequence[str] = ()
 ) -> sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty | None:
     """Define the update of a component in batches; `None` leaves it to the service, which replaces all copies at once.
 
@@ -28,21 +29,20 @@ def rolling_update(
     service, in batches of the same size. Without a rolling policy the API takes no alarms.
 
     Args:
-        plan: Copies, batch and timeouts.
+        copies: How many, and how long each takes to start.
         alarm_names: Alarms of the component.
     """
-    if plan.copies_replaced_at_once is None:
+    count = copies.replaced_at_once
+    if count is None:
         return None
-    batch = sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty(
-        type="COPY_COUNT", value=plan.copies_replaced_at_once
-    )
-    each_s = plan.download_timeout_s.value + plan.startup_timeout_s.value + WAIT_S
+    batch = sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty(type="COPY_COUNT", value=count)
+    each_s = copies.download_timeout_s + copies.startup_timeout_s + WAIT_S
     return sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty(
         rolling_update_policy=sagemaker.CfnInferenceComponent.InferenceComponentRollingUpdatePolicyProperty(
             maximum_batch_size=batch,
             rollback_maximum_batch_size=batch,
             wait_interval_in_seconds=WAIT_S,
-            maximum_execution_timeout_in_seconds=_timeout_s(plan.max_copies, plan.copies_replaced_at_once, each_s),
+            maximum_execution_timeout_in_seconds=_timeout_s(copies.most, count, each_s),
         ),
         auto_rollback_configuration=sagemaker.CfnInferenceComponent.AutoRollbackConfigurationProperty(
             alarms=[sagemaker.CfnInferenceComponent.AlarmProperty(alarm_name=name) for name in alarm_names]
@@ -52,7 +52,9 @@ def rolling_update(
     )
 
 
-def endpoint_update(plan: Plan, alarm_names: Sequence[str]) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+def endpoint_update(
+    instances: VariantInstances, alarm_names: Sequence[str]
+) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
     """Define how an endpoint moves to another configuration: some instances at a time, else all at once.
 
     A batch is 5 to 50 % of the instances (API reference, RollingUpdatePolicy), however many managed scaling runs; where
@@ -60,45 +62,45 @@ def endpoint_update(plan: Plan, alarm_names: Sequence[str]) -> sagemaker.CfnEndp
     alarms rolls either back.
 
     Args:
-        plan: Instances and timeouts.
+        instances: How many, and how long each takes to start.
         alarm_names: Alarms of the component.
     """
-    most = plan.max_instances + plan.surge_instances.value
-    batch = copies_replaced_at_once(plan.instance_count.value, most)
+    most = instances.most
+    batch = copies_replaced_at_once(instances.initial_count, most)
     return sagemaker.CfnEndpoint.DeploymentConfigProperty(
         auto_rollback_configuration=sagemaker.CfnEndpoint.AutoRollbackConfigProperty(
             alarms=[sagemaker.CfnEndpoint.AlarmProperty(alarm_name=name) for name in alarm_names]
         ),
-        rolling_update_policy=None if batch is None else _some_instances_at_a_time(plan, most, batch),
-        blue_green_update_policy=_all_at_once(plan) if batch is None else None,
+        rolling_update_policy=None if batch is None else _some_instances_at_a_time(instances, batch),
+        blue_green_update_policy=_all_at_once(instances) if batch is None else None,
     )
 
 
 def _some_instances_at_a_time(
-    plan: Plan, instances: int, batch: int
+    instances: VariantInstances, batch: int
 ) -> sagemaker.CfnEndpoint.RollingUpdatePolicyProperty:
     size = sagemaker.CfnEndpoint.CapacitySizeProperty(type="INSTANCE_COUNT", value=batch)
     return sagemaker.CfnEndpoint.RollingUpdatePolicyProperty(
         maximum_batch_size=size,
         rollback_maximum_batch_size=size,
         wait_interval_in_seconds=WAIT_S,
-        maximum_execution_timeout_in_seconds=_timeout_s(instances, batch, _start_s(plan) + WAIT_S),
+        maximum_execution_timeout_in_seconds=_timeout_s(instances.most, batch, _start_s(instances) + WAIT_S),
     )
 
 
-def _all_at_once(plan: Plan) -> sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty:
+def _all_at_once(instances: VariantInstances) -> sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty:
     return sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
         traffic_routing_configuration=sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
             type="ALL_AT_ONCE", wait_interval_in_seconds=WAIT_S
         ),
         termination_wait_in_seconds=ALARM_WAIT_S,
-        maximum_execution_timeout_in_seconds=_timeout_s(1, 1, _start_s(plan) + WAIT_S + ALARM_WAIT_S),
+        maximum_execution_timeout_in_seconds=_timeout_s(1, 1, _start_s(instances) + WAIT_S + ALARM_WAIT_S),
     )
 
 
-def _start_s(plan: Plan) -> int:
+def _start_s(instances: VariantInstances) -> int:
     """Return the time that an instance with its copies may take to start."""
-    return INSTANCE_START_S + plan.download_timeout_s.value + plan.startup_timeout_s.value
+    return INSTANCE_START_S + instances.download_timeout_s + instances.startup_timeout_s
 
 
 def _timeout_s(count: int, batch: int, each_s: int) -> int:

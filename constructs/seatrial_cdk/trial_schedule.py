@@ -79,7 +79,7 @@ class TrialSchedule(Construct):
         stack = Stack.of(self)
         called = {
             "EndpointName": endpoint.endpoint_name,
-            "InferenceComponentName": endpoint.inference_component_name,
+            "InferenceComponentName": endpoint.component_name,
             "StackId": stack.stack_id,
             "Id": "<aws.scheduler.execution-id>",
         }

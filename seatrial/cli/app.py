@@ -9,10 +9,12 @@ import typer
 from seatrial import __version__
 from seatrial.cli.bench import bench
 from seatrial.cli.calibrate import calibrate
+from seatrial.cli.check import check
 from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
 from seatrial.cli.diff import diff
+from seatrial.cli.doctor import doctor
 from seatrial.cli.drift import drift
 from seatrial.cli.images import images
 from seatrial.cli.init import init
@@ -57,8 +59,10 @@ for command in (
     diff,
     preflight,
     drift,
+    doctor,
     teams,
     lint,
+    check,
     convert,
     bench,
     probe,

@@ -19,8 +19,8 @@ from seatrial.bench.model.progress import TrialProgress
 from seatrial.local import lifecycle
 from seatrial_cdk.trial_service.runtime.ownership import read_owner
 from seatrial_cdk.trial_service.runtime.store import S3TrialStore, run_key
+from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_stacks.app_stacks import define_stacks
-from seatrial_stacks.trials_stack import TrialsStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -102,7 +102,7 @@ class Gate:
         awaited(lambda: self.keys(run_key(self.endpoint, request_id, "level")))
 
 
-Service = Literal["lambda", "sqs", "events", "logs", "stepfunctions"]
+Service = Literal["lambda", "sqs", "events", "logs", "stepfunctions", "cloudwatch", "scheduler"]
 
 
 def boto3_client(cloud: EmbeddedAws, service: Service) -> Any:  # noqa: ANN401 (boto3's clients have no type of their own)

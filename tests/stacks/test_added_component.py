@@ -2,30 +2,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from seatrial.errors import SpecError
 from seatrial_cdk.added_component import AddedComponent
+from seatrial_cdk.deployed_endpoint import planned_copies
+from seatrial_cdk.serving_container import ServingContainer
 from seatrial_stacks.endpoint_stack import EndpointStack
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
 
 
-def add(stack: EndpointStack, deployment: Deployment, *, instance_type: str | None = None) -> AddedComponent:
-    plan = deployment.plan
-    if instance_type:
-        plan = plan.model_copy(update={"instance_type": plan.instance_type.model_copy(update={"value": instance_type})})
+def add(stack: EndpointStack, deployment: Deployment) -> AddedComponent:
     return AddedComponent(
         stack,
         "Second",
         endpoint=stack.endpoint,
         name="second",
-        plan=plan,
-        serving=deployment.serving,
-        network=deployment.environment.network,
+        container=ServingContainer.of(deployment.serving),
+        copies=planned_copies(deployment.plan),
     )
 
 
@@ -61,11 +57,3 @@ def test_each_model_has_a_role_that_reads_its_own_things_only(dev_deployment: De
         stack.resolve(stack.endpoint.instance_role.role_arn)["Fn::GetAtt"][0],
     }
     assert len(roles) == 3
-
-
-def test_a_component_planned_for_other_instances_is_refused(dev_deployment: Deployment) -> None:
-    stack = EndpointStack(App(), "Two", deployment=dev_deployment)
-    with pytest.raises(
-        SpecError, match=r"SEA404: second was planned for ml\.p5\.48xlarge, but the endpoint has ml\.g5"
-    ):
-        add(stack, dev_deployment, instance_type="ml.p5.48xlarge")

@@ -11,9 +11,9 @@ from aws_cdk.assertions import Match, Template
 from seatrial.errors import RenderError, SpecError
 from seatrial.spec.endpoint import Percentiles
 from seatrial.spec.environment import EnvironmentSpec
+from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_stacks.app_stacks import add_stacks
 from seatrial_stacks.endpoint_stack import EndpointStack
-from seatrial_stacks.trials_stack import TrialsStack
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -37,18 +37,18 @@ def statements(
     network: Network,
     *,
     state_machine_name: str,
-    vending: bool = False,
+    any_stack: bool = False,
 ) -> Iterator[iam.PolicyStatement]:
     """Return every right of the function but that to write its log.
 
-    With vending, the state of every stack may be read: teams, Service Catalog and SageMaker Projects name theirs.
+    With `any_stack`, the state of every stack may be read: teams, Service Catalog and SageMaker Projects name theirs.
     """
     yield from _endpoints(stack, environment)
     yield from _candidates(stack, environment)
     yield from _scaling(stack)
     yield from _results(results)
     yield from _workflow(stack, state_machine_name)
-    yield from _stacks_and_events(stack, "" if vending else f"seatrial-{environment}-")
+    yield from _stacks_and_events(stack, "" if any_stack else f"seatrial-{environment}-")
     yield from _measurements(stack, environment)
     yield _allow(
         ["ssm:GetParameter"],

@@ -13,7 +13,9 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from seatrial.spec.environment import Retention
+from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.archive_file import archive_file
+from seatrial_cdk.place import Place
 from seatrial_cdk.trial_service.permissions import publishing, statements
 from seatrial_cdk.trial_service.results import TrialResults, log_group_of
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
@@ -31,6 +33,15 @@ HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
 ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
 LONGEST_FUNCTION_MINUTES = 15
 SWEEP = "rate(5 minutes)"
+ACKNOWLEDGED = {
+    "L1": "The function runs on the Python version that its code is tested with.",
+    "SF1": "Step Functions keeps the history of an execution for 90 days, and each step writes to the function's log.",
+    "SF2": "Each step writes its duration to the function's log; tracing would need rights on every X-Ray resource.",
+}
+WILDCARDS = (
+    "Actions on * have no resource level (seatrial_cdk.unnamed_resources); the other wildcards end a name that begins "
+    "with the environment's, or are IDs that are not known beforehand and bound by conditions."
+)
 
 
 def service_name(environment: str) -> str:
@@ -45,7 +56,7 @@ def function_arn(stack: Stack, environment: str) -> str:
         stack: The endpoint's stack, in the account and region of the environment.
         environment: The environment's name.
     """
-    return f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:{service_name(environment)}"
+    return Place.of(stack).arn("lambda", f"function:{service_name(environment)}")
 
 
 class TrialService(Construct):
@@ -64,7 +75,7 @@ class TrialService(Construct):
         retention: How long results and logs are kept; default: a year and a month.
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
         findings_topic_arn: Topic that is told of what scheduled trials found; default: no endpoint may have a schedule.
-        vending: Stacks of products ask for trials too, whatever their names.
+        any_stack: Stacks ask for trials too, whatever their names.
     """
 
     def __init__(
@@ -78,7 +89,7 @@ class TrialService(Construct):
         removal: Literal["destroy", "retain"],
         retention: Retention | None = None,
         sockets_per_function: int = SOCKETS_PER_FUNCTION,
-        vending: bool = False,
+        any_stack: bool = False,
         findings_topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -95,27 +106,30 @@ class TrialService(Construct):
             logs,
             log_days=kept.log_days,
             sockets_per_function=sockets_per_function,
-            vending=vending,
+            any_stack=any_stack,
         )
         self.state_machine = _state_machine(self)
         _call_for_dead_workflows(self)
         _call_on_schedule(self)
+        acknowledge(self, ACKNOWLEDGED)
 
 
-def _role(scope: TrialService, environment: str, network: Network, logs: LogGroup, *, vending: bool) -> iam.Role:
+def _role(scope: TrialService, environment: str, network: Network, logs: LogGroup, *, any_stack: bool) -> iam.Role:
     stack = Stack.of(scope)
     writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
     rights = [
-        *statements(stack, environment, scope.results, network, state_machine_name=scope.name, vending=vending),
+        *statements(stack, environment, scope.results, network, state_machine_name=scope.name, any_stack=any_stack),
         *publishing(scope.findings_topic_arn),
     ]
-    return iam.Role(
+    role = iam.Role(
         scope,
         "Role",
         description=f"Trials of the endpoints of {environment}",
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
         inline_policies={"Try": iam.PolicyDocument(statements=[writing, *rights])},
     )
+    acknowledge_wildcards(role, [resource for each in rights for resource in each.resources], WILDCARDS)
+    return role
 
 
 def _function(
@@ -126,9 +140,9 @@ def _function(
     *,
     log_days: int | None,
     sockets_per_function: int,
-    vending: bool,
+    any_stack: bool,
 ) -> lambda_.CfnFunction:
-    role = _role(scope, environment, network, logs, vending=vending)
+    role = _role(scope, environment, network, logs, any_stack=any_stack)
     with archive_file("runtime.zip", runtime_archive()) as path:
         code = lambda_.Code.from_asset(path).bind(scope).s3_location
     if code is None:

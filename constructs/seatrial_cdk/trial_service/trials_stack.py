@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnOutput, Environment, Stack, Tags
 
 from seatrial_cdk.alarm_topic import AlarmTopic, topic_arn
+from seatrial_cdk.observability.planned import define_budget
 from seatrial_cdk.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.trial_service.trial_service import TrialService, service_name
 
@@ -23,9 +24,10 @@ class TrialsStack(Stack):
 
     Args:
         environment: Where its endpoints are.
+        any_stack: Stacks ask for trials whatever their names, not only those that `app.py` makes.
     """
 
-    def __init__(self, scope: Construct, *, environment: EnvironmentSpec) -> None:
+    def __init__(self, scope: Construct, *, environment: EnvironmentSpec, any_stack: bool = False) -> None:
         name = service_name(environment.name)
         super().__init__(
             scope,
@@ -43,13 +45,14 @@ class TrialsStack(Stack):
             removal=environment.removal,
             findings_topic_arn=self._findings_topic_arn(environment),
             retention=environment.retention,
-            vending=environment.vending,
+            any_stack=any_stack or environment.vending,
         )
         self.alarms = (
             AlarmTopic(self, "Alarms", environment=environment.name, key=self.service.results.key)
             if environment.alarms.topic_arn is None
             else None
         )
+        define_budget(self, environment, self.alarms)
         if environment.trial_schedule is not None:
             TrialScheduleGroup(self, "Schedules", environment=environment.name)
         CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)

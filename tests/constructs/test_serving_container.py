@@ -6,8 +6,8 @@ from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial.errors import RenderError
 from seatrial.serving.rendered import RenderedConfig
-from seatrial_cdk.model_container import model_container
 from seatrial_cdk.serving_artifact import ServingArtifact
+from seatrial_cdk.serving_container import ServingContainer, container_definition
 
 
 def serving(weights_s3_uri: str) -> RenderedConfig:
@@ -39,7 +39,7 @@ def test_a_prefix_is_mounted_and_an_archive_unpacked_each_with_its_own_licence(
     compression: str,
     accept_eula: bool,  # noqa: FBT001 (a table's column)
 ) -> None:
-    container = model_container(serving(uri), artifact=None, accept_eula=accept_eula)
+    container = container_definition(ServingContainer.of(serving(uri), accept_eula=accept_eula), None)
     source = container.model_data_source
     assert isinstance(source, sagemaker.CfnModel.ModelDataSourceProperty)
     s3 = source.s3_data_source
@@ -55,7 +55,7 @@ def test_every_credential_in_the_environment_is_refused_before_it_is_in_a_templa
     env = {"HF_MODEL_ID": "/opt/ml/model", "NGC_TOKEN": token, "DB_PASSWORD": "swordfish", "PAD_TOKEN": "</s>"}
     plain = serving("s3://bucket/model/").model_copy(update={"container_env": env})
     with pytest.raises(RenderError) as error:
-        model_container(plain, artifact=None, accept_eula=False)
+        container_definition(ServingContainer.of(plain, accept_eula=False), None)
     assert [(problem.rule, problem.field, problem.message) for problem in error.value.problems] == [
         ("SEA374", "NGC_TOKEN", "an NVIDIA API key would be deployed in plain text"),
         ("SEA374", "DB_PASSWORD", "a secret value would be deployed in plain text"),
@@ -65,7 +65,7 @@ def test_every_credential_in_the_environment_is_refused_before_it_is_in_a_templa
 
 def test_a_name_in_secrets_manager_is_none() -> None:
     named = serving("s3://bucket/model/").model_copy(update={"secret_env": {"HF_TOKEN": "prod/hf-token-2024-a1B2c3"}})
-    assert model_container(named, artifact=None, accept_eula=False).image == named.image
+    assert container_definition(ServingContainer.of(named, accept_eula=False), None).image == named.image
 
 
 def test_an_archive_with_a_credential_is_not_made() -> None:

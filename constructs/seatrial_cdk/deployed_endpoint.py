@@ -1,0 +1,287 @@
+"""One deployment as constructs: the endpoint, and its trial, scaling, alarms, alias and schedule around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from aws_cdk import Annotations, Stack, Stage, Tags, Token
+from aws_cdk import aws_kms as kms
+
+from seatrial.deployment.alias import alias_name
+from seatrial.deployment.load import load_deployment
+from seatrial_cdk.alarm_topic import topic_arn
+from seatrial_cdk.candidate_trial import CandidateTrial
+from seatrial_cdk.container_network import ContainerNetwork
+from seatrial_cdk.copy_scaling import CopyScaling
+from seatrial_cdk.endpoint_alarms import EndpointAlarms
+from seatrial_cdk.endpoint_alias import EndpointAlias
+from seatrial_cdk.inference_component import ComponentCopies
+from seatrial_cdk.llm_endpoint import LlmEndpoint
+from seatrial_cdk.observability.planned import define_endpoint_dashboard
+from seatrial_cdk.serving_container import ServingContainer
+from seatrial_cdk.smoke_benchmark import SmokeBenchmark
+from seatrial_cdk.trial_schedule import TrialSchedule
+from seatrial_cdk.trial_service.trial_service import service_name
+from seatrial_cdk.trial_service.trials_stack import TrialsStack
+from seatrial_cdk.trial_settings import TrialSettings
+from seatrial_cdk.variant_instances import VariantInstances
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from constructs import Construct
+
+    from seatrial.deployment.document import Deployment
+    from seatrial.plan.document import Plan
+    from seatrial.spec.environment import EnvironmentSpec
+
+ENVIRONMENTS = "environments"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointParts:
+    """What belongs to an endpoint.
+
+    Attributes:
+        alarms: Its alarms.
+        candidate: The trial before an update; `None` without trials.
+        trial: The trial of what is deployed; `None` without trials.
+        scaling: The scaling of its copies; `None` when their number is fixed.
+        alias: The SSM parameter that names it.
+        schedule: The schedule of its trials; `None` without one.
+    """
+
+    alarms: EndpointAlarms
+    candidate: CandidateTrial | None
+    trial: SmokeBenchmark | None
+    scaling: CopyScaling | None
+    alias: EndpointAlias
+    schedule: TrialSchedule | None
+
+
+def define_endpoint(
+    scope: Construct,
+    construct_id: str,
+    deployment: Deployment,
+    *,
+    network: ContainerNetwork | None = None,
+    key: kms.IKey | None = None,
+) -> LlmEndpoint:
+    """Define the endpoint of a deployment, without what belongs to it.
+
+    Args:
+        scope: What it belongs to.
+        construct_id: Its construct ID.
+        deployment: What to deploy.
+        network: The VPC of the containers; default: that of the environment.
+        key: Key of weights and volumes; default: that of the environment.
+    """
+    environment, spec = deployment.environment, deployment.endpoint
+    key_arn = key.key_arn if key else environment.kms_key_arn
+    if key is None and key_arn is not None:
+        key = kms.Key.from_key_arn(scope, f"{construct_id}Key", key_arn)
+    return LlmEndpoint(
+        scope,
+        construct_id,
+        endpoint_name=deployment.endpoint_name,
+        base_name=deployment.base_name,
+        environment=environment.name,
+        alias_name=alias_name(environment.name, spec.name),
+        instances=planned_instances(deployment.plan, None if deployment.has_local_nvme else key_arn),
+        container=ServingContainer.of(
+            deployment.serving, readable_s3_uri=spec.model.s3_uri, accept_eula=spec.model.accept_eula
+        ),
+        copies=planned_copies(deployment.plan),
+        network=network or ContainerNetwork.of(environment.network),
+        weights_key=key,
+    )
+
+
+def endpoint_from_spec(
+    scope: Construct,
+    construct_id: str,
+    spec: Path,
+    environment: str,
+    *,
+    environments: Path | None,
+    network: ContainerNetwork | None,
+    key: kms.IKey | None,
+    alarm_topic_arn: str | None,
+    adds_trials_stack: bool,
+) -> LlmEndpoint:
+    """Define the endpoint of a spec with what belongs to it: see `LlmEndpoint.from_spec`."""
+    deployment = load_deployment(spec, environments or _environments_of(spec), environment)
+    generation = deployment.plan.generation
+    name = construct_id if generation == 1 else f"{construct_id}{generation}"
+    endpoint = define_endpoint(scope, name, deployment, network=network, key=key)
+    _check_place(endpoint, deployment)
+    if adds_trials_stack and deployment.endpoint.trial.mode != "off":
+        Stack.of(scope).add_stack_dependency(trials_stack(scope, deployment.environment))
+    endpoint.parts = define_parts(endpoint, endpoint, deployment, topic=alarm_topic_arn)
+    for tag, value in {**deployment.environment.tags, **deployment.endpoint.tags}.items():
+        Tags.of(endpoint).add(tag, value)
+    return endpoint
+
+
+def _environments_of(spec: Path) -> Path:
+    """Return the folder of environments beside a spec, else beside its folder."""
+    beside = spec.parent / ENVIRONMENTS
+    return beside if beside.is_dir() else spec.parent.parent / ENVIRONMENTS
+
+
+def _check_place(endpoint: LlmEndpoint, deployment: Deployment) -> None:
+    """Report a stack in another account or region than the environment's: names and prices would be of another one."""
+    stack, environment = Stack.of(endpoint), deployment.environment
+    for what, found, asked in (
+        ("region", stack.region, environment.region),
+        ("account", stack.account, environment.account),
+    ):
+        if asked is not None and not Token.is_unresolved(found) and found != asked:
+            message = f"SEA441: the stack is in {what} {found}, the environment {environment.name} in {asked}."
+            Annotations.of(endpoint).add_error(f"{message} Give the stack env=Environment({what}={asked!r}).")
+
+
+def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
+    """Return the stack of an environment's trials in the stage or app of a construct; it is added when it is not there.
+
+    Args:
+        scope: A construct of the stage or app.
+        environment: The environment.
+    """
+    stage = Stage.of(scope)
+    root = cast("Construct", scope.node.root) if stage is None else stage
+    found = root.node.try_find_child(service_name(environment.name))
+    if found is None:
+        return TrialsStack(root, environment=environment, any_stack=True)
+    if not isinstance(found, TrialsStack):
+        raise TypeError(f"{found.node.path} is no TrialsStack")
+    return found
+
+
+def planned_instances(plan: Plan, volume_key_arn: str | None = None) -> VariantInstances:
+    """Return the instances of a plan.
+
+    Args:
+        plan: The plan.
+        volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe.
+    """
+    return VariantInstances(
+        instance_type=plan.instance_type.value,
+        initial_count=plan.instance_count.value,
+        max_count=plan.max_instances + plan.surge_instances.value,
+        inference_ami_version=plan.inference_ami_version.value,
+        volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb else None,
+        volume_key_arn=volume_key_arn,
+        startup_timeout_s=plan.startup_timeout_s.value,
+        download_timeout_s=plan.download_timeout_s.value,
+    )
+
+
+def planned_copies(plan: Plan) -> ComponentCopies:
+    """Return the copies of a plan."""
+    return ComponentCopies(
+        accelerators=plan.accelerators_per_copy,
+        cpu_cores=plan.cpu_cores_per_copy,
+        memory_min_mb=plan.memory_min_mb.value,
+        copy_count=plan.copy_count.value,
+        max_copies=plan.max_copies,
+        update_batch=plan.copies_replaced_at_once,
+        startup_timeout_s=plan.startup_timeout_s.value,
+        download_timeout_s=plan.download_timeout_s.value,
+    )
+
+
+def define_parts(
+    scope: Construct, endpoint: LlmEndpoint, deployment: Deployment, *, suffix: str = "", topic: str | None = None
+) -> EndpointParts:
+    """Define what belongs to the endpoint of a deployment.
+
+    Args:
+        scope: What it belongs to.
+        endpoint: The endpoint.
+        deployment: What to deploy.
+        suffix: Behind each construct ID but the alias's; a later generation has resources of its own.
+        topic: ARN of the topic of the alarms; default: that of the environment.
+    """
+    spec, environment = deployment.endpoint, deployment.environment
+    alarms = EndpointAlarms(
+        scope,
+        f"Alarms{suffix}",
+        endpoint=endpoint,
+        slo=spec.slo,
+        output_tokens=spec.workload.output_tokens,
+        topic_arn=topic or _topic_arn(scope, deployment),
+    )
+    candidate = trial = None
+    if spec.trial.mode != "off":
+        settings = trial_settings(deployment, alarms)
+        candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
+        trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
+    scaling = _scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
+    awaited = [each for each in (trial, scaling) if each is not None]
+    alias = EndpointAlias(scope, "Alias", endpoint=endpoint, after=awaited)
+    define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
+    schedule = None
+    if environment.trial_schedule is not None and trial is not None:
+        schedule = TrialSchedule(
+            scope,
+            f"Schedule{suffix}",
+            endpoint=endpoint,
+            environment=environment.name,
+            expression=environment.trial_schedule,
+            window_minutes=environment.trial_window_minutes,
+        )
+    return EndpointParts(
+        alarms=alarms, candidate=candidate, trial=trial, scaling=scaling, alias=alias, schedule=schedule
+    )
+
+
+def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSettings:
+    """Return how a deployment is tried.
+
+    Args:
+        deployment: What is deployed; its trial is not off.
+        alarms: Stop a load beside users.
+    """
+    trial, plan = deployment.endpoint.trial, deployment.plan
+    return TrialSettings(
+        environment=deployment.environment.name,
+        trial_request=deployment.trial_request,
+        plan_digest=plan.digest,
+        mode="report" if trial.mode == "report" else "rollback",
+        update=trial.update,
+        budget_minutes=trial.budget_minutes,
+        start_s=plan.download_timeout_s.value + plan.startup_timeout_s.value,
+        copy_count=plan.copy_count.value,
+        most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
+        fallback_target=plan.target_concurrency_per_copy.value,
+        removal=deployment.environment.removal,
+        alarms=alarms.names,
+        replaces=list(deployment.former_components),
+    )
+
+
+def _scaling(
+    scope: Construct, construct_id: str, endpoint: LlmEndpoint, deployment: Deployment, trial: SmokeBenchmark | None
+) -> CopyScaling | None:
+    scaling = deployment.endpoint.scaling
+    if scaling.max_copies == scaling.min_copies:
+        return None
+    return CopyScaling(
+        scope,
+        construct_id,
+        endpoint=endpoint,
+        scaling=scaling,
+        target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
+        if trial
+        else deployment.plan.target_concurrency_per_copy.value,
+    )
+
+
+def _topic_arn(scope: Construct, deployment: Deployment) -> str | None:
+    """Return the topic of the alarms: the environment's own, else the one beside the trial service, if any is."""
+    environment = deployment.environment
+    if environment.alarms.topic_arn is not None or deployment.endpoint.trial.mode == "off":
+        return environment.alarms.topic_arn
+    return topic_arn(Stack.of(scope), environment.name)

@@ -1,0 +1,125 @@
+"""The container of a model: image, environment, and where `/opt/ml/model` comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from aws_cdk import SecretValue
+from aws_cdk import aws_sagemaker as sagemaker
+
+from seatrial.errors import RenderError
+from seatrial.serving.rendered import refuse_credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_cdk import aws_ecr as ecr
+
+    from seatrial.serving.rendered import RenderedConfig
+    from seatrial_cdk.serving_artifact import ServingArtifact
+
+_WHERE = "container of the model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingContainer:
+    """What the container of a model reads.
+
+    Attributes:
+        image: URI of the image; it may be a token where `image_repository` is given.
+        image_repository: The repository of the image, to pull from; default: the one that the URI names.
+        environment: Plain environment variables.
+        secrets: Environment variable to Secrets Manager name or ARN, which CloudFormation resolves at deployment.
+        files: Texts by file name, packaged as `/opt/ml/model`; not beside `weights_s3_uri`.
+        weights_s3_uri: What the service mounts at `/opt/ml/model`: an S3 prefix with its final slash, or one `.tar.gz`.
+        readable_s3_uri: S3 prefix that the container may read besides; default: `weights_s3_uri` alone.
+        accept_eula: The user has accepted the licence of the mounted weights.
+        network_isolation: The container makes no connection.
+    """
+
+    image: str
+    image_repository: ecr.IRepository | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    weights_s3_uri: str | None = None
+    readable_s3_uri: str | None = None
+    accept_eula: bool = False
+    network_isolation: bool = False
+
+    @classmethod
+    def of(
+        cls, serving: RenderedConfig, *, readable_s3_uri: str | None = None, accept_eula: bool = False
+    ) -> ServingContainer:
+        """Return the container of a rendered serving configuration.
+
+        Args:
+            serving: What was rendered.
+            readable_s3_uri: S3 prefix that the container may read; default: what the service mounts.
+            accept_eula: The user has accepted the licence of the mounted weights.
+        """
+        return cls(
+            image=serving.image,
+            environment=serving.container_env,
+            secrets=serving.secret_env,
+            files=serving.files,
+            weights_s3_uri=serving.weights_s3_uri,
+            readable_s3_uri=readable_s3_uri,
+            accept_eula=accept_eula,
+            network_isolation=serving.isolated,
+        )
+
+    def refuse_credentials(self) -> None:
+        """Refuse what would be deployed with a credential in it.
+
+        Raises:
+            RenderError: SEA374 with every variable or name that holds one.
+        """
+        plain = {**self.environment, "image": self.image, "weights_s3_uri": self.weights_s3_uri or ""}
+        refuse_credentials(plain | {f"{name}.valueFrom": secret for name, secret in self.secrets.items()}, where=_WHERE)
+
+
+def container_definition(
+    container: ServingContainer, artifact: ServingArtifact | None
+) -> sagemaker.CfnModel.ContainerDefinitionProperty:
+    """Define the container of a model.
+
+    Args:
+        container: What it reads.
+        artifact: Its packaged files; `None` when it has none.
+
+    Raises:
+        RenderError: SEA305 when both the packaged files and the weights claim `/opt/ml/model`; SEA374 when a variable
+            or a name holds a credential.
+    """
+    container.refuse_credentials()
+    if artifact and container.weights_s3_uri:
+        hint = "mounted weights: configure the container through its environment"
+        raise RenderError.of("SEA305", "packaged files and mounted weights both use /opt/ml/model", hint=hint)
+    return sagemaker.CfnModel.ContainerDefinitionProperty(
+        image=container.image,
+        environment={**container.environment, **_secrets(container.secrets)},
+        model_data_url=artifact.s3_uri if artifact else None,
+        model_data_source=_weights(container.weights_s3_uri, container.accept_eula)
+        if container.weights_s3_uri
+        else None,
+    )
+
+
+def _secrets(secrets: Mapping[str, str]) -> dict[str, str]:
+    """Return references that CloudFormation resolves at deployment: neither template nor plan holds a secret."""
+    return {variable: SecretValue.secrets_manager(secret).unsafe_unwrap() for variable, secret in secrets.items()}
+
+
+def _weights(s3_uri: str, accept_eula: bool) -> sagemaker.CfnModel.ModelDataSourceProperty:  # noqa: FBT001 (private)
+    """Define what the service mounts: the objects under a prefix as they are, or one archive that it unpacks."""
+    is_archive = s3_uri.endswith(".tar.gz")
+    return sagemaker.CfnModel.ModelDataSourceProperty(
+        s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
+            s3_uri=s3_uri,
+            s3_data_type="S3Object" if is_archive else "S3Prefix",
+            compression_type="Gzip" if is_archive else "None",
+            model_access_config=sagemaker.CfnModel.ModelAccessConfigProperty(accept_eula=accept_eula),
+        )
+    )
