@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -10,6 +11,8 @@ from aws_cdk import aws_kms as kms
 
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
+from seatrial.spec.scaling import InstanceScaleInSpec
+from seatrial.units import S_PER_MINUTE
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
@@ -18,13 +21,15 @@ from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.inference_component import ComponentCopies
 from seatrial_cdk.llm_endpoint import LlmEndpoint
+from seatrial_cdk.rolling_update import INSTANCE_START_S
+from seatrial_cdk.scaling_limits import ScalingLimits, ScheduledCapacity
 from seatrial_cdk.serving_container import ServingContainer
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_service.trial_service import service_name
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.trial_settings import TrialSettings
-from seatrial_cdk.variant_instances import VariantInstances
+from seatrial_cdk.variant_instances import InstanceScaleIn, VariantInstances
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.spec.scaling import ScalingSpec
 
 ENVIRONMENTS = "environments"
 
@@ -87,7 +93,9 @@ def define_endpoint(
         base_name=deployment.base_name,
         environment=environment.name,
         alias_name=alias_name(environment.name, spec.name),
-        instances=planned_instances(deployment.plan, None if deployment.has_local_nvme else key_arn),
+        instances=planned_instances(
+            deployment.plan, None if deployment.has_local_nvme else key_arn, scaling=spec.scaling
+        ),
         container=ServingContainer.of(
             deployment.serving, readable_s3_uri=spec.model.s3_uri, accept_eula=spec.model.accept_eula
         ),
@@ -158,14 +166,20 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
     return found
 
 
-def planned_instances(plan: Plan, volume_key_arn: str | None = None) -> VariantInstances:
+def planned_instances(
+    plan: Plan, volume_key_arn: str | None = None, *, scaling: ScalingSpec | None = None
+) -> VariantInstances:
     """Return the instances of a plan.
 
     Args:
         plan: The plan.
         volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe.
+        scaling: Whether the copies go to zero, and how instances are removed; default: as the service does it.
     """
+    to_zero = scaling is not None and scaling.goes_to_zero
     return VariantInstances(
+        min_count=0 if to_zero else None,
+        scale_in=_instance_scale_in(scaling) if scaling else None,
         instance_type=plan.instance_type.value,
         initial_count=plan.instance_count.value,
         max_count=plan.max_instances + plan.surge_instances.value,
@@ -174,6 +188,38 @@ def planned_instances(plan: Plan, volume_key_arn: str | None = None) -> VariantI
         volume_key_arn=volume_key_arn,
         startup_timeout_s=plan.startup_timeout_s.value,
         download_timeout_s=plan.download_timeout_s.value,
+    )
+
+
+def _instance_scale_in(scaling: ScalingSpec) -> InstanceScaleIn | None:
+    asked = scaling.instance_scale_in
+    if asked == InstanceScaleInSpec():
+        return None
+    return InstanceScaleIn(
+        strategy="CONSOLIDATION" if asked.strategy == "consolidation" else "IDLE_RELEASE",
+        cooldown_minutes=asked.cooldown_minutes,
+        max_step=asked.max_step,
+    )
+
+
+def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
+    """Return the limits of a spec's scaling."""
+    return ScalingLimits(
+        min_capacity=scaling.min_copies,
+        max_capacity=scaling.max_copies,
+        scale_out_cooldown_s=scaling.scale_out_cooldown_s,
+        scale_in_cooldown_s=scaling.scale_in_cooldown_s,
+        schedules=tuple(
+            ScheduledCapacity(
+                name=each.name,
+                schedule=each.schedule,
+                timezone=each.timezone,
+                min_capacity=each.min_copies,
+                max_capacity=each.max_copies,
+            )
+            for each in scaling.schedules
+        ),
+        scale_in_protection=scaling.scale_in_protection,
     )
 
 
@@ -211,6 +257,7 @@ def define_parts(
         slo=spec.slo,
         output_tokens=spec.workload.output_tokens,
         topic_arn=topic or _topic_arn(scope, deployment),
+        start_minutes=_start_minutes(deployment),
     )
     candidate = trial = None
     if spec.trial.mode != "off":
@@ -264,17 +311,25 @@ def _scaling(
     scope: Construct, construct_id: str, endpoint: LlmEndpoint, deployment: Deployment, trial: SmokeBenchmark | None
 ) -> CopyScaling | None:
     scaling = deployment.endpoint.scaling
-    if scaling.max_copies == scaling.min_copies:
+    if scaling.is_fixed:
         return None
     return CopyScaling(
         scope,
         construct_id,
         endpoint=endpoint,
-        scaling=scaling,
+        limits=scaling_limits(scaling),
         target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
         if trial
         else deployment.plan.target_concurrency_per_copy.value,
     )
+
+
+def _start_minutes(deployment: Deployment) -> int:
+    """Return how many minutes refused requests are normal for: as long as a start from zero may take, else one."""
+    if not deployment.endpoint.scaling.goes_to_zero:
+        return 1
+    plan = deployment.plan
+    return math.ceil((INSTANCE_START_S + plan.download_timeout_s.value + plan.startup_timeout_s.value) / S_PER_MINUTE)
 
 
 def _topic_arn(scope: Construct, deployment: Deployment) -> str | None:

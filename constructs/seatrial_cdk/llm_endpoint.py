@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from aws_cdk import Names, Stack, Tags
+from aws_cdk import Annotations, CfnResource, Names, Stack, Tags, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -131,6 +131,9 @@ class LlmEndpoint(ILlmEndpoint):
         self.specification = specification_document(copies, self.model.attr_model_name)
         if environment is not None:
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
+        if not Token.is_unresolved(copies.copy_count) and copies.copy_count < 1:
+            message = "SEA443: SageMaker creates no component without copies. Set copy_count to 1 or more; with "
+            Annotations.of(self).add_error(message + "min_capacity=0, CopyScaling scales it to zero afterwards.")
 
     @classmethod
     def from_spec(
@@ -208,6 +211,7 @@ class LlmEndpoint(ILlmEndpoint):
         endpoint_name: str,
         inference_component_name: str | None = None,
         variant_name: str = VARIANT_NAME,
+        is_asynchronous: bool = False,
     ) -> ILlmEndpoint:
         """Name an endpoint of this account and region that something else made.
 
@@ -217,6 +221,7 @@ class LlmEndpoint(ILlmEndpoint):
             endpoint_name: Its name.
             inference_component_name: The component that serves; `None` when the variant has the model.
             variant_name: Its production variant.
+            is_asynchronous: It takes requests by `InvokeEndpointAsync` alone.
         """
         return ILlmEndpoint(
             scope,
@@ -224,7 +229,18 @@ class LlmEndpoint(ILlmEndpoint):
             endpoint_name=endpoint_name,
             inference_component_name=inference_component_name,
             variant_name=variant_name,
+            is_asynchronous=is_asynchronous,
         )
+
+    @property
+    def serving_resource(self) -> CfnResource:
+        """The component, which scaling waits for."""
+        return self.component
+
+    @property
+    def fewest_instances(self) -> int:
+        """Fewest instances that the endpoint keeps without copies."""
+        return self.instances.fewest
 
     def roll_back_on(self, alarm_names: Sequence[str]) -> None:
         """Roll an update of the component or of the endpoint back when one of these alarms is raised meanwhile.

@@ -33,7 +33,7 @@ def component_update(
         alarm_names: Alarms of the component.
     """
     count = copies.replaced_at_once
-    if count is None:
+    if not count:
         return None
     batch = sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty(type="COPY_COUNT", value=count)
     each_s = copies.download_timeout_s + copies.startup_timeout_s + WAIT_S

@@ -22,7 +22,13 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "description": True,
     "tags": True,
     "model": {"accept_eula", "hub_token_secret", "licence"},
-    "scaling": {"scale_out_cooldown_s", "scale_in_cooldown_s"},
+    "scaling": {
+        "scale_out_cooldown_s",
+        "scale_in_cooldown_s",
+        "schedules",
+        "scale_in_protection",
+        "instance_scale_in",
+    },
 }
 _ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     **dict.fromkeys(("schema_version", "account", "owner", "network", "alarms", "kms_key_arn", "removal"), True),
