@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aws_cdk import aws_applicationautoscaling as autoscaling
-from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from seatrial_cdk.scaling_policies import (
@@ -14,7 +13,6 @@ from seatrial_cdk.scaling_policies import (
     define_start_from_zero,
     define_target,
     define_tracking,
-    per_minute,
     refuse_kind,
 )
 
@@ -85,9 +83,11 @@ def _backlog(endpoint_name: str) -> autoscaling.CfnScalingPolicy.CustomizedMetri
 
 def _waiting(endpoint_name: str) -> FromZero:
     return FromZero(
-        metric=per_minute("HasBacklogWithoutCapacity", "Average", {"EndpointName": endpoint_name}),
+        metric_name="HasBacklogWithoutCapacity",
+        statistic="Average",
+        dimensions=(("EndpointName", endpoint_name),),
         evaluation_periods=PERIODS_FROM_ZERO,
-        missing_data=cloudwatch.TreatMissingData.MISSING,
+        missing_data="missing",
         aggregation="Average",
         cooldown_s=COOLDOWN_FROM_ZERO_S,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aws_cdk import Annotations
-from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from seatrial_cdk.scaling_policies import (
@@ -14,7 +13,6 @@ from seatrial_cdk.scaling_policies import (
     define_start_from_zero,
     define_target,
     define_tracking,
-    per_minute,
     refuse_kind,
 )
 
@@ -67,9 +65,11 @@ class CopyScaling(Construct):
 def _refused(component: str) -> FromZero:
     """Return the alarm on refused requests: one is enough, and minutes without one count as good."""
     return FromZero(
-        metric=per_minute("NoCapacityInvocationFailures", "Sum", {"InferenceComponentName": component}),
+        metric_name="NoCapacityInvocationFailures",
+        statistic="Sum",
+        dimensions=(("InferenceComponentName", component),),
         evaluation_periods=1,
-        missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        missing_data="notBreaching",
         aggregation="Maximum",
         cooldown_s=COOLDOWN_FROM_ZERO_S,
     )

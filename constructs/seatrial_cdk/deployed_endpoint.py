@@ -21,6 +21,7 @@ from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.inference_component import ComponentCopies
 from seatrial_cdk.llm_endpoint import LlmEndpoint
+from seatrial_cdk.observability.planned import define_endpoint_dashboard
 from seatrial_cdk.rolling_update import INSTANCE_START_S
 from seatrial_cdk.scaling_limits import ScalingLimits, ScheduledCapacity
 from seatrial_cdk.serving_container import ServingContainer
@@ -226,7 +227,7 @@ def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
 def planned_copies(plan: Plan) -> ComponentCopies:
     """Return the copies of a plan."""
     return ComponentCopies(
-        accelerators=plan.tensor_parallel_degree.value,
+        accelerators=plan.accelerators_per_copy,
         cpu_cores=plan.cpu_cores_per_copy,
         memory_min_mb=plan.memory_min_mb.value,
         copy_count=plan.copy_count.value,
@@ -267,6 +268,7 @@ def define_parts(
     scaling = _scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
     alias = EndpointAlias(scope, "Alias", endpoint=endpoint, after=awaited)
+    define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
     if environment.trial_schedule is not None and trial is not None:
         schedule = TrialSchedule(
@@ -302,7 +304,7 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
         fallback_target=plan.target_concurrency_per_copy.value,
         removal=deployment.environment.removal,
-        alarms=[alarm.ref for alarm in alarms.alarms],
+        alarms=alarms.names,
         replaces=list(deployment.former_components),
     )
 

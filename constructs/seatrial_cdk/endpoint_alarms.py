@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from seatrial.units import MS_PER_S
+from seatrial.units import MS_PER_S, S_PER_MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from seatrial.spec.endpoint import Slo
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
@@ -20,6 +20,7 @@ MINUTES_WATCHED = 5
 MINUTES_BAD = 3
 ERRORS_PER_MINUTE = 5
 US_PER_MS = MS_PER_S
+NAMESPACE = "AWS/SageMaker"
 RUNBOOK = "docs/how-to/alarms.md"
 
 
@@ -29,7 +30,8 @@ class _Condition:
 
     Attributes:
         construct_id: The alarm's construct ID.
-        metric: What is watched, per minute.
+        metric_name: What is watched, per minute.
+        statistic: As CloudWatch writes it.
         threshold: The alarm is raised at this value or above it.
         description: What it means.
         section: Anchor of its section in the runbook.
@@ -38,7 +40,8 @@ class _Condition:
     """
 
     construct_id: str
-    metric: cloudwatch.Metric
+    metric_name: str
+    statistic: str
     threshold: float
     description: str
     section: str
@@ -75,9 +78,11 @@ class EndpointAlarms(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.alarms = tuple(
-            _alarm(self, condition, topic_arn) for condition in _conditions(endpoint, slo, output_tokens, start_minutes)
+            _alarm(self, condition, endpoint.metric_dimensions, topic_arn)
+            for condition in _conditions(endpoint, slo, output_tokens, start_minutes)
         )
-        endpoint.roll_back_on([alarm.ref for alarm in self.alarms])
+        self.names = tuple(alarm.ref for alarm in self.alarms)
+        endpoint.roll_back_on(self.names)
 
 
 def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
@@ -96,7 +101,8 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minu
     name = endpoint.endpoint_name
     yield _Condition(
         construct_id="Errors",
-        metric=endpoint.metric_5xx_errors(),
+        metric_name="Invocation5XXErrors",
+        statistic="Sum",
         threshold=ERRORS_PER_MINUTE,
         description=f"{name} returns {ERRORS_PER_MINUTE} or more 5XX errors per minute",
         section="5xx-errors",
@@ -106,7 +112,8 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minu
     if (longest_ms := longest_latency_ms(slo, output_tokens)) is not None:
         yield _Condition(
             construct_id="Latency",
-            metric=endpoint.metric_model_latency(statistic="p95"),
+            metric_name="ModelLatency",
+            statistic="p95",
             threshold=longest_ms * US_PER_MS,
             description=f"p95 latency of {name} exceeds its SLO of {longest_ms:g} ms",
             section="model-latency",
@@ -114,7 +121,8 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minu
     if (ttft_ms := slo.ttft_ms.p95) is not None:
         yield _Condition(
             construct_id="Ttft",
-            metric=endpoint.metric_first_chunk_latency(statistic="p95"),
+            metric_name="FirstChunkModelLatency",
+            statistic="p95",
             threshold=ttft_ms * US_PER_MS,
             description=f"p95 time to first token of {name} exceeds its SLO of {ttft_ms:g} ms",
             section="time-to-first-token",
@@ -125,7 +133,8 @@ def _no_capacity(endpoint: ILlmEndpoint, start_minutes: int) -> _Condition:
     """Return the condition on refused requests; variants with a model have no such metric."""
     return _Condition(
         construct_id="NoCapacity",
-        metric=endpoint.metric_no_capacity(),
+        metric_name="NoCapacityInvocationFailures",
+        statistic="Sum",
         threshold=1,
         description=f"{endpoint.endpoint_name} refuses requests because no copy is in service",
         section="no-capacity",
@@ -134,21 +143,28 @@ def _no_capacity(endpoint: ILlmEndpoint, start_minutes: int) -> _Condition:
     )
 
 
-def _alarm(scope: EndpointAlarms, condition: _Condition, topic_arn: str | None) -> cloudwatch.CfnAlarm:
-    alarm = condition.metric.create_alarm(
-        scope,
-        condition.construct_id,
+def _alarm(
+    scope: EndpointAlarms, condition: _Condition, dimensions: Mapping[str, str], topic_arn: str | None
+) -> cloudwatch.CfnAlarm:
+    is_percentile = condition.statistic.startswith("p")
+    told = None if topic_arn is None else [topic_arn]
+    return cloudwatch.CfnAlarm(
+        Construct(scope, condition.construct_id),
+        "Resource",
         alarm_description=f"{condition.description}. Runbook: {RUNBOOK}#{condition.section}",
+        namespace=NAMESPACE,
+        metric_name=condition.metric_name,
+        statistic=None if is_percentile else condition.statistic,
+        extended_statistic=condition.statistic if is_percentile else None,
+        dimensions=[
+            cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value) for name, value in dimensions.items()
+        ],
+        period=S_PER_MINUTE,
         threshold=condition.threshold,
-        comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+        comparison_operator="GreaterThanOrEqualToThreshold",
         evaluation_periods=condition.minutes_watched,
         datapoints_to_alarm=condition.minutes_bad,
-        treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        treat_missing_data="notBreaching",
+        alarm_actions=told,
+        ok_actions=told,
     )
-    resource = alarm.node.default_child
-    if not isinstance(resource, cloudwatch.CfnAlarm):
-        raise TypeError("the child of an alarm is its resource")
-    if topic_arn is not None:
-        resource.alarm_actions = [topic_arn]
-        resource.ok_actions = [topic_arn]
-    return resource

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from aws_cdk import Annotations, Duration
+from aws_cdk import Annotations
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
+
+from seatrial.units import S_PER_MINUTE
+from seatrial_cdk.endpoint_alarms import NAMESPACE
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -24,16 +27,20 @@ class FromZero:
     """The alarm that starts the first copy or instance.
 
     Attributes:
-        metric: Counts what waits for one, per minute.
+        metric_name: Counts what waits for one.
+        statistic: Of a minute.
+        dimensions: Names and values.
         evaluation_periods: Minutes at 1 or above until the alarm is raised.
         missing_data: How a minute without data is taken.
         aggregation: How the policy takes several data points.
         cooldown_s: Time until the next one is started, in seconds.
     """
 
-    metric: cloudwatch.Metric
+    metric_name: str
+    statistic: Literal["Average", "Sum"]
+    dimensions: tuple[tuple[str, str], ...]
     evaluation_periods: int
-    missing_data: cloudwatch.TreatMissingData
+    missing_data: Literal["missing", "notBreaching"]
     aggregation: Literal["Average", "Maximum"]
     cooldown_s: int
 
@@ -135,32 +142,23 @@ def define_start_from_zero(
         ),
     )
     step.add_resource_dependency(target)
-    alarm = start.metric.create_alarm(
+    cloudwatch.CfnAlarm(
         scope,
         "FromZeroAlarm",
-        alarm_description="Starts the first one; Application Auto Scaling acts on it, people need not",
+        alarm_description="Starts the first copy or instance: Application Auto Scaling acts on it, people need not",
+        namespace=NAMESPACE,
+        metric_name=start.metric_name,
+        statistic=start.statistic,
+        dimensions=[cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value) for name, value in start.dimensions],
+        period=S_PER_MINUTE,
         threshold=1,
-        comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+        comparison_operator="GreaterThanOrEqualToThreshold",
         evaluation_periods=start.evaluation_periods,
         datapoints_to_alarm=start.evaluation_periods,
         treat_missing_data=start.missing_data,
+        alarm_actions=[step.ref],
     )
-    resource = alarm.node.default_child
-    if not isinstance(resource, cloudwatch.CfnAlarm):
-        raise TypeError("the child of an alarm is its resource")
-    resource.alarm_actions = [step.ref]
     return step
-
-
-def per_minute(name: str, statistic: str, dimensions: dict[str, str]) -> cloudwatch.Metric:
-    """Return a metric of SageMaker, per minute."""
-    return cloudwatch.Metric(
-        namespace="AWS/SageMaker",
-        metric_name=name,
-        statistic=statistic,
-        period=Duration.minutes(1),
-        dimensions_map=dimensions,
-    )
 
 
 def refuse_kind(scope: Construct, endpoint: ILlmEndpoint, scaling: str) -> bool:

@@ -31,6 +31,7 @@ SubnetId = Annotated[str, StringConstraints(pattern=shapes.SUBNET_ID)]
 SecurityGroupId = Annotated[str, StringConstraints(pattern=shapes.SECURITY_GROUP_ID)]
 Owner = Annotated[str, StringConstraints(pattern=shapes.OWNER, max_length=128)]
 DEFAULT_WINDOW_MINUTES = 240
+Email = Annotated[str, StringConstraints(pattern=shapes.EMAIL, max_length=50)]
 ScheduleExpression = Annotated[str, StringConstraints(max_length=256)]
 KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
 TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
@@ -56,6 +57,32 @@ class Alarms(FrozenModel):
         None,
         description="SNS topic in the same region. Default: the topic `seatrial-ENVIRONMENT-alarms`, which is made.",
     )
+
+
+class Observability(FrozenModel):
+    """Dashboards and the budget of an environment."""
+
+    dashboards: Literal["none", "endpoint", "environment", "both"] = Field(
+        "none", description="CloudWatch dashboards: one for each endpoint, one of all of them, or both."
+    )
+    budget_usd_per_month: Annotated[float, Field(gt=0, le=1e9)] | None = Field(
+        None,
+        description="Monthly budget of what carries the tag `seatrial:environment`, in USD. The alarm topic is told at "
+        "80 % and 100 %, and when the forecast exceeds it.",
+    )
+    budget_emails: Annotated[tuple[Email, ...], Field(max_length=10)] = Field(
+        (), description="E-mail addresses that are told too."
+    )
+
+    @property
+    def has_endpoint_dashboards(self) -> bool:
+        """Whether each endpoint has a dashboard."""
+        return self.dashboards in {"endpoint", "both"}
+
+    @property
+    def has_environment_dashboard(self) -> bool:
+        """Whether the environment has one."""
+        return self.dashboards in {"environment", "both"}
 
 
 class PromotionSpec(FrozenModel):
@@ -119,6 +146,7 @@ class EnvironmentSpec(FrozenModel):
     )
     network: Network = Network()
     alarms: Alarms = Alarms()
+    observability: Observability = Observability()
     kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results. Default: a new key.")
     removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
     tags: Tags = Field({}, description="Tags of every resource.")
@@ -164,6 +192,14 @@ def topic_problems(document: Document) -> Iterator[Problem]:
         path = ("alarms", "topic_arn")
         message = f"the topic is in {there}, the environment in {region}"
         yield Problem(document.where(path), document.field(path), "SEA108", message, f"give a topic in {region}")
+
+
+def budget_problems(document: Document) -> Iterator[Problem]:
+    """Yield addresses that are to be told of a budget that is not set."""
+    path = ("observability", "budget_emails")
+    if document.value(*path) and document.value("observability", "budget_usd_per_month") is None:
+        message = "budget_emails without budget_usd_per_month"
+        yield document.problem(path, "SEA108", message, "set budget_usd_per_month, or leave the addresses out")
 
 
 def tag_problems(document: Document) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """Every rule's ID and title: the table behind error messages and the reference page.
 
 SEA1xx the spec, SEA2xx the plan, SEA3xx the serving configuration, SEA4xx lock and synth, SEA5xx the trial,
-SEA6xx the laptop.
+SEA6xx the laptop, SEA75x and SEA76x a stuck or failed endpoint.
 """
 
 from __future__ import annotations
@@ -32,6 +32,15 @@ RULES = MappingProxyType(
         "SEA122": "the file is of another schema version",
         "SEA123": "a schedule expression is malformed",
         "SEA124": "an endpoint has too many tags",
+        "SEA125": "a field needs another kind of endpoint",
+        "SEA126": "the routing of requests is incomplete or contradictory",
+        "SEA127": "the instance pools contradict another field",
+        "SEA128": "the models of an endpoint can't share it",
+        "SEA129": "the shares of the traffic contradict each other",
+        "SEA130": "the variants of an endpoint contradict each other",
+        "SEA131": "a value of the data capture is duplicated",
+        "SEA132": "the adapters do not match the LoRA settings",
+        "SEA133": "the source of a model contradicts another field",
         "SEA134": "the scaling does not match the kind of the endpoint",
         "SEA135": "the schedules of scaling contradict each other",
         "SEA136": "an endpoint of this kind has no trial",
@@ -46,11 +55,17 @@ RULES = MappingProxyType(
         "SEA209": "the architecture is not supported",
         "SEA210": "the accelerator's specifications are unknown",
         "SEA211": "a number in the model's config.json is not plausible",
+        "SEA212": "an instance pool can't hold a copy",
+        "SEA213": "the models of an endpoint do not fit on its instances",
+        "SEA214": "a model is planned for another instance type than the endpoint that hosts it",
         "SEA220": "the table of rows can't be read",
         "SEA221": "a column of the table is missing or duplicated",
         "SEA222": "a cell of the table is not a number or out of range",
         "SEA223": "a row or an option can't be predicted",
         "SEA224": "a row needs more accelerators than its instance has",
+        "SEA225": "the engine for AWS Neuron has no code for the model or the chip",
+        "SEA226": "AWS Neuron does not take the tensor parallel degree",
+        "SEA227": "a feature is not supported on AWS Neuron",
         "SEA301": "a serving template can't be filled",
         "SEA302": "the container environment exceeds a limit",
         "SEA303": "no image is known for the engine, version and region",
@@ -207,5 +222,25 @@ RULES = MappingProxyType(
         "SEA612": "the demo can't write to a folder",
         "SEA615": "results of a local engine can't calibrate a plan",
         "SEA616": "no model runs at this endpoint",
+        "SEA750": "the endpoint does not exist",
+        "SEA751": "an endpoint or inference component failed",
+        "SEA752": "the quota of an instance type is used up",
+        "SEA753": "AWS or the endpoint has no room for a copy",
+        "SEA754": "the instances have no driver for the image's CUDA",
+        "SEA755": "the model does not fit into the memory",
+        "SEA756": "the disk of an instance is full",
+        "SEA757": "a container does not start in time",
+        "SEA758": "an execution role can't be used, or may not read what the model needs",
+        "SEA759": "the model can't be downloaded from the Hugging Face Hub",
+        "SEA760": "the container refuses its configuration",
+        "SEA761": "an endpoint or inference component does not settle",
+        "SEA762": "the stack of an endpoint is stuck, or its last operation failed",
+        "SEA763": "the scaling of a component is suspended",
+        "SEA764": "a scalable target has no component",
+        "SEA765": "no copy is in service, and nothing adds one",
+        "SEA766": "a candidate of a trial is left over",
+        "SEA767": "an alarm of an endpoint is raised",
+        "SEA768": "the last scaling activity failed",
+        "SEA769": "a step that unsticks an endpoint failed or is not confirmed",
     }
 )

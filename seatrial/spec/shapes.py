@@ -15,6 +15,16 @@ HTTPS_URL = r"^https://\S+$"
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]+\.[a-z0-9]+$"
 S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$"
 MODEL_URI = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/(.*/|.*[^/]\.tar\.gz)$"
+ARCHIVE_URI = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*[^/]\.tar\.gz$"
+RESERVATION_ARN = r"^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:[a-z0-9-]{1,14}/[A-Za-z0-9-]+$"
+MODEL_PACKAGE_ARN = (
+    r"^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:model-package/"
+    r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(/[0-9]{1,9})?$"
+)
+HUB_CONTENT_ARN = (
+    r"^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:([0-9]{12}|aws):hub-content/"
+    r"[A-Za-z0-9-]+/(Model|ModelReference)/[A-Za-z0-9-]+/[0-9]+\.[0-9]+\.[0-9]+$"
+)
 IMAGE_URI = (
     r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[a-z0-9._/-]+(:[A-Za-z0-9_.-]+)?(@sha256:[0-9a-f]{64})?$"
 )
@@ -59,6 +69,10 @@ HINTS = MappingProxyType(
         INSTANCE_TYPE: "as in ml.g5.2xlarge",
         S3_PREFIX: "as in s3://bucket/model/, with the final slash",
         MODEL_URI: "as in s3://bucket/model/, with the final slash, or s3://bucket/model.tar.gz",
+        ARCHIVE_URI: "as in s3://bucket/adapters/sql.tar.gz",
+        RESERVATION_ARN: "as in arn:aws:sagemaker:REGION:ACCOUNT:training-plan/NAME",
+        MODEL_PACKAGE_ARN: "as in arn:aws:sagemaker:REGION:ACCOUNT:model-package/GROUP/1",
+        HUB_CONTENT_ARN: "as in arn:aws:sagemaker:REGION:ACCOUNT:hub-content/HUB/Model/NAME/1.0.0",
         IMAGE_URI: "write it as ACCOUNT.dkr.ecr.REGION.amazonaws.com/REPOSITORY:TAG",
         SECRET_NAME: "a name as in my/token, or the full ARN: arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
         HUB_ID: "as in meta-llama/Llama-2-7b-chat-hf: letters, digits and _, with single - or . between them",

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from seatrial.spec.environment import Retention
 from seatrial_cdk.archive_file import archive_file
+from seatrial_cdk.place import Place
 from seatrial_cdk.trial_service.permissions import publishing, statements
 from seatrial_cdk.trial_service.results import TrialResults, log_group_of
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
@@ -45,7 +46,7 @@ def function_arn(stack: Stack, environment: str) -> str:
         stack: The endpoint's stack, in the account and region of the environment.
         environment: The environment's name.
     """
-    return f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:{service_name(environment)}"
+    return Place.of(stack).arn("lambda", f"function:{service_name(environment)}")
 
 
 class TrialService(Construct):

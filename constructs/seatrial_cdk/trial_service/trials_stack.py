@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnOutput, Environment, Stack, Tags
 
 from seatrial_cdk.alarm_topic import AlarmTopic, topic_arn
+from seatrial_cdk.observability.planned import define_budget
 from seatrial_cdk.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.trial_service.trial_service import TrialService, service_name
 
@@ -51,6 +52,7 @@ class TrialsStack(Stack):
             if environment.alarms.topic_arn is None
             else None
         )
+        define_budget(self, environment, self.alarms)
         if environment.trial_schedule is not None:
             TrialScheduleGroup(self, "Schedules", environment=environment.name)
         CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
