@@ -17,7 +17,7 @@ from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions
 from seatrial_cdk.image_repository import repository_of
 from seatrial_cdk.inference_component import ComponentCopies, define_component, define_model, specification_document
-from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint, generations_of
 from seatrial_cdk.place import Place
 from seatrial_cdk.rolling_update import component_update, endpoint_update
 from seatrial_cdk.serving_artifact import ServingArtifact
@@ -261,8 +261,7 @@ class LlmEndpoint(ILlmEndpoint):
         """
         if self.alias_name is None:
             return super().grant_invoke(grantee)
-        base = self.base_name.lower()
-        names = [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
+        names = generations_of(self.base_name)
         kinds = (("endpoint", ""), ("inference-component", COMPONENT_SUFFIX))
         invoked = self._allow_invoking(grantee, [(kind, f"{name}{suffix}") for kind, suffix in kinds for name in names])
         alias = Place.of(self).arn("ssm", f"parameter{self.alias_name}")

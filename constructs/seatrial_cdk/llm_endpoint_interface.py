@@ -165,6 +165,12 @@ class ILlmEndpoint(Construct):
         return iam.Grant.add_to_principal(grantee=grantee, actions=[*INVOKE_ACTIONS], resource_arns=arns)
 
 
+def generations_of(base_name: str) -> list[str]:
+    """Return the names of each generation of an endpoint as ARNs have them; a generation has up to three digits."""
+    base = base_name.lower()
+    return [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
+
+
 def _lower(name: str) -> str:
     """Return a name as ARNs have it; a token is left as it is, since its text is no name."""
     return name if TOKEN_MARKER in name else name.lower()

@@ -204,7 +204,7 @@ def component_endpoint(scope: Construct, *, min_count: int | None, copy_count: i
 
 
 @pytest.fixture(scope="module")
-def annotations() -> Annotations:
+def told() -> Annotations:
     """Synthesize every case once, each below a construct of its own."""
     stack = Stack(App(analytics_reporting=False), "Stack")
     for used in KINDS:
@@ -223,32 +223,30 @@ def annotations() -> Annotations:
     return Annotations.from_stack(stack)
 
 
-def errors(annotations: Annotations, path: str, rule: str = "SEA") -> list[str]:
-    found = annotations.find_error(f"/Stack/{path}", Match.string_like_regexp(rule))
+def errors(told: Annotations, path: str, rule: str = "SEA") -> list[str]:
+    found = told.find_error(f"/Stack/{path}", Match.string_like_regexp(rule))
     return sorted(str(each.entry.data) for each in found)
 
 
 @pytest.mark.parametrize("matching", KINDS)
 @pytest.mark.parametrize("used", KINDS)
-def test_a_wrong_pair_is_an_error_that_names_the_right_one(annotations: Annotations, used: str, matching: str) -> None:
-    told = errors(annotations, f"{used} of {matching}/Scaling", "SEA442")
-    assert [each.endswith(f"Use {matching}.") for each in told] == ([] if used == matching else [True])
+def test_a_wrong_pair_is_an_error_that_names_the_right_one(told: Annotations, used: str, matching: str) -> None:
+    found = errors(told, f"{used} of {matching}/Scaling", "SEA442")
+    assert [each.endswith(f"Use {matching}.") for each in found] == ([] if used == matching else [True])
 
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_limits_that_contradict_each_other(annotations: Annotations, name: str) -> None:
-    told = [each.partition(":")[0] for each in errors(annotations, f"{name}/Scaling")]
-    assert told == CONTRADICTIONS[name][1]
+def test_limits_that_contradict_each_other(told: Annotations, name: str) -> None:
+    rules = [each.partition(":")[0] for each in errors(told, f"{name}/Scaling")]
+    assert rules == CONTRADICTIONS[name][1]
 
 
 @pytest.mark.parametrize(("min_count", "warnings"), [(0, 0), (None, 1)])
-def test_instances_that_stay_without_copies_are_told(
-    annotations: Annotations, min_count: int | None, warnings: int
-) -> None:
+def test_instances_that_stay_without_copies_are_told(told: Annotations, min_count: int | None, warnings: int) -> None:
     path = f"/Stack/at least {min_count}/Scaling"
-    assert len(annotations.find_warning(path, Match.string_like_regexp("SEA443"))) == warnings
+    assert len(told.find_warning(path, Match.string_like_regexp("SEA443"))) == warnings
 
 
 @pytest.mark.parametrize(("copies", "expected"), [(0, 1), (1, 0)])
-def test_a_component_is_created_with_a_copy(annotations: Annotations, copies: int, expected: int) -> None:
-    assert len(errors(annotations, f"{copies} at first/Endpoint", "SEA443")) == expected
+def test_a_component_is_created_with_a_copy(told: Annotations, copies: int, expected: int) -> None:
+    assert len(errors(told, f"{copies} at first/Endpoint", "SEA443")) == expected
