@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -12,6 +13,8 @@ from seatrial.catalog import instances
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
 from seatrial.spec.hosting import HostingSpec
+from seatrial.spec.scaling import InstanceScaleInSpec
+from seatrial.units import S_PER_MINUTE
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
@@ -21,13 +24,15 @@ from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
+from seatrial_cdk.rolling_update import INSTANCE_START_S
+from seatrial_cdk.scaling_limits import ScalingLimits, ScheduledCapacity
 from seatrial_cdk.serving_container import ServingContainer
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_service.trial_service import service_name
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.trial_settings import TrialSettings
-from seatrial_cdk.variant_instances import RequestRouting, VariantInstances
+from seatrial_cdk.variant_instances import InstanceScaleIn, RequestRouting, VariantInstances
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
     from seatrial.spec.hosting import PlacementSpec, RoutingSpec
+    from seatrial.spec.scaling import ScalingSpec
 
 ENVIRONMENTS = "environments"
 AS_PLANNED = HostingSpec()
@@ -93,7 +99,10 @@ def define_endpoint(
         environment=environment.name,
         alias_name=alias_name(environment.name, spec.name),
         instances=planned_instances(
-            deployment.plan, spec.hosting, volume_key_arn=None if deployment.has_local_nvme else key_arn
+            deployment.plan,
+            spec.hosting,
+            volume_key_arn=None if deployment.has_local_nvme else key_arn,
+            scaling=spec.scaling,
         ),
         container=ServingContainer.of(
             deployment.serving, readable_s3_uri=spec.model.s3_uri, accept_eula=spec.model.accept_eula
@@ -166,7 +175,11 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
 
 
 def planned_instances(
-    plan: Plan, hosting: HostingSpec = AS_PLANNED, *, volume_key_arn: str | None = None
+    plan: Plan,
+    hosting: HostingSpec = AS_PLANNED,
+    *,
+    volume_key_arn: str | None = None,
+    scaling: ScalingSpec | None = None,
 ) -> VariantInstances:
     """Return the instances of a plan.
 
@@ -174,10 +187,14 @@ def planned_instances(
         plan: The plan.
         hosting: How they are hosted.
         volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
+        scaling: Whether the copies go to zero, and how instances are removed; default: as the service does it.
     """
     pools = hosting.instance_pools or ()
     has_volumes = not any(found.nvme_gb for found in map(instances.find, pools) if found)
+    to_zero = scaling is not None and scaling.goes_to_zero
     return VariantInstances(
+        min_count=0 if to_zero else None,
+        scale_in=_instance_scale_in(scaling) if scaling else None,
         instance_type=plan.instance_type.value,
         pools=tuple(name for name in pools if name != plan.instance_type.value),
         initial_count=plan.instance_count.value,
@@ -202,6 +219,38 @@ def _routing(routing: RoutingSpec) -> RequestRouting:
         strategy="PREFIX_AWARE",
         prefix_length=routing.prefix_length,
         concurrency_threshold=routing.concurrency_threshold,
+    )
+
+
+def _instance_scale_in(scaling: ScalingSpec) -> InstanceScaleIn | None:
+    asked = scaling.instance_scale_in
+    if asked == InstanceScaleInSpec():
+        return None
+    return InstanceScaleIn(
+        strategy="CONSOLIDATION" if asked.strategy == "consolidation" else "IDLE_RELEASE",
+        cooldown_minutes=asked.cooldown_minutes,
+        max_step=asked.max_step,
+    )
+
+
+def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
+    """Return the limits of a spec's scaling."""
+    return ScalingLimits(
+        min_capacity=scaling.min_copies,
+        max_capacity=scaling.max_copies,
+        scale_out_cooldown_s=scaling.scale_out_cooldown_s,
+        scale_in_cooldown_s=scaling.scale_in_cooldown_s,
+        schedules=tuple(
+            ScheduledCapacity(
+                name=each.name,
+                schedule=each.schedule,
+                timezone=each.timezone,
+                min_capacity=each.min_copies,
+                max_capacity=each.max_copies,
+            )
+            for each in scaling.schedules
+        ),
+        scale_in_protection=scaling.scale_in_protection,
     )
 
 
@@ -253,6 +302,7 @@ def define_parts(
         slo=spec.slo,
         output_tokens=spec.workload.output_tokens,
         topic_arn=topic or _topic_arn(scope, deployment),
+        start_minutes=_start_minutes(deployment),
     )
     candidate = trial = None
     if spec.trial.mode != "off":
@@ -307,17 +357,25 @@ def _scaling(
     scope: Construct, construct_id: str, endpoint: LlmEndpoint, deployment: Deployment, trial: SmokeBenchmark | None
 ) -> CopyScaling | None:
     scaling = deployment.endpoint.scaling
-    if scaling.max_copies == scaling.min_copies:
+    if scaling.is_fixed:
         return None
     return CopyScaling(
         scope,
         construct_id,
         endpoint=endpoint,
-        scaling=scaling,
+        limits=scaling_limits(scaling),
         target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
         if trial
         else deployment.plan.target_concurrency_per_copy.value,
     )
+
+
+def _start_minutes(deployment: Deployment) -> int:
+    """Return how many minutes refused requests are normal for: as long as a start from zero may take, else one."""
+    if not deployment.endpoint.scaling.goes_to_zero:
+        return 1
+    plan = deployment.plan
+    return math.ceil((INSTANCE_START_S + plan.download_timeout_s.value + plan.startup_timeout_s.value) / S_PER_MINUTE)
 
 
 def _topic_arn(scope: Construct, deployment: Deployment) -> str | None:

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from seatrial.errors import Problem
 from seatrial.files import read_text
-from seatrial.spec.endpoint import MOST_COPIES
 from seatrial.spec.model_shape import HINTS as SHAPE_HINTS
+from seatrial.spec.scaling import MOST_COPIES
 from seatrial.spec.shapes import HINTS
 
 if TYPE_CHECKING:
