@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
+from seatrial.spec.load import environments_of
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
-
-ENVIRONMENTS = "environments"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +109,7 @@ def endpoint_from_spec(
     adds_trials_stack: bool,
 ) -> LlmEndpoint:
     """Define the endpoint of a spec with what belongs to it: see `LlmEndpoint.from_spec`."""
-    deployment = load_deployment(spec, environments or _environments_of(spec), environment)
+    deployment = load_deployment(spec, environments or environments_of(spec), environment)
     generation = deployment.plan.generation
     name = construct_id if generation == 1 else f"{construct_id}{generation}"
     endpoint = define_endpoint(scope, name, deployment, network=network, key=key)
@@ -121,12 +120,6 @@ def endpoint_from_spec(
     for tag, value in {**deployment.environment.tags, **deployment.endpoint.tags}.items():
         Tags.of(endpoint).add(tag, value)
     return endpoint
-
-
-def _environments_of(spec: Path) -> Path:
-    """Return the folder of environments beside a spec, else beside its folder."""
-    beside = spec.parent / ENVIRONMENTS
-    return beside if beside.is_dir() else spec.parent.parent / ENVIRONMENTS
 
 
 def _check_place(endpoint: LlmEndpoint, deployment: Deployment) -> None:

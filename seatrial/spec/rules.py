@@ -131,6 +131,7 @@ RULES = MappingProxyType(
         "SEA435": "the last trial of an endpoint was not passed, is missing or too old",
         "SEA440": "the repository of an image is unknown",
         "SEA441": "a stack is in another account or region than its environment",
+        "SEA442": "Node.js is missing",
         "SEA450": "the app can't be synthesized",
         "SEA451": "a CloudFormation template can't be read",
         "SEA452": "a git revision can't be checked out",
