@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.spec.endpoint import Slo
-    from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from aws_cdk import aws_sns as sns
+
+    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
 
 MINUTES_WATCHED = 5
 MINUTES_BAD = 3
@@ -50,14 +52,17 @@ class EndpointAlarms(Construct):
     """Alarms on the component's errors, capacity and latency.
 
     A minute without a request that no copy took is enough for the alarm on capacity; the others need three bad minutes
-    of five. A metric without data raises no alarm. While the component or the endpoint is updated, each alarm rolls the
-    update back (`LlmEndpoint.roll_back_on`). The alarms name the component by its name alone, so nothing waits for it.
+    of five. A metric without data raises no alarm. While an endpoint of this app is updated, each alarm rolls the update
+    back (`LlmEndpoint.roll_back_on`); one that is imported is watched alone. The alarms name the component by its name
+    alone, so nothing waits for it. An endpoint without inference component has no alarm on capacity: SageMaker publishes
+    `NoCapacityInvocationFailures` for components.
 
     Args:
         endpoint: What is watched.
         slo: Bounds the latencies; one that is left out has no alarm.
-        output_tokens: Length of an answer, in tokens.
-        topic_arn: SNS topic that is notified of each alarm and of its end; default: none.
+        output_tokens: Length of an answer, in tokens; it is needed where the SLO bounds TTFT and TPOT alone.
+        topic: SNS topic that is notified of each alarm and of its end; default: none.
+        topic_arn: The topic by its ARN, in place of `topic`.
     """
 
     def __init__(
@@ -65,12 +70,14 @@ class EndpointAlarms(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        endpoint: LlmEndpoint,
+        endpoint: ILlmEndpoint,
         slo: Slo,
         output_tokens: int,
+        topic: sns.ITopic | None = None,
         topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        topic_arn = topic_arn if topic is None else topic.topic_arn
         self.alarms = tuple(
             _alarm(self, condition, topic_arn) for condition in _conditions(endpoint, slo, output_tokens)
         )
@@ -89,7 +96,7 @@ def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
     return slo.ttft_ms.p95 + (output_tokens - 1) * slo.tpot_ms.p95
 
 
-def _conditions(endpoint: LlmEndpoint, slo: Slo, output_tokens: int) -> Iterator[_Condition]:
+def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int) -> Iterator[_Condition]:
     name = endpoint.endpoint_name
     yield _Condition(
         construct_id="Errors",
@@ -98,15 +105,16 @@ def _conditions(endpoint: LlmEndpoint, slo: Slo, output_tokens: int) -> Iterator
         description=f"{name} returns {ERRORS_PER_MINUTE} or more 5XX errors per minute",
         section="5xx-errors",
     )
-    yield _Condition(
-        construct_id="NoCapacity",
-        metric=endpoint.metric_no_capacity(),
-        threshold=1,
-        description=f"{name} refuses requests because no copy is in service",
-        section="no-capacity",
-        minutes_bad=1,
-        minutes_watched=1,
-    )
+    if endpoint.inference_component_name is not None:
+        yield _Condition(
+            construct_id="NoCapacity",
+            metric=endpoint.metric_no_capacity(),
+            threshold=1,
+            description=f"{name} refuses requests because no copy is in service",
+            section="no-capacity",
+            minutes_bad=1,
+            minutes_watched=1,
+        )
     if (longest_ms := longest_latency_ms(slo, output_tokens)) is not None:
         yield _Condition(
             construct_id="Latency",

@@ -12,7 +12,7 @@ from constructs import Construct
 from seatrial_cdk.variant_instances import VARIANT_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
 
@@ -135,6 +135,15 @@ class ILlmEndpoint(Construct):
         """Requests in flight per copy of the inference component, or per model of the variant."""
         name = "ConcurrentRequestsPerModel" if self.inference_component_name is None else "ConcurrentRequestsPerCopy"
         return self.metric(name, statistic=statistic, period=period)
+
+    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
+        """Roll an update back when one of these alarms is raised meanwhile; what made the endpoint overrides this.
+
+        An endpoint that is imported is updated by something else, so nothing happens.
+
+        Args:
+            alarm_names: One to ten alarms of this account and region.
+        """
 
     def _arn(self, kind: str, name: str) -> str:
         return Stack.of(self).format_arn(service="sagemaker", resource=kind, resource_name=name)
