@@ -114,10 +114,11 @@ def _sections(root: Row, definitions: Row) -> list[Section]:
     while waiting:
         path, schema = waiting.pop(0)
         for name, field in _row(schema["properties"]).items():
-            kind = _reference(_row(field))
+            listed = _listed(_row(field))
+            kind = _reference(_row(field)) or listed
             if not kind:
                 continue
-            inner = f"{path}.{name}".lstrip(".")
+            inner = f"{path}.{name}{'[]' if listed else ''}".lstrip(".")
             known = found.get(kind)
             found[kind] = Section((*known.paths, inner) if known else (inner,), _row(definitions[kind]))
             if known is None:
@@ -150,6 +151,12 @@ def _description(field: Row, definitions: Row) -> str:
 
 def _reference(field: Row) -> str:
     return str(field.get("$ref", "")).rpartition("/")[2]
+
+
+def _listed(field: Row) -> str:
+    """Return what a list's entries are, where they are mappings."""
+    lists = (option for option in _choices(field) if option.get("type") == "array")
+    return next((_reference(_row(option["items"])) for option in lists), "")
 
 
 def _choices(field: Row) -> list[Row]:

@@ -9,6 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from seatrial_cdk.place import Place
+
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
@@ -27,7 +29,7 @@ def topic_arn(stack: Stack, environment: str) -> str:
         stack: The endpoint's stack, in the account and region of the environment.
         environment: The environment's name.
     """
-    return f"arn:{stack.partition}:sns:{stack.region}:{stack.account}:{topic_name(environment)}"
+    return Place.of(stack).arn("sns", topic_name(environment))
 
 
 class AlarmTopic(Construct):
@@ -44,6 +46,7 @@ class AlarmTopic(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, environment: str, key: kms.IKey) -> None:
         super().__init__(scope, construct_id)
+        self.key = key
         stack = Stack.of(self)
         same_account = {"StringEquals": {"aws:SourceAccount": stack.account}}
         self.topic = sns.Topic(self, "Resource", topic_name=topic_name(environment), master_key=key, enforce_ssl=True)

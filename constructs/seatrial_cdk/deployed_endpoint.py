@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 from aws_cdk import Annotations, Stack, Stage, Tags, Token
 from aws_cdk import aws_kms as kms
+from constructs import Construct
 
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
+from seatrial.spec.environment import Security
 from seatrial.spec.load import environments_of
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
@@ -17,8 +19,11 @@ from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
+from seatrial_cdk.endpoint_outputs import EndpointOutputs, endpoint_values
+from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
 from seatrial_cdk.inference_component import ComponentCopies
 from seatrial_cdk.llm_endpoint import LlmEndpoint
+from seatrial_cdk.observability.planned import define_endpoint_dashboard
 from seatrial_cdk.serving_container import ServingContainer
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.trial_schedule import TrialSchedule
@@ -29,8 +34,6 @@ from seatrial_cdk.variant_instances import VariantInstances
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from constructs import Construct
 
     from seatrial.deployment.document import Deployment
     from seatrial.plan.document import Plan
@@ -93,6 +96,9 @@ def define_endpoint(
         copies=planned_copies(deployment.plan),
         network=network or ContainerNetwork.of(environment.network),
         weights_key=key,
+        role_options=RoleOptions.of(Construct(scope, f"{construct_id}Roles"), environment.security)
+        if environment.security != Security()
+        else NO_OPTIONS,
     )
 
 
@@ -116,7 +122,9 @@ def endpoint_from_spec(
     _check_place(endpoint, deployment)
     if adds_trials_stack and deployment.endpoint.trial.mode != "off":
         Stack.of(scope).add_stack_dependency(trials_stack(scope, deployment.environment))
-    endpoint.parts = define_parts(endpoint, endpoint, deployment, topic=alarm_topic_arn)
+    shared = Construct(scope, f"{construct_id}Names")  # what a later generation has too, by the same logical IDs
+    endpoint.parts = define_parts(endpoint, endpoint, deployment, topic=alarm_topic_arn, alias_scope=shared)
+    define_outputs(shared, endpoint, deployment, endpoint.parts.trial)
     for tag, value in {**deployment.environment.tags, **deployment.endpoint.tags}.items():
         Tags.of(endpoint).add(tag, value)
     return endpoint
@@ -173,7 +181,7 @@ def planned_instances(plan: Plan, volume_key_arn: str | None = None) -> VariantI
 def planned_copies(plan: Plan) -> ComponentCopies:
     """Return the copies of a plan."""
     return ComponentCopies(
-        accelerators=plan.tensor_parallel_degree.value,
+        accelerators=plan.accelerators_per_copy,
         cpu_cores=plan.cpu_cores_per_copy,
         memory_min_mb=plan.memory_min_mb.value,
         copy_count=plan.copy_count.value,
@@ -185,7 +193,13 @@ def planned_copies(plan: Plan) -> ComponentCopies:
 
 
 def define_parts(
-    scope: Construct, endpoint: LlmEndpoint, deployment: Deployment, *, suffix: str = "", topic: str | None = None
+    scope: Construct,
+    endpoint: LlmEndpoint,
+    deployment: Deployment,
+    *,
+    suffix: str = "",
+    topic: str | None = None,
+    alias_scope: Construct | None = None,
 ) -> EndpointParts:
     """Define what belongs to the endpoint of a deployment.
 
@@ -195,6 +209,7 @@ def define_parts(
         deployment: What to deploy.
         suffix: Behind each construct ID but the alias's; a later generation has resources of its own.
         topic: ARN of the topic of the alarms; default: that of the environment.
+        alias_scope: What the alias belongs to, which stays in each generation; default: `scope`.
     """
     spec, environment = deployment.endpoint, deployment.environment
     alarms = EndpointAlarms(
@@ -212,7 +227,8 @@ def define_parts(
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
     scaling = _scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
-    alias = EndpointAlias(scope, "Alias", endpoint=endpoint, after=awaited)
+    alias = EndpointAlias(alias_scope or scope, "Alias", endpoint=endpoint, after=awaited)
+    define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
     if environment.trial_schedule is not None and trial is not None:
         schedule = TrialSchedule(
@@ -222,9 +238,38 @@ def define_parts(
             environment=environment.name,
             expression=environment.trial_schedule,
             window_minutes=environment.trial_window_minutes,
+            role_path=environment.security.role_path,
         )
     return EndpointParts(
         alarms=alarms, candidate=candidate, trial=trial, scaling=scaling, alias=alias, schedule=schedule
+    )
+
+
+def define_outputs(
+    scope: Construct,
+    endpoint: LlmEndpoint,
+    deployment: Deployment,
+    trial: SmokeBenchmark | None,
+    *,
+    stack_wide: bool = False,
+) -> EndpointOutputs:
+    """Define what a stack tells of the endpoint of a deployment, as the environment's `outputs` says.
+
+    Args:
+        scope: What it belongs to; it stays in each generation, as the names of SSM parameters do.
+        endpoint: The endpoint.
+        deployment: What is deployed.
+        trial: Its trial.
+        stack_wide: The stack has this endpoint alone.
+    """
+    environment = deployment.environment
+    alias = alias_name(environment.name, deployment.endpoint.name)
+    return EndpointOutputs(
+        scope,
+        "Outputs",
+        values=endpoint_values(endpoint, plan_digest=deployment.plan.digest, trial=trial),
+        stack_wide=stack_wide,
+        parameters=alias.rpartition("/")[0] if environment.outputs == "both" else None,
     )
 
 
@@ -248,7 +293,7 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
         fallback_target=plan.target_concurrency_per_copy.value,
         removal=deployment.environment.removal,
-        alarms=[alarm.ref for alarm in alarms.alarms],
+        alarms=alarms.names,
         replaces=list(deployment.former_components),
     )
 

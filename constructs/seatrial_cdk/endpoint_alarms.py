@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from seatrial.units import MS_PER_S
+from seatrial.units import MS_PER_S, S_PER_MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from seatrial.spec.endpoint import Slo
     from aws_cdk import aws_sns as sns
 
+    from seatrial.spec.endpoint import Slo
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
 
 MINUTES_WATCHED = 5
 MINUTES_BAD = 3
 ERRORS_PER_MINUTE = 5
 US_PER_MS = MS_PER_S
+NAMESPACE = "AWS/SageMaker"
 RUNBOOK = "docs/how-to/alarms.md"
 
 
@@ -31,7 +32,8 @@ class _Condition:
 
     Attributes:
         construct_id: The alarm's construct ID.
-        metric: What is watched, per minute.
+        metric_name: What is watched, per minute.
+        statistic: As CloudWatch writes it.
         threshold: The alarm is raised at this value or above it.
         description: What it means.
         section: Anchor of its section in the runbook.
@@ -40,7 +42,8 @@ class _Condition:
     """
 
     construct_id: str
-    metric: cloudwatch.Metric
+    metric_name: str
+    statistic: str
     threshold: float
     description: str
     section: str
@@ -52,10 +55,10 @@ class EndpointAlarms(Construct):
     """Alarms on the component's errors, capacity and latency.
 
     A minute without a request that no copy took is enough for the alarm on capacity; the others need three bad minutes
-    of five. A metric without data raises no alarm. While an endpoint of this app is updated, each alarm rolls the update
-    back (`LlmEndpoint.roll_back_on`); one that is imported is watched alone. The alarms name the component by its name
-    alone, so nothing waits for it. An endpoint without inference component has no alarm on capacity: SageMaker publishes
-    `NoCapacityInvocationFailures` for components.
+    of five. A metric without data raises no alarm. While an endpoint of this app is updated, each alarm rolls the
+    update back (`LlmEndpoint.roll_back_on`); one that is imported is watched alone. The alarms name the component by
+    its name alone, so nothing waits for it. An endpoint without inference component has no alarm on capacity: SageMaker
+    publishes `NoCapacityInvocationFailures` for components.
 
     Args:
         endpoint: What is watched.
@@ -79,9 +82,11 @@ class EndpointAlarms(Construct):
         super().__init__(scope, construct_id)
         topic_arn = topic_arn if topic is None else topic.topic_arn
         self.alarms = tuple(
-            _alarm(self, condition, topic_arn) for condition in _conditions(endpoint, slo, output_tokens)
+            _alarm(self, condition, endpoint.metric_dimensions, topic_arn)
+            for condition in _conditions(endpoint, slo, output_tokens)
         )
-        endpoint.roll_back_on([alarm.ref for alarm in self.alarms])
+        self.names = tuple(alarm.ref for alarm in self.alarms)
+        endpoint.roll_back_on(self.names)
 
 
 def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
@@ -100,7 +105,8 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int) -> Iterato
     name = endpoint.endpoint_name
     yield _Condition(
         construct_id="Errors",
-        metric=endpoint.metric_5xx_errors(),
+        metric_name="Invocation5XXErrors",
+        statistic="Sum",
         threshold=ERRORS_PER_MINUTE,
         description=f"{name} returns {ERRORS_PER_MINUTE} or more 5XX errors per minute",
         section="5xx-errors",
@@ -108,7 +114,8 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int) -> Iterato
     if endpoint.inference_component_name is not None:
         yield _Condition(
             construct_id="NoCapacity",
-            metric=endpoint.metric_no_capacity(),
+            metric_name="NoCapacityInvocationFailures",
+            statistic="Sum",
             threshold=1,
             description=f"{name} refuses requests because no copy is in service",
             section="no-capacity",
@@ -118,7 +125,8 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int) -> Iterato
     if (longest_ms := longest_latency_ms(slo, output_tokens)) is not None:
         yield _Condition(
             construct_id="Latency",
-            metric=endpoint.metric_model_latency(statistic="p95"),
+            metric_name="ModelLatency",
+            statistic="p95",
             threshold=longest_ms * US_PER_MS,
             description=f"p95 latency of {name} exceeds its SLO of {longest_ms:g} ms",
             section="model-latency",
@@ -126,28 +134,36 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int) -> Iterato
     if (ttft_ms := slo.ttft_ms.p95) is not None:
         yield _Condition(
             construct_id="Ttft",
-            metric=endpoint.metric_first_chunk_latency(statistic="p95"),
+            metric_name="FirstChunkModelLatency",
+            statistic="p95",
             threshold=ttft_ms * US_PER_MS,
             description=f"p95 time to first token of {name} exceeds its SLO of {ttft_ms:g} ms",
             section="time-to-first-token",
         )
 
 
-def _alarm(scope: EndpointAlarms, condition: _Condition, topic_arn: str | None) -> cloudwatch.CfnAlarm:
-    alarm = condition.metric.create_alarm(
-        scope,
-        condition.construct_id,
+def _alarm(
+    scope: EndpointAlarms, condition: _Condition, dimensions: Mapping[str, str], topic_arn: str | None
+) -> cloudwatch.CfnAlarm:
+    is_percentile = condition.statistic.startswith("p")
+    told = None if topic_arn is None else [topic_arn]
+    return cloudwatch.CfnAlarm(
+        Construct(scope, condition.construct_id),
+        "Resource",
         alarm_description=f"{condition.description}. Runbook: {RUNBOOK}#{condition.section}",
+        namespace=NAMESPACE,
+        metric_name=condition.metric_name,
+        statistic=None if is_percentile else condition.statistic,
+        extended_statistic=condition.statistic if is_percentile else None,
+        dimensions=[
+            cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value) for name, value in dimensions.items()
+        ],
+        period=S_PER_MINUTE,
         threshold=condition.threshold,
-        comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+        comparison_operator="GreaterThanOrEqualToThreshold",
         evaluation_periods=condition.minutes_watched,
         datapoints_to_alarm=condition.minutes_bad,
-        treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        treat_missing_data="notBreaching",
+        alarm_actions=told,
+        ok_actions=told,
     )
-    resource = alarm.node.default_child
-    if not isinstance(resource, cloudwatch.CfnAlarm):
-        raise TypeError("the child of an alarm is its resource")
-    if topic_arn is not None:
-        resource.alarm_actions = [topic_arn]
-        resource.ok_actions = [topic_arn]
-    return resource

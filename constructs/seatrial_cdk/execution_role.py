@@ -12,13 +12,16 @@ from constructs import Construct
 
 from seatrial.model import digest
 from seatrial_cdk.image_repository import ImageRepository
-from seatrial_cdk.unnamed_resources import allow_unnamed
+from seatrial_cdk.place import TOKEN_MARKER, Place
+from seatrial_cdk.policy import Statement, allow, policy_document
+from seatrial_cdk.unnamed_resources import unnamed_statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from aws_cdk import aws_ecr as ecr
 
+    from seatrial.spec.environment import Security
     from seatrial_cdk.container_network import ContainerNetwork
     from seatrial_cdk.serving_artifact import ServingArtifact
 
@@ -53,6 +56,23 @@ class RoleOptions:
 
     path: str | None = None
     permissions_boundary: iam.IManagedPolicy | None = None
+
+    @classmethod
+    def of(cls, scope: Construct, security: Security) -> RoleOptions:
+        """Return what an environment's file asks of roles.
+
+        Args:
+            scope: What the roles belong to.
+            security: Of the environment.
+        """
+        if security.permissions_boundary is None:
+            return cls(path=security.role_path)
+        return cls(
+            path=security.role_path,
+            permissions_boundary=iam.ManagedPolicy.from_managed_policy_arn(
+                scope, "Boundary", security.permissions_boundary
+            ),
+        )
 
 
 NO_OPTIONS = RoleOptions()
@@ -90,23 +110,23 @@ class ExecutionRole(Construct):
         options: RoleOptions = NO_OPTIONS,
     ) -> None:
         super().__init__(scope, construct_id)
-        stack = Stack.of(self)
-        reads = [] if sources is None else [*_reads(stack, sources)]
-        joins = [*join_network(stack, network)] if network.subnet_ids else []
+        place = Place.of(self)
+        reads = [] if sources is None else [*_reads(place, sources)]
+        joins = [*join_network(place, network)] if network.subnet_ids else []
         self.role = iam.Role(
             self,
-            f"Role{_digest(stack, sources, network)}",
+            f"Role{_digest(self, sources, network)}",
             description=f"SageMaker {'instances' if sources is None else 'containers'} of {name}",
             assumed_by=iam.ServicePrincipal(
-                "sagemaker.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": stack.account}}
+                "sagemaker.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": place.account}}
             ),
             path=options.path,
             permissions_boundary=options.permissions_boundary,
-            inline_policies={"Serve": iam.PolicyDocument(statements=[*reads, *_observe(stack, name), *joins])},
+            inline_policies={"Serve": policy_document([*reads, *_observe(place, name), *joins])},
         )
 
 
-def _digest(stack: Stack, sources: ModelSources | None, network: ContainerNetwork) -> str:
+def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNetwork) -> str:
     """Return a digest of what a role may read and join; of the image its repository, whatever the tag."""
     named: list[object] = [*network.subnet_ids, *network.security_group_ids]
     if sources is not None:
@@ -117,19 +137,21 @@ def _digest(stack: Stack, sources: ModelSources | None, network: ContainerNetwor
             sources.weights_s3_uri,
             sources.kms_key_arn,
         ]
-    return digest(json.dumps([None if each is None else stack.resolve(each) for each in named], sort_keys=True))[
-        :8
-    ].upper()
+    text = json.dumps(named, sort_keys=True)
+    if TOKEN_MARKER in text:
+        stack = Stack.of(scope)
+        text = json.dumps([None if each is None else stack.resolve(each) for each in named], sort_keys=True)
+    return digest(text)[:8].upper()
 
 
-def _reads(stack: Stack, sources: ModelSources) -> Iterator[iam.PolicyStatement]:
-    yield from _pull(_repository_arn(sources.repository, stack.partition))
+def _reads(place: Place, sources: ModelSources) -> Iterator[Statement]:
+    yield from _pull(_repository_arn(sources.repository, place.partition))
     if sources.artifact:
-        yield from _read(stack, sources.artifact.bucket_name, sources.artifact.object_key)
+        yield from _read(place, sources.artifact.bucket_name, sources.artifact.object_key)
     if sources.weights_s3_uri:
-        yield from _read_weights(stack, sources.weights_s3_uri)
+        yield from _read_weights(place, sources.weights_s3_uri)
     if sources.kms_key_arn:
-        yield iam.PolicyStatement(actions=["kms:Decrypt"], resources=[sources.kms_key_arn])
+        yield allow(["kms:Decrypt"], [sources.kms_key_arn])
 
 
 def _repository_arn(repository: ImageRepository | ecr.IRepository | None, partition: str) -> str | None:
@@ -138,62 +160,62 @@ def _repository_arn(repository: ImageRepository | ecr.IRepository | None, partit
     return None if repository is None else repository.repository_arn
 
 
-def _pull(repository_arn: str | None) -> Iterator[iam.PolicyStatement]:
+def _pull(repository_arn: str | None) -> Iterator[Statement]:
     if repository_arn is None:
         return
-    yield allow_unnamed("ecr:GetAuthorizationToken")
-    yield iam.PolicyStatement(
-        actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-        resources=[repository_arn],
+    yield unnamed_statement("ecr:GetAuthorizationToken")
+    yield allow(
+        ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+        [repository_arn],
     )
 
 
-def _observe(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:
+def _observe(place: Place, name: str) -> Iterator[Statement]:
     """Allow logs and metrics of every generation of an endpoint, its components and their candidates."""
     groups = (f"Endpoints/{name}", f"Endpoints/{name}:*", f"Endpoints/{name}-*", f"InferenceComponents/{name}-*")
-    prefix = f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:/aws/sagemaker"
-    yield iam.PolicyStatement(
-        actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-        resources=[f"{prefix}/{group}" for group in groups],
+    prefix = f"arn:{place.partition}:logs:{place.region}:{place.account}:log-group:/aws/sagemaker"
+    yield allow(
+        ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        [f"{prefix}/{group}" for group in groups],
     )
-    yield allow_unnamed(
+    yield unnamed_statement(
         "cloudwatch:PutMetricData",
         conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
     )
 
 
-def _read(stack: Stack, bucket: str, keys: str) -> Iterator[iam.PolicyStatement]:
-    yield iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"arn:{stack.partition}:s3:::{bucket}/{keys}"])
-    yield iam.PolicyStatement(
-        actions=["s3:ListBucket"],
-        resources=[f"arn:{stack.partition}:s3:::{bucket}"],
-        conditions={"StringLike": {"s3:prefix": [keys]}},
+def _read(place: Place, bucket: str, keys: str) -> Iterator[Statement]:
+    yield allow(["s3:GetObject"], [f"arn:{place.partition}:s3:::{bucket}/{keys}"])
+    yield allow(
+        ["s3:ListBucket"],
+        [f"arn:{place.partition}:s3:::{bucket}"],
+        {"StringLike": {"s3:prefix": [keys]}},
     )
 
 
-def _read_weights(stack: Stack, s3_uri: str) -> Iterator[iam.PolicyStatement]:
+def _read_weights(place: Place, s3_uri: str) -> Iterator[Statement]:
     bucket, _, prefix = s3_uri.removeprefix("s3://").partition("/")
-    return _read(stack, bucket, f"{prefix}*")
+    return _read(place, bucket, f"{prefix}*")
 
 
-def join_network(stack: Stack, network: ContainerNetwork) -> Iterator[iam.PolicyStatement]:
+def join_network(place: Place, network: ContainerNetwork) -> Iterator[Statement]:
     """Allow what SageMaker does with a role to join a network."""
-    prefix = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}"
+    prefix = f"arn:{place.partition}:ec2:{place.region}:{place.account}"
     interfaces = f"{prefix}:network-interface/*"
     joined = [
         *(f"{prefix}:subnet/{subnet}" for subnet in network.subnet_ids),
         *(f"{prefix}:security-group/{group}" for group in network.security_group_ids),
     ]
-    yield iam.PolicyStatement(actions=["ec2:CreateNetworkInterface"], resources=[*joined, interfaces])
-    yield iam.PolicyStatement(
-        actions=[
+    yield allow(["ec2:CreateNetworkInterface"], [*joined, interfaces])
+    yield allow(
+        [
             "ec2:CreateNetworkInterfacePermission",
             "ec2:DeleteNetworkInterface",
             "ec2:DeleteNetworkInterfacePermission",
         ],
-        resources=[interfaces],
+        [interfaces],
     )
-    yield allow_unnamed(
+    yield unnamed_statement(
         "ec2:DescribeDhcpOptions",
         "ec2:DescribeNetworkInterfaces",
         "ec2:DescribeSecurityGroups",

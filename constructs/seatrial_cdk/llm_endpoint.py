@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +18,7 @@ from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources,
 from seatrial_cdk.image_repository import repository_of
 from seatrial_cdk.inference_component import ComponentCopies, define_component, define_model, specification_document
 from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+from seatrial_cdk.place import Place
 from seatrial_cdk.rolling_update import component_update, endpoint_update
 from seatrial_cdk.serving_artifact import ServingArtifact
 from seatrial_cdk.serving_container import ServingContainer, container_definition
@@ -247,9 +249,14 @@ class LlmEndpoint(ILlmEndpoint):
         names = [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
         kinds = (("endpoint", ""), ("inference-component", COMPONENT_SUFFIX))
         invoked = self._allow_invoking(grantee, [(kind, f"{name}{suffix}") for kind, suffix in kinds for name in names])
-        alias = Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=self.alias_name[1:])
+        alias = Place.of(self).arn("ssm", f"parameter{self.alias_name}")
         reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
         return invoked.combine(reading)
+
+    @cached_property
+    def specification_json(self) -> str:
+        """What a copy of the component is, as JSON with tokens."""
+        return Stack.of(self).to_json_string(self.specification)
 
     def _role(self, construct_id: str, sources: ModelSources | None, options: RoleOptions) -> iam.IRole:
         return ExecutionRole(

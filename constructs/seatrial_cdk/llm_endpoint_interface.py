@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from seatrial_cdk.place import TOKEN_MARKER, Place
 from seatrial_cdk.variant_instances import VARIANT_NAME
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class ILlmEndpoint(Construct):
         """
 
     def _arn(self, kind: str, name: str) -> str:
-        return Stack.of(self).format_arn(service="sagemaker", resource=kind, resource_name=name)
+        return Place.of(self).arn("sagemaker", f"{kind}/{name}")
 
     def _allow_invoking(self, grantee: iam.IGrantable, names: Iterable[tuple[str, str]]) -> iam.Grant:
         """Allow invoking resources by kind and name."""
@@ -156,4 +157,4 @@ class ILlmEndpoint(Construct):
 
 def _lower(name: str) -> str:
     """Return a name as ARNs have it; a token is left as it is, since its text is no name."""
-    return name if "${Token[" in name else name.lower()
+    return name if TOKEN_MARKER in name else name.lower()

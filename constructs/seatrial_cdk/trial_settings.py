@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakKeyDictionary
 
 import jsii
 from aws_cdk import CustomResource, Duration, IStableStringProducer, Lazy, Stack, TagManager
@@ -44,6 +45,17 @@ class _ComponentDigest:
         parts = {"DeploymentConfig": component.deployment_config, "Tags": tags.render_tags() if tags else []}
         resolved: object = Stack.of(component).resolve(parts)
         return sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:DIGEST_DIGITS]
+
+
+_DIGESTS: WeakKeyDictionary[LlmEndpoint, str] = WeakKeyDictionary()
+
+
+def _component_digest(endpoint: LlmEndpoint) -> str:
+    """Return the token of a digest: one for both custom resources of an endpoint."""
+    found = _DIGESTS.get(endpoint)
+    if found is None:
+        found = _DIGESTS[endpoint] = Lazy.string(_ComponentDigest(endpoint))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +148,8 @@ class TrialSettings:
             "InferenceComponentName": endpoint.component_name,
             "EndpointConfigName": endpoint.config.attr_endpoint_config_name,
             "ModelName": endpoint.model.attr_model_name,
-            "Specification": Stack.of(endpoint).to_json_string(endpoint.specification),
-            "Component": Lazy.string(_ComponentDigest(endpoint)),
+            "Specification": endpoint.specification_json,
+            "Component": _component_digest(endpoint),
             "CopyCount": f"{self.copy_count}",
             "MostCopies": f"{self.most_copies}",
             "PlanDigest": self.plan_digest,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import aws_iam as iam
 
+from seatrial_cdk.policy import Statement, allow
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,7 +32,12 @@ UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def allow_unnamed(*actions: str, conditions: Mapping[str, object] | None = None) -> iam.PolicyStatement:
+def unnamed_statement(*actions: str, conditions: Mapping[str, object] | None = None) -> Statement:
     """Allow actions on `*`; an action that the table does not know is a KeyError, on purpose."""
     known = [action for action in actions if UNNAMED_RESOURCE_ACTIONS[action]]
-    return iam.PolicyStatement(actions=known, resources=["*"], conditions=conditions)
+    return allow(known, ["*"], conditions)
+
+
+def allow_unnamed(*actions: str, conditions: Mapping[str, object] | None = None) -> iam.PolicyStatement:
+    """Return `unnamed_statement` as an object of the CDK."""
+    return iam.PolicyStatement.from_json(unnamed_statement(*actions, conditions=conditions))

@@ -10,11 +10,11 @@ from seatrial.catalog.rows import read_rows
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One GPU.
+    """One GPU, or one NeuronCore.
 
     Attributes:
         name: As the instances name it.
-        multiprocessors: Streaming multiprocessors (SMs).
+        multiprocessors: Streaming multiprocessors (SMs); 1 for a NeuronCore.
         flops_4bit: Dense operations per second with 4-bit operands; `None` where it has no such arithmetic.
         source: Where it was read.
         date: When.
@@ -31,7 +31,7 @@ def multiprocessors(name: str) -> int:
     """Return the streaming multiprocessors of an accelerator.
 
     Raises:
-        KeyError: When the catalog lacks it; a test keeps every NVIDIA accelerator of the instances in it.
+        KeyError: When the catalog lacks it; a test keeps every accelerator of the instances in it.
     """
     return _by_name()[name].multiprocessors
 

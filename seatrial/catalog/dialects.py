@@ -19,7 +19,9 @@ DialectName = Literal[
     "lmi-deepspeed",
     "lmi-python",
     "tgi",
+    "tgi-neuronx",
     "vllm",
+    "vllm-neuronx",
     "sglang",
 ]
 DIALECTS: tuple[DialectName, ...] = get_args(DialectName)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from seatrial.catalog.rows import read_rows
 
-Family = Literal["lmi", "tgi", "vllm", "sglang", "trtllm"]
+Family = Literal["lmi", "tgi", "vllm", "sglang", "trtllm", "neuron"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,9 @@ class Engine:
         memory_utilization: Share of the accelerator's memory that the engine takes by default.
         source: Where the defaults were read.
         date: When.
+        compiled_shapes: Batch and sequence length are compiled in: every step computes the whole batch over the whole
+            length, and every prompt is filled up to it (AWS Neuron).
+        batch_limit: Sequences that the planner batches at most.
     """
 
     id: str
@@ -131,6 +134,8 @@ class Engine:
     memory_utilization: float
     source: str
     date: str
+    compiled_shapes: bool = False
+    batch_limit: int = 256
 
     @property
     def performance(self) -> Performance:

@@ -4,7 +4,8 @@
 
 `read` is bytes over the data sheet's bandwidth, `arithmetic` operations over its FLOPS, q the sharpness: 1 adds them
 up, a large one takes the longer. An all-reduce of n accelerators takes latency + 2 (n - 1) / n * bytes / bandwidth.
-The constants are fitted on measured kernels, operator by operator (`scripts/operator_tables.py`).
+The constants are fitted on measured kernels, operator by operator (`scripts/operator_tables.py`); those of AWS Neuron
+are assumed (`data/neuron.json`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ _ALIKE = {
     "NVIDIA L4": "NVIDIA L40S",
     "NVIDIA T4": "NVIDIA L40S",
     "NVIDIA RTX PRO 4500 Blackwell Server": "NVIDIA RTX PRO 6000 Blackwell Server",
+    "AWS Inferentia2": "AWS Neuron",
+    "AWS Trainium1": "AWS Neuron",
+    "AWS Trainium2": "AWS Neuron",
 }
 # Precisions without a table of their own; 4-bit weights of dense layers are read as those of experts are.
 _INSTEAD = {"int8": "fp8", "awq": "int4", "gptq": "int4", "int4": WIDE, "mxfp4": WIDE, "nvfp4": "mxfp4"}
@@ -45,7 +49,7 @@ class Operator:
         compute_efficiency: Share of the peak FLOPS that it reaches.
         sharpness: How reading and arithmetic add up.
         half_length: Tokens of a prompt at which attention reaches half of `compute_efficiency`; 0 elsewhere.
-        points: Measured kernels of the fit.
+        points: Measured kernels of the fit; 0 where the constants are assumed.
         error: Mean error of the fit, as a share.
         source: Where they were measured.
     """
@@ -109,7 +113,8 @@ def link(accelerator: str, degree: int) -> Link:
 
 def is_measured(accelerator: str) -> bool:
     """Tell whether the accelerator has tables of its own."""
-    return accelerator not in _ALIKE and any(key[0] == accelerator for key in _operators())
+    own = (row for key, row in _operators().items() if key[0] == accelerator)
+    return accelerator not in _ALIKE and any(row.points for row in own)
 
 
 def _known(accelerator: str) -> str:
@@ -118,10 +123,11 @@ def _known(accelerator: str) -> str:
 
 @cache
 def _operators() -> dict[tuple[str, Kind, str], Operator]:
-    rows = read_rows("operators.json", Operator)
+    rows = (*read_rows("operators.json", Operator), *read_rows("neuron.json", Operator, part="operators"))
     return {(row.accelerator, row.operator, row.precision): row for row in rows}
 
 
 @cache
 def _links() -> dict[tuple[str, int], Link]:
-    return {(row.accelerator, row.degree): row for row in read_rows("operators.json", Link, part="links")}
+    rows = (*read_rows("operators.json", Link, part="links"), *read_rows("neuron.json", Link, part="links"))
+    return {(row.accelerator, row.degree): row for row in rows}

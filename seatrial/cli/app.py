@@ -13,6 +13,7 @@ from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
 from seatrial.cli.diff import diff
+from seatrial.cli.doctor import doctor
 from seatrial.cli.drift import drift
 from seatrial.cli.images import images
 from seatrial.cli.init import init
@@ -57,6 +58,7 @@ for command in (
     diff,
     preflight,
     drift,
+    doctor,
     teams,
     lint,
     convert,

@@ -71,14 +71,18 @@ def _deployments(specs: Sequence[Path], environment: str, environments: Path | N
 
 
 def account_clients(environment: EnvironmentSpec) -> AccountClients:
-    """Return clients of the region; no call is made yet."""
+    """Return clients of the environment's region; no call is made yet."""
+    return clients_of_region(environment.region, where=environment.name)
+
+
+def clients_of_region(region: str, *, where: str) -> AccountClients:
+    """Return clients of a region; no call is made yet, and `where` is told when one can't be made."""
     import boto3
 
     from seatrial.changes.preflight.clients import AccountClients
     from seatrial.deployment.aws_failures import aws_failures
 
-    region = environment.region
-    with aws_failures(environment.name):
+    with aws_failures(where):
         return AccountClients(
             identity=cast("Identity", boto3.client("sts", region_name=region)),
             quotas=cast("Quotas", boto3.client("service-quotas", region_name=region)),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
+from seatrial.cli.support.live_name import live_name
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder
 
 if TYPE_CHECKING:
     from seatrial.deployment.live_trial import Bucket, LiveTrial
@@ -69,25 +70,11 @@ def start(
     from seatrial.deployment.aws_failures import aws_failures
     from seatrial.deployment.start_trial import start_trial
 
-    name, generation, region = _live_name(endpoint, environment, environments)
+    name, generation, region = live_name(endpoint, environment, environments)
     with aws_failures(environment):
         function = boto3.client("lambda", region_name=region)
     told = start_trial(function, environment, name, generation, trial_id or f"{uuid4()}")
     typer.echo(f"started the trial {told}; follow it with `seatrial trial watch {endpoint} -e {environment}`")
-
-
-def _live_name(endpoint: str, environment: str, environments: Path | None) -> tuple[str, int, str]:
-    """Return the endpoint's name in its spec, its locked generation and the environment's region."""
-    from seatrial.plan.lock.generation import generation_of
-    from seatrial.plan.lock.lock_file import document_in_lock
-    from seatrial.spec.load import load_environment, load_spec
-
-    spec = Path(endpoint)
-    is_file = spec.suffix == ".yaml"
-    folder = environments_folder(environments, spec if is_file else Path("endpoints/x.yaml"))
-    name = load_spec(spec, environment, environments=folder).endpoint.name if is_file else endpoint
-    locked = document_in_lock(spec if is_file else Path("endpoints") / f"{name}.yaml", environment)
-    return name, generation_of(locked), load_environment(folder, environment).region
 
 
 def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[Bucket, str]:
@@ -98,7 +85,7 @@ def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[
     from seatrial.deployment.live_stack import describe_stack
     from seatrial.deployment.live_trial import Bucket, service_stack
 
-    name, generation, region = _live_name(endpoint, environment, environments)
+    name, generation, region = live_name(endpoint, environment, environments)
     stack = service_stack(environment)
     with aws_failures(stack):
         cloudformation, s3 = (

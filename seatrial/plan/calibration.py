@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import engines, instances
+from seatrial.catalog import engines, instances, neuron
 from seatrial.errors import PlanError, Problem, SpecError
 from seatrial.plan.inputs import read_architecture
 from seatrial.plan.lock.lock_file import replace_file
@@ -51,7 +51,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         PlanError: SEA110 when the catalog has lost the instance type, SEA210 when its accelerator's numbers.
     """
     instance = instances.find(plan.instance_type.value)
-    hardware = hardware_of(instance, plan.quantization) if instance is not None else None
+    hardware = hardware_of(neuron.in_cores(instance), plan.quantization) if instance is not None else None
     if instance is None or hardware is None:
         rule = "SEA110" if instance is None else "SEA210"
         message = (
@@ -59,11 +59,11 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         )
         raise PlanError.of(rule, message, hint="plan another instance type", where=loaded.path.as_posix())
     workload, drafted = loaded.endpoint.workload, loaded.endpoint.serving.overrides.speculative_decoding
-    family = plan.engine.value
+    family: engines.Family = "tgi" if plan.engine.value == "tgi" else "lmi"
     return place(
         read_architecture(loaded),
         hardware,
-        engines.find("tgi" if family == "tgi" else "lmi", plan.engine_version.value),
+        engines.find("neuron" if neuron.is_neuron(instance) else family, plan.engine_version.value),
         plan.memory,
         degree=plan.tensor_parallel_degree.value,
         quantization=plan.quantization,
@@ -73,6 +73,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         max_num_seqs=plan.max_num_seqs.value,
         speculation=Speculation(drafted.draft_tokens, drafted.acceptance_rate, drafted.draft_cost) if drafted else None,
         prefix_hit_rate=workload.prefix_hit_rate,
+        max_model_len=plan.max_model_len.value,
     )
 
 
@@ -201,7 +202,7 @@ def _misfits(found: EndpointCalibration, loaded: LoadedSpec, choice: EngineChoic
     """Yield what was measured otherwise than the spec asks for."""
     if found.source.engine_note:
         yield f"a local engine ({found.source.engine_note})"
-    if found.engine != choice.facts.family:
+    if found.engine != choice.engine.value:
         yield found.engine
     if found.quantization != read_architecture(loaded).quantization(loaded.endpoint.serving.overrides.quantization):
         yield f"{found.quantization or '16-bit'} weights"

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.catalog import neuron
 from seatrial.model import FrozenModel
 from seatrial.plan.cost import blended, usd_per_hour, usd_per_million
 from seatrial.plan.resolve import resolve
@@ -134,7 +135,7 @@ def _row(demand: Demand, best: _Loaded, why: str) -> InstanceComparison:
     per_million = None if hourly is None or not best.tok_s else usd_per_million(hourly, best.tok_s)
     return InstanceComparison(
         instance_type=instance.instance_type,
-        accelerators=instance.accelerator_count,
+        accelerators=neuron.device_count(instance),
         tensor_parallel_degree=candidate.degree,
         copies_per_instance=candidate.copies_per_instance,
         kv_limited_batch=candidate.memory.kv_limited_batch,
@@ -157,7 +158,7 @@ def _without(demand: Demand, instance: Instance, rejections: list[RejectedCandid
     because = rejections[-1].because if rejections else because
     return InstanceComparison(
         instance_type=instance.instance_type,
-        accelerators=instance.accelerator_count,
+        accelerators=neuron.device_count(instance),
         tensor_parallel_degree=rejections[-1].degree if rejections else instance.accelerator_count,
         copies_per_instance=0,
         kv_limited_batch=0,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from pydantic import Field, JsonValue, model_serializer
 
+from seatrial.catalog import neuron
 from seatrial.model import FrozenModel, digest
 from seatrial.predict.band import Band
 from seatrial.predict.closed_form import Limit
@@ -388,6 +389,11 @@ class Plan(FrozenModel):
         """Write a field that came later only where it says something: other plans keep the digest they always had."""
         fields: dict[str, object] = write(self)
         return {name: value for name, value in fields.items() if name not in _CAME_LATER or _says(name, value)}
+
+    @property
+    def accelerators_per_copy(self) -> int:
+        """Accelerators of a copy as SageMaker counts them: GPUs, or chips of AWS Neuron where a degree counts cores."""
+        return neuron.devices(self.instance_type.value, self.tensor_parallel_degree.value)
 
     @property
     def digest(self) -> str:

@@ -13,6 +13,7 @@ from seatrial.errors import PlanError
 from seatrial.plan.decisions.plan_warnings import option_warnings
 from seatrial.plan.document import Decision, Image
 from seatrial.plan.inputs import allowed_instances, batching_warnings, read_architecture, token_warnings
+from seatrial.plan.neuron_limits import refuse_on_neuron
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -185,6 +186,7 @@ def _fits(rule: Rule, facts: Facts) -> bool:
 _OF_LMI = "The spec fixes serving.backend, which is one of LMI's."
 # What an image's name tells of, the first that is in it: the repository's, then the tag's.
 _REPOSITORIES = {"tgi": "tgi", "sglang": "sglang", "vllm": "vllm"}
+_NEURON = "neuronx"
 _TAGS = {"tensorrtllm": "lmi-trtllm", "neuronx": "lmi-neuronx", "deepspeed": "lmi-deepspeed"}
 
 
@@ -215,11 +217,13 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     Raises:
         PlanError: SEA303 when no image is known, SEA108 when the backend is none of the engine's, SEA111 when the
             environment allows no engine that can serve the model, and what reading the architecture and the instance
-            types raises.
+            types raises; SEA225 to SEA227 for what AWS Neuron can't serve.
     """
     serving = loaded.endpoint.serving
-    case = case_of(serving, read_architecture(loaded), allowed_instances(loaded)[0])
+    architecture, allowed = read_architecture(loaded), allowed_instances(loaded)[0]
+    case = case_of(serving, architecture, allowed)
     taken = _take(loaded, case)
+    refuse_on_neuron(loaded, architecture, allowed, taken.option.name)
     said = opinion(case, taken.option, taken.fixed_by)
     if serving.image is not None:
         choice = _given_image(taken, serving.image, serving.engine_version)
@@ -280,6 +284,8 @@ def _option_of_image(uri: str) -> EngineOption:
     """Return the option that an image's name tells of; LMI with vLLM when it tells nothing."""
     repository, _, tag = uri.rpartition("/")[2].partition("@")[0].partition(":")
     by_name = [option for mark, option in _REPOSITORIES.items() if mark in repository]
+    if by_name and _NEURON in f"{repository}:{tag}":
+        by_name = [f"{by_name[0]}-{_NEURON}"]
     by_tag = [option for mark, option in _TAGS.items() if mark in tag]
     told = [*by_name, *by_tag, "lmi-vllm"][0]
     return next(option for option in options() if option.name == told)
@@ -297,7 +303,7 @@ def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
         version=Decision(value=build.version, because=version_because),
         image=Decision(value=image, because=f"Listed for {loaded.environment.region} on {build.date}."),
         ami_version=_ami(build),
-        facts=engines.find(option.engine, build.version),
+        facts=_facts(option, build.version),
         warnings=(*_undocumented(build), *option_warnings(serving.overrides, read_as)),
     )
 
@@ -331,9 +337,13 @@ def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
         version=Decision(value=told, because=because),
         image=Decision(value=Image(uri=uri, repository=name, tag=tag), because="The spec fixes it."),
         ami_version=_ami_of(cuda[0] if cuda else None),
-        facts=engines.find(taken.option.engine, told),
+        facts=_facts(taken.option, told),
         warnings=(f"The image {uri} is used as given, without checks.",),
     )
+
+
+def _facts(option: EngineOption, version: str) -> Engine:
+    return engines.find("neuron" if _NEURON in option.flavours else option.engine, version)
 
 
 def _why_version(build: images.Build, option: EngineOption, *, fixed: bool) -> str:
@@ -354,8 +364,15 @@ def _undocumented(build: images.Build) -> tuple[str, ...]:
     return (f"{build.family} {build.version} is unverified: its options may have changed.",)
 
 
+_NEURON_REPOSITORY = "huggingface-vllm-inference-neuronx"
+_NEURON_AMI = "al2-ami-sagemaker-inference-neuron-2"  # optimum-neuron notebooks/sagemaker/deploy-llama-3-3-70b.ipynb
+
+
 def _ami(build: images.Build) -> Decision[str | None]:
-    if build.flavour == "neuronx":
+    if build.repository == _NEURON_REPOSITORY:
+        because = "For AWS Neuron; the notebook of optimum-neuron deploys this image with it."
+        return Decision(value=_NEURON_AMI, because=because)
+    if build.flavour == _NEURON:
         because = "SageMaker's default: the image is for AWS Neuron and needs no CUDA."
         return Decision(value=None, because=because)
     return _ami_of(build.cuda)

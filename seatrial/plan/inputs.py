@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import instances, models
+from seatrial.catalog import instances, models, neuron
 from seatrial.catalog.architecture import Architecture, from_config_json, shards_evenly
 from seatrial.catalog.model_names import split_precision, unsupported_format
 from seatrial.catalog.rows import nearest
@@ -107,18 +107,20 @@ def _from_shape(loaded: LoadedSpec, shape: ModelShape) -> Architecture:
 def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[str, ...]]:
     """Return the instance types that spec and environment both allow, and a warning for each the catalog lacks.
 
-    Nothing given allows every type of the catalog that has NVIDIA GPUs.
+    With instance pools it is the first of them. Nothing given allows every type of the catalog that has NVIDIA GPUs.
+    Accelerators of AWS Neuron are counted in NeuronCores.
 
     Raises:
         PlanError: SEA110 when the catalog knows none of them.
     """
-    asked, rails = loaded.endpoint.serving.instance_types, loaded.environment.guard_rails.instance_types
+    pools, rails = loaded.endpoint.hosting.instance_pools, loaded.environment.guard_rails.instance_types
+    asked = pools[:1] if pools else loaded.endpoint.serving.instance_types
     if asked is None and rails is None:
-        return tuple(priced(instance, loaded) for instance in instances.every() if instance.link != "neuron"), ()
+        return tuple(priced(instance, loaded) for instance in instances.every() if not neuron.is_neuron(instance)), ()
     names = [name for name in (asked or rails or ()) if rails is None or name in rails]
     found = {name: instances.find(name) for name in names}
     unknown = [name for name, instance in found.items() if instance is None]
-    known = tuple(priced(instance, loaded) for instance in found.values() if instance is not None)
+    known = tuple(neuron.in_cores(priced(instance, loaded)) for instance in found.values() if instance is not None)
     if not known:
         near = {name: None for missing in unknown for name in nearest(missing, _every_name())}
         message = f"not in the catalog: {', '.join(unknown)}"
@@ -136,6 +138,13 @@ def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
         "The hub token is readable with sagemaker:DescribeModel. Weights staged to S3 (model.s3_uri) need no token."
     )
     return (warning,)
+
+
+def names_neuron(loaded: LoadedSpec) -> bool:
+    """Tell whether the spec names instance types with AWS Neuron, and no others that the catalog has."""
+    found = [instances.find(name) for name in loaded.endpoint.serving.instance_types or ()]
+    known = [instance for instance in found if instance is not None]
+    return bool(known) and all(neuron.is_neuron(instance) for instance in known)
 
 
 def _every_name() -> list[str]:
@@ -160,9 +169,9 @@ def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:
 
 def _unplanned(loaded: LoadedSpec) -> list[Problem]:
     serving, problems = loaded.endpoint.serving, []
-    if serving.backend == "neuronx":
-        message = "the backend neuronx needs AWS Neuron, which is not supported"
-        hint = "remove it, or choose a backend for GPUs"
+    if serving.backend == "neuronx" and not names_neuron(loaded):
+        message = "the backend neuronx needs instance types with AWS Neuron"
+        hint = "name them in serving.instance_types, as ml.inf2.xlarge, or choose a backend for GPUs"
         problems.append(loaded.problem(("serving", "backend"), "SEA352", message, hint))
     if (serving.overrides.pipeline_parallel_degree or 1) > 1:
         message = "pipeline parallelism is not supported"
@@ -198,7 +207,7 @@ def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Pr
 
 def _degree_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Problem]:
     degree = loaded.endpoint.serving.overrides.tensor_parallel_degree
-    if degree is None or shards_evenly(architecture, degree):
+    if degree is None or names_neuron(loaded) or shards_evenly(architecture, degree):
         return []
     works = ", ".join(map(str, possible_degrees(architecture, _WIDEST_INSTANCE)))
     heads = f"{architecture.attention_heads} attention heads and {architecture.kv_heads} KV heads"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.catalog import neuron
 from seatrial.plan.calibration import model_name
 from seatrial.plan.decisions.derived_limits import Chosen, derive_limits, predict_copy
 from seatrial.plan.decisions.placement import lay_out
@@ -66,7 +67,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         image=engine.image,
         inference_ami_version=engine.ami_version,
         instance_type=_instance_type(resolved, found),
-        accelerators_per_instance=chosen.best.candidate.instance.accelerator_count,
+        accelerators_per_instance=neuron.device_count(chosen.best.candidate.instance),
         instance_count=layout.instance_count,
         tensor_parallel_degree=layout.tensor_parallel_degree,
         copies_per_instance=layout.copies_per_instance,

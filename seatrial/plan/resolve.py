@@ -55,8 +55,8 @@ def resolve(loaded: LoadedSpec) -> Resolved:
     endpoint = loaded.endpoint
     overrides = endpoint.serving.overrides
     calibrated, misfit = read_calibrated(loaded, choice)
-    max_model_len = choose_max_model_len(endpoint, architecture)
-    batched_tokens = choose_batched_tokens(endpoint, choice.facts)
+    max_model_len = choose_max_model_len(endpoint, architecture, compiled=choice.facts.compiled_shapes)
+    batched_tokens = choose_batched_tokens(endpoint, choice.facts, max_model_len.value)
     demand = Demand(
         endpoint=endpoint,
         rails=loaded.environment.guard_rails,

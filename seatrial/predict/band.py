@@ -27,6 +27,7 @@ FITTED_MODEL = "meta-llama/Llama-2-7b-hf"
 FITTED_PROMPTS = (256, 3_840)  # tokens
 LONGEST_MEASURED_PROMPT = 20_000  # tokens, of the rows in benchmarks/planner_accuracy/measured
 NEAR = 0.2  # an assumption: a dense model that was not fitted, where engine and accelerator were
+ON_NEURON = 1.0  # an assumption: what the operators reach is assumed too
 ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
 
 
@@ -75,7 +76,7 @@ def band_of(
     """
     if calibrated is not None:
         return calibrated
-    if engine.family != "tgi" and speculation is None and input_tokens <= LONGEST_MEASURED_PROMPT:
+    if engine.family not in ("tgi", "neuron") and speculation is None and input_tokens <= LONGEST_MEASURED_PROMPT:
         place = BandPlace(
             accelerator=instance.accelerator,
             bits=bands.bits_of(quantization or architecture.checkpoint_quantization),
@@ -85,6 +86,11 @@ def band_of(
         earned = earned_band(place, bands.every(), bands.measured())
         if earned is not None:
             return earned
+    if engine.compiled_shapes:
+        because = (
+            f"The prediction is not calibrated for AWS Neuron: ±{ON_NEURON:.0%} is an assumption until a trial runs."
+        )
+        return Band(throughput=ON_NEURON, latency=ON_NEURON, measured=False, because=because)
     constants = engine.performance
     doubts = {
         f"{engine.family} {version}": not engine.fitted,

@@ -188,6 +188,8 @@ def _linear(costs: Costs, tokens: float, prompt_tokens: float = 0.0) -> Seconds:
     host = costs.prompt_host if prompt_tokens else costs.host
     busy, link = costs.busy(tokens, prompt_tokens), costs.link(tokens + prompt_tokens)
     if host >= costs.fixed + busy + attention_s + link:
+        if costs.compiled:
+            return Seconds(0.0, host, 0.0, 0.0, 0.0) if prompt_tokens else Seconds(host, 0.0, 0.0, 0.0, 0.0)
         return Seconds(0.0, 0.0, host, 0.0, 0.0)
     if costs.read(tokens + prompt_tokens) >= costs.arithmetic(tokens, prompt_tokens):
         return Seconds(busy, attention_s, costs.fixed, link, 0.0)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
     from seatrial.predict.memory import MemoryFit
 
+_SHORTEST_COMPILED = 1024  # tokens; the shortest sequence of the public cache of compiled models
 _LARGE_BYTES = 70 * GIB  # from here on vLLM takes larger iterations by default; A100 excepted (engine/arg_utils.py)
 
 
@@ -99,6 +100,7 @@ class Copy:
         speculation: Speculative decoding; `None` without.
         calibration: What measurements of the endpoint said.
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
+        compiled_length: Tokens of a sequence that an engine with compiled shapes is compiled for; 0 elsewhere.
     """
 
     architecture: Architecture
@@ -116,6 +118,7 @@ class Copy:
     speculation: Speculation | None = None
     calibration: Calibration = Calibration()
     prefix_hit_rate: float = 0.0
+    compiled_length: int = 0
 
     @property
     def prefilled_tokens(self) -> int:
@@ -125,6 +128,8 @@ class Copy:
     @property
     def tokens_reserved(self) -> int:
         """KV cache that one request holds on average, in tokens: whole blocks for its prompt and its output."""
+        if self.compiled_length:
+            return self.compiled_length
         held = math.ceil(self.output_tokens * self.engine.kv_reserved_output)
         prompt, output = self._blocks(self.input_tokens), self._blocks(held)
         cached = self.architecture.cached_tokens(prompt + output)
@@ -143,6 +148,8 @@ class Copy:
     @property
     def prompts_per_prefill(self) -> int:
         """Whole prompts of one iteration; at least one, which the engine then takes alone."""
+        if self.compiled_length:
+            return 1
         return max(1, self.batched_tokens // self._blocks(self.prefilled_tokens))
 
     @property
@@ -195,6 +202,7 @@ def place(
     speculation: Speculation | None = None,
     calibration: Calibration | None = None,
     prefix_hit_rate: float = 0.0,
+    max_model_len: int = 0,
 ) -> Copy:
     """Place one copy.
 
@@ -212,6 +220,7 @@ def place(
         speculation: Speculative decoding; `None` without.
         calibration: What measurements of the endpoint said; `None` without any.
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
+        max_model_len: Tokens of the longest sequence, which an engine with compiled shapes is compiled for.
     """
     return Copy(
         architecture=architecture,
@@ -228,8 +237,19 @@ def place(
         output_tokens=output_tokens,
         speculation=speculation,
         calibration=calibration or Calibration(),
-        prefix_hit_rate=prefix_hit_rate,
+        prefix_hit_rate=0.0 if engine.compiled_shapes else prefix_hit_rate,
+        compiled_length=max_model_len if engine.compiled_shapes else 0,
     )
+
+
+def compiled_length(tokens: int) -> int:
+    """Return the sequence length to compile for requests of so many tokens: a power of two, as public caches have."""
+    return max(_SHORTEST_COMPILED, power_of_two(tokens))
+
+
+def power_of_two(number: int) -> int:
+    """Return the least power of two that is not below a number."""
+    return 1 << max(0, number - 1).bit_length()
 
 
 def least_batched_tokens(engine: Engine, instance: Instance, input_tokens: int) -> int:

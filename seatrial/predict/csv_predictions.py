@@ -12,11 +12,12 @@ from enum import StrEnum, unique
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.catalog import neuron
 from seatrial.catalog.architecture import shards_evenly
 from seatrial.measure.distribution import percentile
 from seatrial.predict.band import ASSUMED, Band, band_of
 from seatrial.predict.closed_form import Limit, predict
-from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
+from seatrial.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place
 from seatrial.predict.memory import fit_memory, held_tokens
 from seatrial.predict.multi_instance import InstanceLevel, even_split, fleet
 from seatrial.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
@@ -84,7 +85,7 @@ def answer(asked: Asked, form: Form = "simulation", load: Load = "published") ->
         load: How requests are sent.
     """
     band = _band(asked)
-    if not shards_evenly(asked.architecture, asked.degree):
+    if not _shards(asked):
         return RowPrediction(None, None, RowLimit.DEGREE, band)
     copy = copy_of(asked)
     if copy.kv_limited_batch < 1:
@@ -103,6 +104,12 @@ def answer(asked: Asked, form: Form = "simulation", load: Load = "published") ->
     level = _steady(copy, asked, form)
     limit = _limit(copy, asked, asked.concurrency, level.late_ms / MS_PER_S)
     return RowPrediction(level.output_tok_s, level.late_ms / asked.output_tokens, limit, band, level)
+
+
+def _shards(asked: Asked) -> bool:
+    if neuron.is_neuron(asked.instance):
+        return neuron.shards(asked.architecture, asked.degree)
+    return shards_evenly(asked.architecture, asked.degree)
 
 
 def _steady(copy: Copy, asked: Asked, form: Form) -> SteadyLevel:
@@ -135,14 +142,16 @@ def _placed(asked: Asked) -> Copy:
     hardware = hardware_of(asked.instance, asked.quantization)
     if hardware is None:
         raise ValueError(f"{asked.instance.instance_type} has no known speed")
-    batched_tokens = least_batched_tokens(asked.engine, asked.instance, asked.input_tokens)
+    compiled = asked.engine.compiled_shapes
+    length = compiled_length(asked.input_tokens + asked.output_tokens) if compiled else 0
+    batched_tokens = length or least_batched_tokens(asked.engine, asked.instance, asked.input_tokens)
     memory = fit_memory(
         asked.architecture,
         asked.instance,
         asked.engine,
         degree=asked.degree,
         quantization=asked.quantization,
-        tokens=held_tokens(asked.engine, asked.input_tokens, asked.output_tokens),
+        tokens=length or held_tokens(asked.engine, asked.input_tokens, asked.output_tokens),
         batched_tokens=batched_tokens,
         kv_bits=8 if asked.kv_precision == "fp8" else 16,
     )
@@ -158,6 +167,7 @@ def _placed(asked: Asked) -> Copy:
         batched_tokens=batched_tokens,
         max_num_seqs=asked.max_num_seqs or _batch_limit(asked),
         prefix_hit_rate=asked.prefix_hit_rate,
+        max_model_len=length,
     )
 
 
@@ -166,7 +176,7 @@ def _batch_limit(asked: Asked) -> int:
     if asked.engine.family == "vllm":
         has_much = asked.instance.accelerator_memory_bytes >= _VLLM_LARGE_MEMORY
         return _VLLM_LARGE_LIMIT if has_much and "A100" not in asked.instance.accelerator else _VLLM_LIMIT
-    return _BATCH_LIMITS[asked.engine.family]
+    return asked.engine.batch_limit if asked.engine.compiled_shapes else _BATCH_LIMITS[asked.engine.family]
 
 
 def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], InstanceLevel]:

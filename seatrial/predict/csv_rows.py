@@ -10,7 +10,7 @@ from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, get_args
 
-from seatrial.catalog import models
+from seatrial.catalog import engines, models
 from seatrial.catalog.engines import Family
 from seatrial.catalog.model_names import unsupported_format
 from seatrial.errors import Problem, SpecError
@@ -154,6 +154,16 @@ class Cells:
             self._wrong(column, "SEA223", message, "write it as `0.11.0`, or leave it empty for the newest")
         return engine or default
 
+    def engine_on(self, place: PublishedInstance | None, named: NamedEngine) -> NamedEngine:
+        """Return the engine of a place: on AWS Neuron its own, which compiles shapes, whatever the row calls it."""
+        if place is None or named.facts.compiled_shapes == place.on_neuron:
+            return named
+        if place.on_neuron:
+            newest = published_names.NEWEST
+            return published_names.NamedEngine(engines.find("neuron", newest), newest)
+        self._wrong("engine", "SEA223", "the engine neuron needs AWS Neuron", "name an instance type as ml.inf2.xlarge")
+        return named
+
     def place(self) -> PublishedInstance | None:
         """Return the instance type, or those that have the accelerator."""
         name = self._named("instance_type")
@@ -197,9 +207,7 @@ class Cells:
             has = f"{largest.instance_type} has {largest.accelerator_count}"
             self._wrong("tp_degree", "SEA224", f"{what} accelerators are needed, but {has}")
             return None
-        if found.link == "neuron":
-            self._wrong("instance_type", "SEA223", f"{found.accelerator} is AWS Neuron, which is not supported")
-        elif found.flops_16bit is None or found.memory_bandwidth_bytes_s is None:
+        if found.flops_16bit is None or found.memory_bandwidth_bytes_s is None:
             message = f"FLOPS and memory bandwidth of the {found.accelerator} are unknown"
             self._wrong("instance_type", "SEA223", message)
         return found
@@ -405,7 +413,7 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     counts = {name: read.count(name) for name in COUNTS if name not in {"tp_degree", "concurrency"}}
     accelerators = counts.pop("accelerators")
     degree, concurrency = read.degree(place, accelerators), read.concurrency(load)
-    engine, model, batching = read.engine(default), read.model(), read.batching()
+    engine, model, batching = read.engine_on(place, read.engine(default)), read.model(), read.batching()
     if model is None:
         read.known_precisions()
     quantization = read.quantization(*model) if model else None

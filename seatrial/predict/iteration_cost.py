@@ -14,11 +14,14 @@ A decode step of B sequences over ctx cached tokens on N accelerators:
 A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + server * T. A bandwidth W and FLOPS F are
 those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured kernels); the
 engine's own constants are in `catalog/data/engines.json`.
+
+An engine with compiled shapes (AWS Neuron) computes its whole batch over its whole length in every step, and fills
+every prompt up to that length: both times are those of the full shapes, whatever runs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import operators, precision
@@ -36,6 +39,9 @@ _BYTES_16BIT = 2
 _PRODUCTS = 4  # of a dense layer: queries with keys and values, output, up with gate, down
 _LATENT_PRODUCTS = 6  # with multi-head latent attention: both are projected down and up again
 _MLP_PRODUCTS = 2
+_EXPERT_MATRICES = 3  # up, gate, down
+# An assumption near public runs of Qwen3 mixtures (tests/predict/test_neuron.py): columns of an expert on a NeuronCore.
+_FULL_COLUMNS = 300
 # An assumption: norms, rotary embedding, residual and activation read or write a token's vector this often in a layer.
 _VECTOR_PASSES = 20
 
@@ -66,6 +72,7 @@ class Costs:
         input_token: Work of the server per prompt token.
         draft: What drafting adds to a decode step, as a share of it.
         verified: Tokens of a sequence in one decode step: 1, or 1 + drafted ones.
+        compiled: The least times are those of compiled shapes, not of a host that launches kernels.
     """
 
     host: float
@@ -89,6 +96,7 @@ class Costs:
     input_token: float
     draft: float
     verified: int
+    compiled: bool = False
 
     def busy(self, tokens: float, prompt_tokens: float = 0.0) -> float:
         """Return the time of matrix products and experts for output tokens and prompt tokens of one iteration."""
@@ -154,6 +162,30 @@ def _added(read: float, arithmetic: float, sharpness: float) -> float:
 
 def costs_of(copy: Copy) -> Costs:
     """Compute the coefficients of a copy's iterations."""
+    costs = _dynamic_costs(copy)
+    return _compiled(costs, copy) if copy.compiled_length else costs
+
+
+def _compiled(costs: Costs, copy: Copy) -> Costs:
+    """Return the costs of compiled shapes: a decode step of the whole batch, a prefill of the whole length."""
+    costs = replace(costs, expert_token=costs.expert_token / _filled(copy))
+    cached = copy.max_num_seqs * copy.architecture.cached_tokens(copy.compiled_length)
+    step_s = costs.device(copy.max_num_seqs) + cached * costs.attention_token
+    seen = copy.compiled_length / copy.input_tokens  # the coefficient is of prompts of the workload's length
+    prefill_s = costs.device(0.0, copy.compiled_length) + copy.compiled_length * costs.prompt_token * seen
+    return replace(costs, host=step_s, prompt_host=prefill_s, attention_token=0.0, attention_latency=0.0, compiled=True)
+
+
+def _filled(copy: Copy) -> float:
+    """Return how much of a NeuronCore the products of one expert fill: narrow slices of an expert leave it idle."""
+    shape = copy.architecture
+    if not shape.experts or not shape.expert_params:
+        return 1.0
+    width = shape.expert_params / (_EXPERT_MATRICES * shape.layers * shape.experts * shape.hidden_size)
+    return min(1.0, width / copy.degree / _FULL_COLUMNS)
+
+
+def _dynamic_costs(copy: Copy) -> Costs:
     constants, shape, hardware = copy.engine.performance, copy.architecture, copy.hardware
     fixed, marginal = copy.calibration.fixed, copy.calibration.marginal
     slowdown = constants.slowdown(hardware.instance_type)

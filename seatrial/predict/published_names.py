@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.catalog import engine_versions, engines, instances, precision
+from seatrial.catalog import engine_versions, engines, instances, neuron, precision
 from seatrial.catalog.accelerators import every as every_accelerator
 from seatrial.catalog.rows import nearest
 
@@ -42,6 +42,8 @@ _FAMILIES: dict[str, Family] = {
     "trtllm": "trtllm",
     "tensorrt": "trtllm",
     "tensorrtllm": "trtllm",
+    "neuron": "neuron",
+    "optimumneuron": "neuron",
     "nvidiatensorrtllm": "trtllm",
 }
 _ENGINE = re.compile(r"(?P<name>.*?[a-z])[\s:@=_-]*(?P<version>v?\d[\w.+-]*|nightly[\w.+-]*|latest)?")
@@ -202,6 +204,11 @@ class PublishedInstance:
     accelerator: str | None
     count: int
 
+    @property
+    def on_neuron(self) -> bool:
+        """Whether its accelerators are AWS Neuron's; they are counted in NeuronCores."""
+        return all(neuron.is_neuron(each) for each in self.candidates)
+
     def smallest(self, accelerators: int) -> Instance | None:
         """Return the smallest instance type with accelerators enough; of several the cheapest."""
         counted = self.count if self.accelerator else 0
@@ -222,13 +229,19 @@ def read_place(text: str) -> tuple[PublishedInstance, ...]:
     written = text.strip().lower()
     known = instances.find(written) or instances.find(f"ml.{written}")
     if known is not None:
-        return (PublishedInstance((known,), None, known.accelerator_count),)
+        seen = neuron.in_cores(known)
+        return (PublishedInstance((seen,), None, seen.accelerator_count),)
     counted = _COUNTED.fullmatch(written)
     if counted is None:
         return ()
     count = int(counted["before"] or counted["after"] or 1)
     matching = [name for name in _accelerator_names() if _means(counted["name"], name)]
-    return tuple(PublishedInstance(_with(name), name, count) for name in matching if _with(name))
+    return tuple(PublishedInstance(_with(name), name, count * _cores(name)) for name in matching if _with(name))
+
+
+def _cores(accelerator: str) -> int:
+    """Return what one accelerator counts: 1, or the NeuronCores of a chip."""
+    return next((chip.cores for chip in neuron.chips() if chip.accelerator == accelerator), 1)
 
 
 def places_like(text: str) -> str:
@@ -246,7 +259,7 @@ def _accelerator_names() -> tuple[str, ...]:
 
 @cache
 def _with(accelerator: str) -> tuple[Instance, ...]:
-    return tuple(instance for instance in instances.every() if instance.accelerator == accelerator)
+    return tuple(neuron.in_cores(each) for each in instances.every() if each.accelerator == accelerator)
 
 
 def _means(text: str, accelerator: str) -> bool:
@@ -266,7 +279,7 @@ def _chip(accelerator: str) -> frozenset[str]:
 def _words(text: str) -> frozenset[str]:
     joined = re.sub(r"(\d)\s+(?=gi?b\b)", r"\1", text.lower())
     words = re.findall(r"[a-z0-9]+", joined)
-    return frozenset(re.sub(r"^sxm\d$", "sxm", word) for word in words) - {"nvidia"}
+    return frozenset(re.sub(r"^sxm\d$", "sxm", word) for word in words) - {"nvidia", "aws"}
 
 
 def _has_memory(accelerator: str, size: str) -> bool:

@@ -57,7 +57,7 @@ def step_sentence(copy: Copy, concurrency: int, batch: float, step: Seconds) -> 
 def launches(copy: Copy, batch: float) -> bool:
     """Tell whether launching kernels takes the host longer than the server's work on the sequences of a batch."""
     costs = costs_of(copy)
-    return costs.host >= max(costs.device(batch * costs.verified), batch * costs.sequence)
+    return not costs.compiled and costs.host >= max(costs.device(batch * costs.verified), batch * costs.sequence)
 
 
 def growth_sentence(copy: Copy, limit: Limit, concurrency: int, admitted: float) -> str:

@@ -127,6 +127,7 @@ def _one_adapter(config: ServingConfig, _: SpellingTable) -> Iterator[Conflict]:
 _EVERYWHERE = (_draft, _smoothquant, _lengths, _streaming)
 _BY_DIALECT = {
     "tgi": (_typed_quantization, _sharded_exl2, _batch_tokens, _queue),
+    "tgi-neuronx": (_queue,),
     "lmi-dist": (_typed_quantization, _lora_with_draft, _draft_degree),
     "lmi-deepspeed": (_smoothquant_type,),
     "sglang": (_one_adapter,),

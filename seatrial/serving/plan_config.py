@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.catalog.dialects import existing
+from seatrial.catalog.dialects import dialects, existing, exists
 from seatrial.catalog.engine_versions import read_version
 from seatrial.serving.config import ServingConfig
 from seatrial.serving.templates import option_text
@@ -21,10 +21,23 @@ PREDICT_TIMEOUT_S = (
     480  # a streamed invocation may last 8 minutes (SageMaker runtime, InvokeEndpointWithResponseStream)
 )
 NEWEST_READ = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.26.0", "sglang": "0.5.20"}
+_NEWEST_READ_ON_NEURON = {"lmi": "11", "tgi": "0.3.0", "vllm": "0.4.5"}
 
 
-def dialect_of(engine: EngineName, version: str, backend: str = "auto") -> DialectName:
-    """Return the dialect of a plan: what the spec fixes, else the newest vLLM form that the container has."""
+_ON_NEURON: dict[EngineName, DialectName] = {"lmi": "lmi-neuronx", "tgi": "tgi-neuronx", "vllm": "vllm-neuronx"}
+
+
+def dialect_of(engine: EngineName, version: str, backend: str = "auto", *, on_neuron: bool = False) -> DialectName:
+    """Return the dialect of a plan: what the spec fixes, else the newest vLLM form that the container has.
+
+    Args:
+        engine: The engine.
+        version: Its version.
+        backend: As the spec fixes it.
+        on_neuron: The image is for AWS Neuron.
+    """
+    if on_neuron and engine in _ON_NEURON:
+        return _ON_NEURON[engine]
     if engine != "lmi":
         return engine
     if backend != "auto":
@@ -45,8 +58,18 @@ _BACKENDS: dict[str, DialectName] = {
 _TOLD_TO_TGI = ("awq", "gptq")  # TGI 1.x loads such a checkpoint only with --quantize
 
 
-def spelled_version(engine: EngineName, version: str) -> str:
+def is_on_neuron(plan: Plan) -> bool:
+    """Tell whether the image of a plan is for AWS Neuron."""
+    image = plan.image.value
+    return "neuron" in f"{image.repository}:{image.tag}"
+
+
+def spelled_version(engine: EngineName, version: str, *, on_neuron: bool = False) -> str:
     """Return the version to spell by: the plan's, or the newest that was read when an image of the user has none."""
+    if on_neuron:
+        read = read_version(engine, version)
+        dialect = dialects()[_ON_NEURON[engine]]
+        return version if read is not None and exists(dialect, read) else _NEWEST_READ_ON_NEURON[engine]
     return version if read_version(engine, version) is not None else NEWEST_READ[engine]
 
 

@@ -10,7 +10,7 @@ from seatrial.serving.artifact import FIELD, code_files
 from seatrial.serving.limits import extra_option_problems
 from seatrial.serving.model_source import ModelSource, model_source
 from seatrial.serving.neutral import Form, Rendered, render_config
-from seatrial.serving.plan_config import dialect_of, plan_config, spelled_version
+from seatrial.serving.plan_config import dialect_of, is_on_neuron, plan_config, spelled_version
 from seatrial.serving.rendered import RenderedConfig, refuse_credentials
 from seatrial.spec.endpoint import ServingOverrides
 
@@ -58,8 +58,9 @@ def _engine(plan: Plan) -> EngineName:
 
 
 def _rendered(loaded: LoadedSpec, plan: Plan, source: ModelSource, form: Form) -> Rendered:
-    version = spelled_version(_engine(plan), plan.engine_version.value)
-    dialect = dialect_of(_engine(plan), version, loaded.endpoint.serving.backend)
+    on_neuron = is_on_neuron(plan)
+    version = spelled_version(_engine(plan), plan.engine_version.value, on_neuron=on_neuron)
+    dialect = dialect_of(_engine(plan), version, loaded.endpoint.serving.backend, on_neuron=on_neuron)
     header = f"Rendered by Seatrial for {plan.endpoint} in {plan.environment}; edit the spec, not this file."
     try:
         return render_config(plan_config(loaded, plan, source), dialect, version, form, header=header)
@@ -78,7 +79,7 @@ def _placed(loaded: LoadedSpec, problem: Problem) -> Problem:
 
 def _refuse_short_prefill(loaded: LoadedSpec, plan: Plan) -> None:
     longest_prompt = plan.max_model_len.value - loaded.endpoint.workload.output_tokens
-    if plan.engine.value == "tgi" and plan.max_num_batched_tokens.value < longest_prompt:
+    if plan.engine.value == "tgi" and not is_on_neuron(plan) and plan.max_num_batched_tokens.value < longest_prompt:
         message = f"{plan.max_num_batched_tokens.value} prefill tokens are below the longest prompt, {longest_prompt}"
         path = ("serving", "overrides", "max_num_batched_tokens")
         raise RenderError([loaded.problem(path, "SEA305", message, f"set it to at least {longest_prompt}")])

@@ -77,6 +77,11 @@ class _Rails:
             message = f"none of {', '.join(asked)} is allowed in {name}"
             path, hint = ("serving", "instance_types"), f"allowed: {', '.join(allowed)}"
             yield self._problem(path, "instance_types", message, hint)
+        for index, pool in enumerate(self._endpoint.hosting.instance_pools or ()):
+            if allowed is not None and pool not in allowed:
+                place = ("hosting", "instance_pools", index)
+                hint = f"allowed: {', '.join(allowed)}"
+                yield self._problem(place, "instance_types", f"{pool} is not allowed in {name}", hint)
 
     def models(self) -> Iterator[Problem]:
         """Yield each model, draft and adapter that no pattern allows."""

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from seatrial.catalog import jumpstart
 from seatrial.catalog.licences import licence_of
 from seatrial.spec.endpoint import DEFAULT_DRAFT_COST, MOST_DRAFT_TOKENS
+from seatrial.spec.hosting_rules import hosting_problems
 from seatrial.spec.model_shape import MOST_HEAD_DIM, ModelShape
 
 if TYPE_CHECKING:
@@ -197,11 +198,12 @@ def _given(document: Document, parent: str, names: tuple[str, ...]) -> list[str]
 def _model_source(document: Document) -> Iterator[Problem]:
     if not isinstance(document.value("model"), dict):
         return
-    given = _given(document, "model", ("hub_id", "s3_uri", "jumpstart_id"))
+    given = _given(document, "model", ("hub_id", "s3_uri", "jumpstart_id", "model_package_arn"))
     if given == ["s3_uri", "jumpstart_id"]:
         return
     if not given:
-        yield document.problem(("model",), "SEA106", "the model has no source", "give hub_id, s3_uri or jumpstart_id")
+        hint = "give hub_id, s3_uri, jumpstart_id or model_package_arn"
+        yield document.problem(("model",), "SEA106", "the model has no source", hint)
     if len(given) > 1:
         message = f"{' and '.join(given)} exclude each other"
         yield document.problem(("model", given[1]), "SEA108", message, "keep one of them")
@@ -333,5 +335,6 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     _trial,
     _context,
     speculation_problems,
+    hosting_problems,
     _files,
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from seatrial import bounds
 from seatrial.bounds import MOST_IN_FLIGHT, MOST_REQUESTS, MOST_TOKENS, MOST_USD
-from seatrial.model import FrozenModel
+from seatrial.model import FrozenModel, left_out_or_mapping
 from seatrial.spec import shapes
 from seatrial.spec.engine_options import (
     Backend,
@@ -19,11 +19,8 @@ from seatrial.spec.engine_options import (
     OutputFormat,
     RopeScaling,
 )
+from seatrial.spec.hosting import MOST_ADAPTERS, AdapterSpec, EndpointName, HostingSpec, ImageUri, InstanceType
 from seatrial.spec.model_shape import ModelShape
-
-if TYPE_CHECKING:
-    from pydantic.config import JsonDict
-
 
 LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resource; the rest is for proof and clean-up
 Level = Annotated[int, Field(ge=1, le=4096)]
@@ -105,11 +102,11 @@ class TrialSpec(FrozenModel):
     )
 
 
-EndpointName = Annotated[str, StringConstraints(pattern=shapes.ENDPOINT_NAME, max_length=40)]
-InstanceType = Annotated[str, StringConstraints(pattern=shapes.INSTANCE_TYPE)]
 InstanceTypes = Annotated[tuple[InstanceType, ...], Field(min_length=1)]
+ModelPackageArn = Annotated[str, StringConstraints(pattern=shapes.MODEL_PACKAGE_ARN, max_length=176)]
+HubContentArn = Annotated[str, StringConstraints(pattern=shapes.HUB_CONTENT_ARN, max_length=255)]
+Adapters = Annotated[tuple[AdapterSpec, ...], Field(max_length=MOST_ADAPTERS)]
 ModelUri = Annotated[str, StringConstraints(pattern=shapes.MODEL_URI)]
-ImageUri = Annotated[str, StringConstraints(pattern=shapes.IMAGE_URI)]
 Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
 HubId = Annotated[str, StringConstraints(pattern=shapes.HUB_ID, max_length=193)]  # twice 96 and the slash
 LicenceId = Annotated[str, StringConstraints(pattern=shapes.LICENCE_ID, max_length=64)]
@@ -139,15 +136,8 @@ Tags = Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)]
 SchemaVersion = Literal[1]
 
 
-def _left_out_or_mapping(schema: JsonDict) -> None:
-    """Make the schema of an optional mapping that of the mapping: editors complete it, and null is left out."""
-    options = schema.pop("anyOf")
-    if isinstance(options, list) and isinstance(options[0], dict):
-        schema["$ref"] = options[0]["$ref"]
-
-
 class ModelSpec(FrozenModel):
-    """Which model, and where its weights come from: exactly one of `hub_id`, `s3_uri` and `jumpstart_id`."""
+    """Which model; of `hub_id`, `s3_uri`, `jumpstart_id` and `model_package_arn` exactly one."""
 
     hub_id: HubId | None = Field(None, description="Hugging Face hub id, for example `meta-llama/Llama-2-7b-chat-hf`.")
     revision: Revision | None = Field(None, description="Commit of the hub repository. Pin it: a branch can move.")
@@ -160,6 +150,12 @@ class ModelSpec(FrozenModel):
     jumpstart_metadata: FilePath | None = Field(
         None, description="JumpStart's specification of the model: a JSON file or a folder, relative to the spec."
     )
+    model_package_arn: ModelPackageArn | None = Field(
+        None, description="Model package of the SageMaker model registry that has image, weights and environment."
+    )
+    hub_content_arn: HubContentArn | None = Field(
+        None, description="Model of a JumpStart private hub through which the mounted weights are read."
+    )
     accept_eula: bool = Field(default=False, description="You have read and accept the model's licence.")
     licence: LicenceId | None = Field(
         None, description="Licence of a model whose licence the catalog does not know, by its id on the hub."
@@ -169,7 +165,7 @@ class ModelSpec(FrozenModel):
     shape: ModelShape | None = Field(
         None,
         description="The architecture's dimensions, if there is neither a catalog row nor a `config.json`.",
-        json_schema_extra=_left_out_or_mapping,
+        json_schema_extra=left_out_or_mapping,
     )
     hub_token_secret: Secret | None = Field(None, description="Secrets Manager name or ARN of the hub token.")
     trust_remote_code: bool = Field(default=False, description="Run the Python code of the model's repository.")
@@ -269,7 +265,7 @@ class ServingOverrides(FrozenModel):
     speculative_decoding: SpeculativeDecodingSpec | None = Field(
         None,
         description="Speculative decoding, as the plan assumes it. Default: none.",
-        json_schema_extra=_left_out_or_mapping,
+        json_schema_extra=left_out_or_mapping,
     )
     pipeline_parallel_degree: Degree | None = Field(None, description="Number of pipeline stages.")
     kv_cache_dtype: KvCacheDtype | None = Field(None, description="Type of the KV cache.")
@@ -278,12 +274,12 @@ class ServingOverrides(FrozenModel):
         None, description="Chunked prefill: long prompts are split between decode steps."
     )
     enforce_eager: bool | None = Field(None, description="Eager mode, without CUDA graphs.")
-    lora: Lora | None = Field(None, description="LoRA adapters.", json_schema_extra=_left_out_or_mapping)
+    lora: Lora | None = Field(None, description="LoRA adapters.", json_schema_extra=left_out_or_mapping)
     rope_scaling: RopeScaling | None = Field(
-        None, description="RoPE scaling beyond the trained length.", json_schema_extra=_left_out_or_mapping
+        None, description="RoPE scaling beyond the trained length.", json_schema_extra=left_out_or_mapping
     )
     dynamic_batching: DynamicBatching | None = Field(
-        None, description="Dynamic batching of whole requests.", json_schema_extra=_left_out_or_mapping
+        None, description="Dynamic batching of whole requests.", json_schema_extra=left_out_or_mapping
     )
     output_format: OutputFormat | None = Field(None, description="Format of the response, if the engine has several.")
     extra: dict[OptionName, OptionValue] = Field({}, description="Options passed to the engine as they are.")
@@ -301,6 +297,7 @@ class ServingSpec(FrozenModel):
     code: FilePath | None = Field(None, description="Folder with `model.py`, `requirements.txt`; relative to the spec.")
     instance_types: InstanceTypes | None = Field(None, description="The planner chooses among these.")
     overrides: ServingOverrides = ServingOverrides()
+    adapters: Adapters = Field((), description="LoRA adapters, each an inference component on the model's copies.")
 
 
 class ScalingSpec(FrozenModel):
@@ -331,6 +328,7 @@ class EndpointSpec(FrozenModel):
     slo: Slo = Slo()
     budget: Budget = Budget()
     serving: ServingSpec = ServingSpec()
+    hosting: HostingSpec = HostingSpec()
     scaling: ScalingSpec = ScalingSpec()
     trial: TrialSpec = TrialSpec()
     tags: Tags = Field(

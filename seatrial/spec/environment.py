@@ -31,8 +31,11 @@ SubnetId = Annotated[str, StringConstraints(pattern=shapes.SUBNET_ID)]
 SecurityGroupId = Annotated[str, StringConstraints(pattern=shapes.SECURITY_GROUP_ID)]
 Owner = Annotated[str, StringConstraints(pattern=shapes.OWNER, max_length=128)]
 DEFAULT_WINDOW_MINUTES = 240
+Email = Annotated[str, StringConstraints(pattern=shapes.EMAIL, max_length=50)]
 ScheduleExpression = Annotated[str, StringConstraints(max_length=256)]
 KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
+PolicyArn = Annotated[str, StringConstraints(pattern=shapes.POLICY_ARN)]
+RolePath = Annotated[str, StringConstraints(pattern=shapes.ROLE_PATH, max_length=512)]
 TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
 
 
@@ -58,6 +61,32 @@ class Alarms(FrozenModel):
     )
 
 
+class Observability(FrozenModel):
+    """Dashboards and the budget of an environment."""
+
+    dashboards: Literal["none", "endpoint", "environment", "both"] = Field(
+        "none", description="CloudWatch dashboards: one for each endpoint, one of all of them, or both."
+    )
+    budget_usd_per_month: Annotated[float, Field(gt=0, le=1e9)] | None = Field(
+        None,
+        description="Monthly budget of what carries the tag `seatrial:environment`, in USD. The alarm topic is told at "
+        "80 % and 100 %, and when the forecast exceeds it.",
+    )
+    budget_emails: Annotated[tuple[Email, ...], Field(max_length=10)] = Field(
+        (), description="E-mail addresses that are told too."
+    )
+
+    @property
+    def has_endpoint_dashboards(self) -> bool:
+        """Whether each endpoint has a dashboard."""
+        return self.dashboards in {"endpoint", "both"}
+
+    @property
+    def has_environment_dashboard(self) -> bool:
+        """Whether the environment has one."""
+        return self.dashboards in {"environment", "both"}
+
+
 class PromotionSpec(FrozenModel):
     """The environment before this one, and what a plan of it must have shown before it is deployed here."""
 
@@ -72,6 +101,17 @@ class PromotionSpec(FrozenModel):
     )
     approval: Literal["manual", "none"] = Field(
         "none", description="`manual`: a pipeline asks people before it deploys to this environment."
+    )
+
+
+class Security(FrozenModel):
+    """What the account asks of every IAM role that is created."""
+
+    permissions_boundary: PolicyArn | None = Field(
+        None, description="ARN of the managed policy that bounds the rights of every role. Default: none."
+    )
+    role_path: RolePath | None = Field(
+        None, description="Path of the roles, with a slash at both ends, as `/seatrial/`. Default: `/`."
     )
 
 
@@ -119,7 +159,14 @@ class EnvironmentSpec(FrozenModel):
     )
     network: Network = Network()
     alarms: Alarms = Alarms()
+    observability: Observability = Observability()
     kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results. Default: a new key.")
+    security: Security = Security()
+    outputs: Literal["cloudformation", "both"] = Field(
+        "cloudformation",
+        description="Where names and results of an endpoint are written: outputs of its stack, or `both` these and SSM "
+        "parameters `/seatrial/ENVIRONMENT/NAME/OUTPUT`.",
+    )
     removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
     tags: Tags = Field({}, description="Tags of every resource.")
 
@@ -164,6 +211,14 @@ def topic_problems(document: Document) -> Iterator[Problem]:
         path = ("alarms", "topic_arn")
         message = f"the topic is in {there}, the environment in {region}"
         yield Problem(document.where(path), document.field(path), "SEA108", message, f"give a topic in {region}")
+
+
+def budget_problems(document: Document) -> Iterator[Problem]:
+    """Yield addresses that are to be told of a budget that is not set."""
+    path = ("observability", "budget_emails")
+    if document.value(*path) and document.value("observability", "budget_usd_per_month") is None:
+        message = "budget_emails without budget_usd_per_month"
+        yield document.problem(path, "SEA108", message, "set budget_usd_per_month, or leave the addresses out")
 
 
 def tag_problems(document: Document) -> Iterator[Problem]:

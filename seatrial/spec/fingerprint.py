@@ -22,11 +22,16 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "description": True,
     "tags": True,
     "model": {"accept_eula", "hub_token_secret", "licence"},
+    "serving": {"adapters"},
     "scaling": {"scale_out_cooldown_s", "scale_in_cooldown_s"},
+    "hosting": True,  # but for _PLANNED_HOSTING
 }
+_PLANNED_HOSTING = {"kind", "instance_pools"}  # fields of `hosting` that a plan is made for
 _ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     **dict.fromkeys(("schema_version", "account", "owner", "network", "alarms", "kms_key_arn", "removal"), True),
-    **dict.fromkeys(("tags", "prices", "promotion", "retention", "vending"), True),
+    **dict.fromkeys(
+        ("tags", "prices", "promotion", "retention", "vending", "security", "outputs", "observability"), True
+    ),
     **dict.fromkeys(("trial_schedule", "trial_window_minutes"), True),
     # Guard rails that no plan is chosen by: each plan is checked against them whenever its lock is read.
     "guard_rails": {"models", "licences", "slo", "trial_mode", "required_tags"},
@@ -36,6 +41,8 @@ _GUARD_RAILS_ADDED_LATER = ("engines", "usd_per_million_output_tokens", "blended
 _ADDED_LATER = (
     ("model", "shape"),
     ("model", "jumpstart_metadata"),
+    ("model", "model_package_arn"),
+    ("model", "hub_content_arn"),
     ("serving", "code"),
     ("workload", "max_model_len"),
     ("workload", "prefix_hit_rate"),
@@ -134,6 +141,8 @@ def _endpoint(endpoint: EndpointSpec) -> dict[str, object]:
     for name in _TRIAL_ADDED_LATER:
         if dumped["trial"][name] == TrialSpec.model_fields[name].default:
             del dumped["trial"][name]
+    if hosting := endpoint.hosting.model_dump(mode="json", include=_PLANNED_HOSTING, exclude_defaults=True):
+        dumped["hosting"] = hosting
     return dumped
 
 

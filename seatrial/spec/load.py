@@ -18,6 +18,7 @@ from seatrial.spec.cross_field_rules import contradictions
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import (
     EnvironmentSpec,
+    budget_problems,
     network_problems,
     promotion_problems,
     region_problems,
@@ -221,7 +222,14 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
         return None, None, [newer]
     document = merge_environment(source, None)
     spec, problems = validated(EnvironmentSpec, document) if source.data else (None, [])
-    for rule in (network_problems, tag_problems, topic_problems, schedule_problems, promotion_problems):
+    for rule in (
+        network_problems,
+        tag_problems,
+        topic_problems,
+        budget_problems,
+        schedule_problems,
+        promotion_problems,
+    ):
         problems += rule(document)
     problems += source_problems(environments, environment_names(environments), name, document)
     problems += region_problems(spec, document) if spec is not None else ()

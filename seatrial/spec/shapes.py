@@ -15,6 +15,16 @@ HTTPS_URL = r"^https://\S+$"
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]+\.[a-z0-9]+$"
 S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$"
 MODEL_URI = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/(.*/|.*[^/]\.tar\.gz)$"
+ARCHIVE_URI = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*[^/]\.tar\.gz$"
+RESERVATION_ARN = r"^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:[a-z0-9-]{1,14}/[A-Za-z0-9-]+$"
+MODEL_PACKAGE_ARN = (
+    r"^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:model-package/"
+    r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(/[0-9]{1,9})?$"
+)
+HUB_CONTENT_ARN = (
+    r"^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:([0-9]{12}|aws):hub-content/"
+    r"[A-Za-z0-9-]+/(Model|ModelReference)/[A-Za-z0-9-]+/[0-9]+\.[0-9]+\.[0-9]+$"
+)
 IMAGE_URI = (
     r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[a-z0-9._/-]+(:[A-Za-z0-9_.-]+)?(@sha256:[0-9a-f]{64})?$"
 )
@@ -43,6 +53,8 @@ PIPELINE_NAME = r"^[A-Za-z0-9][A-Za-z0-9-]*$"
 CONNECTION_ARN = r"^arn:aws[a-z-]*:(codeconnections|codestar-connections):[a-z0-9-]+:[0-9]{12}:connection/[a-z0-9-]+$"
 REPOSITORY = r"^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)+$"
 KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
+POLICY_ARN = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+$"
+ROLE_PATH = r"^/([!-.0-~]+/)*$"
 SNS_TOPIC_ARN = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
 HINTS = MappingProxyType(
@@ -59,6 +71,10 @@ HINTS = MappingProxyType(
         INSTANCE_TYPE: "as in ml.g5.2xlarge",
         S3_PREFIX: "as in s3://bucket/model/, with the final slash",
         MODEL_URI: "as in s3://bucket/model/, with the final slash, or s3://bucket/model.tar.gz",
+        ARCHIVE_URI: "as in s3://bucket/adapters/sql.tar.gz",
+        RESERVATION_ARN: "as in arn:aws:sagemaker:REGION:ACCOUNT:training-plan/NAME",
+        MODEL_PACKAGE_ARN: "as in arn:aws:sagemaker:REGION:ACCOUNT:model-package/GROUP/1",
+        HUB_CONTENT_ARN: "as in arn:aws:sagemaker:REGION:ACCOUNT:hub-content/HUB/Model/NAME/1.0.0",
         IMAGE_URI: "write it as ACCOUNT.dkr.ecr.REGION.amazonaws.com/REPOSITORY:TAG",
         SECRET_NAME: "a name as in my/token, or the full ARN: arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
         HUB_ID: "as in meta-llama/Llama-2-7b-chat-hf: letters, digits and _, with single - or . between them",
@@ -79,6 +95,8 @@ HINTS = MappingProxyType(
         CONNECTION_ARN: "arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
         REPOSITORY: "as in OWNER/NAME",
         KMS_KEY_ARN: "the key's full ARN, not an alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
+        POLICY_ARN: "the ARN of a managed policy: arn:aws:iam::ACCOUNT:policy/NAME",
+        ROLE_PATH: "a slash at both ends, as in /seatrial/",
         SNS_TOPIC_ARN: "the ARN of a standard topic, no FIFO topic: arn:aws:sns:REGION:ACCOUNT:NAME",
     }
 )

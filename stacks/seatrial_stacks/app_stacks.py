@@ -11,6 +11,7 @@ from seatrial.deployment import load
 from seatrial.deployment.product import load_products, product_files
 from seatrial.errors import SpecError
 from seatrial.spec.pipeline_file import load_pipeline
+from seatrial_cdk.observability.planned import define_environment_view
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_stacks.context import context_text
 from seatrial_stacks.endpoint_stack import EndpointStack
@@ -85,6 +86,7 @@ def add_stacks(
     Returns:
         The trial services, by environment.
     """
+    deployments = tuple(deployments)
     services = {environment.name: TrialsStack(scope, environment=environment) for environment in awaiting}
     for deployment in deployments:
         stack = EndpointStack(scope, deployment.stack_name, deployment=deployment)
@@ -93,6 +95,9 @@ def add_stacks(
             if name not in services:
                 services[name] = TrialsStack(scope, environment=deployment.environment)
             stack.add_stack_dependency(services[name])
+    for environment in {each.environment.name: each.environment for each in deployments}.values():
+        if environment.name in services:
+            define_environment_view(services[environment.name], environment, deployments)
     return services
 
 

@@ -140,7 +140,8 @@ def test_a_saturated_load_needs_no_concurrency(folder: Path) -> None:
         (
             ("rows.csv", "--engine", "vllm"),
             "--engine: SEA223: the engine 'vllm' is unknown\n"
-            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi, vllm, sglang, trtllm\n",
+            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi, vllm, sglang, trtllm, "
+            "neuron\n",
         ),
     ],
 )

@@ -102,7 +102,7 @@ class Gate:
         awaited(lambda: self.keys(run_key(self.endpoint, request_id, "level")))
 
 
-Service = Literal["lambda", "sqs", "events", "logs", "stepfunctions"]
+Service = Literal["lambda", "sqs", "events", "logs", "stepfunctions", "cloudwatch", "scheduler"]
 
 
 def boto3_client(cloud: EmbeddedAws, service: Service) -> Any:  # noqa: ANN401 (boto3's clients have no type of their own)

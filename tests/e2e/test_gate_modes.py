@@ -12,6 +12,7 @@ import pytest
 
 from seatrial.local import lifecycle
 from tests.e2e.conftest import BIN
+from tests.e2e.gate import boto3_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -165,6 +166,25 @@ def test_a_destroyed_stack_leaves_nothing_of_itself(cloud: EmbeddedAws, cdk: Run
     assert cloud.leftovers("seatrial-local") == []
     left = cloud.client("cloudformation").list_stacks(StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"])
     assert [stack["StackName"] for stack in left["StackSummaries"]] == ["CDKToolkit"]
+    assert list(billed(cloud)) == []
+
+
+def billed(cloud: EmbeddedAws) -> Iterator[str]:
+    """Yield what still costs money beside models and buckets; the bootstrap's own and log groups that end do not count.
+
+    Nobody limits the containers' logs of an endpoint without a trial.
+    """
+    for alarm in boto3_client(cloud, "cloudwatch").describe_alarms()["MetricAlarms"]:
+        yield alarm["AlarmName"]
+    for schedule in boto3_client(cloud, "scheduler").list_schedules()["Schedules"]:
+        yield schedule["Name"]
+    for machine in boto3_client(cloud, "stepfunctions").list_state_machines()["stateMachines"]:
+        yield machine["name"]
+    for function in boto3_client(cloud, "lambda").list_functions()["Functions"]:
+        yield function["FunctionName"]
+    for group in boto3_client(cloud, "logs").describe_log_groups(logGroupNamePrefix="/aws/sagemaker/")["logGroups"]:
+        if "retentionInDays" not in group and "local-off" not in group["logGroupName"]:
+            yield group["logGroupName"]
 
 
 def trials(cloud: EmbeddedAws, bucket: str) -> list[str]:

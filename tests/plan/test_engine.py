@@ -119,8 +119,17 @@ def test_an_image_tells_its_engine_by_its_name(image: str, engine: str, ask: Ask
     assert choice.engine.value == engine
 
 
-@pytest.mark.parametrize("asked", [{}, {"engine": "lmi"}])
-def test_on_neuron_alone_the_image_is_for_neuron(asked: dict[str, object], ask: Ask) -> None:
+def test_on_neuron_alone_the_image_is_for_neuron(ask: Ask) -> None:
+    choice = choose_engine(ask(serving={"instance_types": ["ml.inf2.xlarge"]}))
+
+    assert (choice.engine.value, choice.version.value) == ("vllm", "0.4.5")
+    assert choice.image.value.repository == "huggingface-vllm-inference-neuronx"
+    assert choice.ami_version.value == "al2-ami-sagemaker-inference-neuron-2"
+    assert (choice.facts.id, choice.warnings) == ("neuron", ())
+
+
+@pytest.mark.parametrize("asked", [{"engine": "lmi"}, {"backend": "neuronx"}])
+def test_lmi_on_neuron_has_its_last_image(asked: dict[str, object], ask: Ask) -> None:
     choice = choose_engine(ask(serving={"instance_types": ["ml.inf2.xlarge"], **asked}))
 
     assert choice.image.value.tag == "0.29.0-neuronx-sdk2.19.1"
@@ -128,7 +137,7 @@ def test_on_neuron_alone_the_image_is_for_neuron(asked: dict[str, object], ask: 
         None,
         "SageMaker's default: the image is for AWS Neuron and needs no CUDA.",
     )
-    assert choice.warnings == ("LMI's Neuron images are frozen: the newest is DJL 0.29 (LMI 11).",)
+    assert any("LMI's Neuron images are frozen: the newest is DJL 0.29 (LMI 11)." in each for each in choice.warnings)
 
 
 def test_an_undocumented_build_is_taken_with_a_warning(ask: Ask) -> None:

@@ -31,7 +31,7 @@ def told(text: str) -> tuple[str, ...]:
         (GPU | {"quantization": "awq"}, "lmi-vllm", ("vllm-usual", "vllm-marlin", "tgi-status")),
         (GPU | {"quantization": "fp8"}, "lmi-vllm", ("vllm-usual", "vllm-fp8", "tgi-status")),
         (GPU | {"speculation": "eagle3"}, "lmi-vllm", ("vllm-usual",)),  # TGI is excluded: nobody need hear of it
-        (NEURON, "lmi-neuronx", ("neuron-usual", "gpu-image")),
+        (NEURON, "vllm-neuronx", ("neuron-usual", "gpu-image", "neuronx-status")),
         ({"accelerators": "gpu", "architecture": "t5"}, "tgi", ("encoder-decoder",)),
     ],
 )
@@ -81,23 +81,25 @@ def test_a_choice_of_the_users_is_taken_with_what_speaks_against_it(
 
 def test_what_is_chosen_with_a_drawback_has_it_told_without_a_rule_of_its_own() -> None:
     case = Case(NEURON)
+    of_lmi = best_option(case, [option for option in options() if option.engine == "lmi"])
 
-    assert [told(warning) for warning in opinion(case, best_option(case), "")] == [("neuronx-status",)]
+    assert [told(warning) for warning in opinion(case, of_lmi, "serving.engine")] == [("neuronx-status",)]
+    assert opinion(case, best_option(case), "") == ()
 
 
 def test_when_everything_is_excluded_the_first_is_taken_and_warned_of() -> None:
     case = Case(NEURON | {"quantization": "awq"}, "ml.inf2.xlarge")
-    option = best_option(case)
+    option = best_option(case, [each for each in options() if each.engine == "lmi"])
 
     assert option.name == "lmi-vllm"
-    assert [told(warning) for warning in opinion(case, option, "")] == [("gpu-image",)]
+    assert [told(warning) for warning in opinion(case, option, "")] == [("gpu-image", "vllm-usual", "vllm-marlin")]
 
 
 def test_every_backend_of_a_spec_has_its_option() -> None:
     named = {backend for option in options() for backend in option.backends}
 
     assert named == set(get_args(Backend))
-    assert [option.name for option in automatic()] == ["lmi-vllm", "tgi", "lmi-neuronx"]
+    assert [option.name for option in automatic()] == ["lmi-vllm", "tgi", "vllm-neuronx", "lmi-neuronx"]
     assert {option.engine for option in options()} == set(get_args(images.ImageFamily))
 
 

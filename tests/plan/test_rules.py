@@ -274,8 +274,24 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
         (Expected("chat.yaml:3: model.hub_id", "SEA209", ("bitsandbytes",)),),
     ),
     "SEA210 only accelerators that can't be planned": (
-        {"serving": only("ml.inf2.xlarge")},
-        (Expected("chat.yaml:9: serving.instance_types", "SEA210", ("1", "0.29", "ml.inf2.xlarge")),),
+        {"serving": only("ml.g7.2xlarge")},
+        (Expected("chat.yaml:9: serving.instance_types", "SEA210", ("1", "ml.g7.2xlarge")),),
+    ),
+    "SEA225 a model that the engine for AWS Neuron has no code for": (
+        {"serving": only("ml.inf2.48xlarge"), "model": {"hub_id": "tiiuae/falcon-40b"}},
+        (Expected("chat.yaml:2: model", "SEA225", ("vllm-neuronx", "tiiuae/falcon-40b", "qwen3_moe")),),
+    ),
+    "SEA225 a chip that the engine has no image for": (
+        {"serving": {"engine": "tgi", **only("ml.trn2.48xlarge")}},
+        (Expected("chat.yaml:10: serving.instance_types", "SEA225", ("tgi-neuronx", "AWS Trainium2")),),
+    ),
+    "SEA226 and SEA227 a degree and features that AWS Neuron lacks": (
+        {"serving": only("ml.inf2.48xlarge", tensor_parallel_degree=16, quantization="fp8", prefix_caching=True)},
+        (
+            Expected("chat.yaml:12: serving.overrides.tensor_parallel_degree", "SEA226", ("16", "valid: 2, 4, 8")),
+            Expected("chat.yaml:14: serving.overrides.prefix_caching", "SEA227", ("prefix_caching",)),
+            Expected("chat.yaml:13: serving.overrides.quantization", "SEA227", ("fp8",)),
+        ),
     ),
     "SEA303 an unknown version": (
         {"serving": {"engine": "tgi", "engine_version": "3.3.7"}},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seatrial.catalog import engines
 from seatrial.errors import SpecError
-from seatrial.predict.csv_predictions import copy_of
+from seatrial.predict.csv_predictions import answer, copy_of
 from seatrial.predict.csv_rows import Asked, read_engine, read_rows, refuse_problems
 from seatrial.predict.csv_table import ERROR, PREDICTED, answered, as_csv, as_json
 
@@ -109,8 +109,29 @@ class TestReading:
             "rows.csv:6: tp_degree: SEA224: 2 accelerators are needed, but ml.g5.2xlarge has 1",
             "rows.csv:7: SEA222: the row has 3 fields, the header 7",
             "rows.csv:8: concurrency: SEA222: '-8' is not between 1 and 4,096",
-            "rows.csv:8: instance_type: SEA223: AWS Inferentia2 is AWS Neuron, which is not supported",
         ]
+
+    def test_rows_on_aws_neuron_count_cores_and_have_the_engine_that_compiles(self) -> None:
+        rows = table(
+            "Llama 2 7B,ml.inf2.48xlarge,8,1,256,256,8",
+            "Llama 2 7B,Inferentia2,2,1,256,256,8",
+            "Llama 2 7B,ml.inf2.xlarge,4,1,256,256,8",
+        )
+        _, (first, second, third) = read_rows(rows, "rows.csv")
+
+        assert [problem.rule for problem in third.problems] == ["SEA224"]
+        assert first.asked is not None
+        assert second.asked is not None
+        assert (first.asked.engine.id, first.asked.instance.accelerator_count) == ("neuron", 24)
+        assert (second.asked.instance.instance_type, second.asked.degree) == ("ml.inf2.xlarge", 2)
+        found = answer(first.asked)
+        assert found.output_tok_s is not None
+        assert (found.band.throughput, found.band.measured) == (1.0, False)
+
+    def test_the_engine_of_aws_neuron_runs_on_no_gpu(self) -> None:
+        rows = table("Llama 2 7B,ml.g5.2xlarge,1,1,256,256,8,neuron", head=f"{HEAD},engine")
+
+        assert "rows.csv:2: engine: SEA223: the engine neuron needs AWS Neuron" in refused(rows)
 
     def test_a_missing_column_and_one_that_is_written_twice(self) -> None:
         found = refused(table("Llama 2 7B,1,1,1", head="model,tp_degree,tp_degree,concurrency"))
@@ -148,7 +169,8 @@ class TestReading:
 
         assert str(caught.value) == (
             f"--engine: SEA223: the engine {text!r} is unknown\n"
-            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: lmi, tgi, vllm, sglang, trtllm"
+            "  hint: write family and version, as `tgi-1.1` or `lmi-15`; families: "
+            "lmi, tgi, vllm, sglang, trtllm, neuron"
         )
 
     def test_the_constants_are_those_of_the_longest_prefix(self) -> None:

@@ -29,6 +29,19 @@ ADAPTERS = Lora(max_adapters=4, max_rank=32, adapters=(Adapter(name="sql", path=
 YARN = RopeScaling(kind="yarn", factor=4, original_max_position_embeddings=32768, theta=1e6)
 
 
+COMPILED = ServingConfig(
+    model_id="org/model",
+    revision="abc123",
+    trust_remote_code=True,
+    tensor_parallel_degree=8,
+    dtype="bf16",
+    max_input_len=3840,
+    max_model_len=4096,
+    max_num_seqs=32,
+    max_queued_requests=100,
+)
+
+
 def _with(config: ServingConfig, **fields: object) -> ServingConfig:
     return config.model_copy(update=fields)
 
@@ -93,6 +106,8 @@ FEATURES: tuple[tuple[str, DialectName, str, ServingConfig], ...] = (
     ("vllm.plain", "vllm", "0.26.0", _with(PLAIN, max_queued_requests=None, **UNCHUNKED)),
     ("vllm.eagle", "vllm", "0.26.0", _with(PLAIN, max_queued_requests=None, speculative_decoding=EAGLE)),
     ("vllm.lora", "vllm", "0.26.0", _with(PLAIN, max_queued_requests=None, lora=ADAPTERS, enforce_eager=True)),
+    ("tgi-neuronx.plain", "tgi-neuronx", "0.3.0", COMPILED),
+    ("vllm-neuronx.plain", "vllm-neuronx", "0.4.5", _with(COMPILED, max_input_len=None, max_queued_requests=None)),
     ("sglang.plain", "sglang", "0.5.20", _with(PLAIN, prefix_caching=False, gpu_memory_utilization=0.85)),
     ("sglang.eagle", "sglang", "0.5.20", _with(PLAIN, speculative_decoding=EAGLE, rope_scaling=YARN)),
     ("sglang.lora", "sglang", "0.5.20", _with(PLAIN, lora=ADAPTERS, enforce_eager=True)),

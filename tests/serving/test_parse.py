@@ -27,6 +27,8 @@ VERSIONS: dict[str, tuple[str, ...]] = {
     "tgi": ("0.9.4", "1.1.0", "1.4.5", "2.0.0", "2.3.1", "2.4.0", "3.0.1", "3.3.6"),
     "vllm": ("0.10.2", "0.11.1", "0.12.0", "0.26.0"),
     "sglang": ("0.5.20",),
+    "tgi-neuronx": ("0.0.28", "0.3.0"),
+    "vllm-neuronx": ("0.4.1", "0.4.5"),
 }
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=12)
 PATHS = st.from_regex(r"[a-z]{1,6}/[a-z0-9.-]{1,8}", fullmatch=True)
@@ -169,7 +171,9 @@ def test_what_is_rendered_reads_back_as_the_same_configuration(
 
 @given(st.sampled_from(DIALECTS), st.text(max_size=300), st.text(max_size=300))
 def test_any_text_is_read(dialect: DialectName, properties: str, env: str) -> None:
-    version = {"lmi": "lmi9", "lmi-async": "lmi27"}.get(dialect, "lmi9" if dialect.startswith("lmi") else "3.3.6")
+    version = {"lmi": "lmi9", "lmi-async": "lmi27", "tgi-neuronx": "0.3.0", "vllm-neuronx": "0.4.5"}.get(
+        dialect, "lmi9" if dialect.startswith("lmi") else "3.3.6"
+    )
     parse(dialect, version, properties=properties, env=env)
 
 

@@ -16,6 +16,7 @@ from seatrial.spec.environment import Retention
 from seatrial_cdk.archive_file import archive_file
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import NO_OPTIONS
+from seatrial_cdk.place import Place
 from seatrial_cdk.trial_service.permissions import publishing, statements
 from seatrial_cdk.trial_service.results import TrialResults, log_group_of
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
@@ -25,10 +26,9 @@ from seatrial_cdk.trial_service.workflow import definition
 if TYPE_CHECKING:
     from typing import Literal
 
-    from aws_cdk.aws_logs import LogGroup
-
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_sns as sns
+    from aws_cdk.aws_logs import LogGroup
 
     from seatrial_cdk.execution_role import RoleOptions
 
@@ -50,7 +50,7 @@ def function_arn(stack: Stack, environment: str) -> str:
         stack: The endpoint's stack, in the account and region of the environment.
         environment: The environment's name.
     """
-    return f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:{service_name(environment)}"
+    return Place.of(stack).arn("lambda", f"function:{service_name(environment)}")
 
 
 class TrialService(Construct):
@@ -113,7 +113,9 @@ class TrialService(Construct):
         _call_on_schedule(self)
 
 
-def _role(scope: TrialService, environment: str, network: ContainerNetwork, logs: LogGroup, *, any_stack: bool) -> iam.Role:
+def _role(
+    scope: TrialService, environment: str, network: ContainerNetwork, logs: LogGroup, *, any_stack: bool
+) -> iam.Role:
     stack = Stack.of(scope)
     writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
     rights = [

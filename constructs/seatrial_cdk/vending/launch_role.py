@@ -16,6 +16,7 @@ from constructs import Construct
 from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import METRIC_NAMESPACES, join_network
+from seatrial_cdk.place import Place
 from seatrial_cdk.trial_service.trial_service import function_arn
 from seatrial_cdk.unnamed_resources import allow_unnamed
 
@@ -120,7 +121,8 @@ def _serving(
     if kms_key_arns:
         yield _allow(["kms:Decrypt"], list(kms_key_arns))
     if network.subnet_ids:
-        yield from join_network(stack, ContainerNetwork.of(network))
+        for statement in join_network(Place.of(stack), ContainerNetwork.of(network)):
+            yield iam.PolicyStatement.from_json(statement)
 
 
 def _launching(stack: Stack, environment: str, boundary: str) -> Iterator[iam.PolicyStatement]:

@@ -82,13 +82,19 @@ def instance_checks(
     if environment.is_embedded:
         yield from (unknown(_subject(one), "the embedded AWS has no service quotas") for one in types)
         return
+    yield from quota_checks(needs, environment.region, clients)
+
+
+def quota_checks(needs: tuple[Need, ...], region: str, clients: AccountClients) -> Iterator[AccountCheck]:
+    """Yield one check for each instance type of an account on AWS, by name."""
+    types = sorted({need.instance_type for need in needs})
     found, because = _quotas(clients.quotas, {_quota_name(one) for one in types})
     in_use = instances_in_use(clients.endpoints)
     for one in types:
         if because:
             yield unknown(_subject(one), because)
         else:
-            yield _judged(one, needs, in_use, found.get(_quota_name(one)), environment.region)
+            yield _judged(one, needs, in_use, found.get(_quota_name(one)), region)
 
 
 def _subject(instance_type: str) -> str:

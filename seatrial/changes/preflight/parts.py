@@ -29,9 +29,9 @@ def part_checks(
     """Yield the checks of everything that the deployments name, each thing once, in order."""
     yield from _region(environment, {one.plan.instance_type.value for one in deployments})
     for secret in sorted({name for one in deployments for name in one.serving.secret_env.values()}):
-        yield _secret(secret, clients.secrets)
+        yield secret_check(secret, clients.secrets)
     for uri in sorted({uri for one in deployments for uri in _weights_of(one)}):
-        yield _weights(uri, clients.objects)
+        yield weights_check(uri, clients.objects)
     if environment.kms_key_arn is not None:
         yield _key(environment.kms_key_arn, clients.keys)
     if environment.network.subnet_ids:
@@ -58,7 +58,8 @@ def _weights_of(deployment: Deployment) -> Iterator[str]:
             yield uri
 
 
-def _secret(name: str, secrets: Secrets) -> AccountCheck:
+def secret_check(name: str, secrets: Secrets) -> AccountCheck:
+    """Ask whether a secret exists; its value is not read."""
     subject = f"secret {name}"
     create = f"create it: aws secretsmanager create-secret --name {name} --secret-string …"
 
@@ -72,7 +73,8 @@ def _secret(name: str, secrets: Secrets) -> AccountCheck:
     return asked(subject, ask, refusals={"ResourceNotFoundException": missing})
 
 
-def _weights(uri: str, objects: Objects) -> AccountCheck:
+def weights_check(uri: str, objects: Objects) -> AccountCheck:
+    """Ask whether there is an object below an S3 prefix."""
     subject = f"weights {uri}"
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
 

@@ -118,7 +118,7 @@ async def _serve(
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     cloud = open_cloud(arguments.state_dir, engines, alarm_state=MiniStackAlarms().state)
-    scaling = Scaling(cloud.store)
+    scaling = Scaling(cloud.store, date_s=cloud.clock.date_s)
     catalog = Catalog()
     register_types(cloud, scaling, catalog)
     lock.write_state(process)

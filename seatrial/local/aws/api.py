@@ -120,6 +120,18 @@ def _text_problems(shape: Shape, value: object, path: str) -> Iterator[str]:
             yield from _text_problems(shape.value, entry, f"{path}.value")
     elif isinstance(shape, StringShape) and isinstance(value, str):
         yield from _string_problems(shape, value, path)
+    else:
+        yield from _size_problems(shape, value, path)
+
+
+def _size_problems(shape: Shape, value: object, path: str) -> Iterator[str]:
+    """Yield what is wrong with a number or a blob; botocore checks only how small it may be."""
+    most = shape.metadata.get("max")
+    size = len(value) if isinstance(value, bytes) else value
+    if isinstance(most, int | float) and isinstance(size, int | float) and size > most:
+        kind = "length" if isinstance(value, bytes) else "value"
+        told = "" if isinstance(value, bytes) else f"Value '{value}' at "
+        yield f"{told}'{path}' failed to satisfy constraint: Member must have {kind} less than or equal to {most}"
 
 
 def _string_problems(shape: StringShape, value: str, path: str) -> Iterator[str]:
@@ -136,6 +148,7 @@ def _string_problems(shape: StringShape, value: str, path: str) -> Iterator[str]
 
 # Java's character classes as the models use them: `Print` and `ASCII` alone or alone in brackets, the rest in brackets.
 _CLASSES: Final = (
+    (r"\z", r"\Z"),
     (r"[\p{Print}]", r"[\x20-\x7E]"),
     (r"\p{Print}", r"[\x20-\x7E]"),
     (r"\p{ASCII}", r"[\x00-\x7F]"),

@@ -32,10 +32,12 @@ class VirtualClock:
 
     Args:
         monotonic: The real clock below, in seconds.
+        epoch_s: The date and time at its start, in seconds since the epoch; the real ones when it is None.
     """
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic, *, epoch_s: float | None = None) -> None:
         self._monotonic = monotonic
+        self._epoch_s = time.time() if epoch_s is None else epoch_s
         self._changed = threading.Condition(threading.RLock())
         self._speed = 1.0
         self._virtual_s = 0.0
@@ -64,6 +66,10 @@ class VirtualClock:
         """Return the virtual seconds since the start; they never go back."""
         with self._changed:
             return self._virtual_s + (self._monotonic() - self._real_s) * self._speed
+
+    def date_s(self, at_s: float | None = None) -> float:
+        """Return the virtual date and time of a virtual moment (now when it is None), in seconds since the epoch."""
+        return self._epoch_s + (self.now_s() if at_s is None else at_s)
 
     def wait(self, seconds: float) -> None:
         """Return when so many virtual seconds have passed; a change of the speed counts at once."""

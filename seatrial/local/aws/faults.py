@@ -59,6 +59,7 @@ class ControlSettings(BaseModel):
         clock_speed: Virtual seconds per real second.
         instance_start_s: How long an instance takes to start, in virtual seconds.
         capacity_limit: Instances that one endpoint can have at most; None for what its variants allow.
+        no_capacity: Instance types of which no new instance can be had.
         access_denied: Operations that are denied.
         iam_propagation_s: How long requests for a new resource are denied, in virtual seconds.
         silent_rollback: Whether the next update of a component's specification changes nothing and tells no reason.
@@ -70,6 +71,7 @@ class ControlSettings(BaseModel):
     clock_speed: float = Field(1.0, gt=0, le=FASTEST)
     instance_start_s: float = Field(0.0, ge=0, le=LONGEST_S)
     capacity_limit: int | None = Field(None, ge=0)
+    no_capacity: list[str] = []
     access_denied: list[DeniedOperation] = []
     iam_propagation_s: float = Field(0.0, ge=0, le=LONGEST_S)
     silent_rollback: bool = False

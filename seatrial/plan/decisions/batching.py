@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from seatrial.plan.document import Decision
+from seatrial.predict.copy_model import compiled_length, power_of_two
 from seatrial.predict.memory import missing_bytes
 from seatrial.units import MIB, counted
 
@@ -30,12 +31,23 @@ def asked_max_model_len(endpoint: EndpointSpec) -> int | None:
     return endpoint.serving.overrides.max_model_len or endpoint.workload.max_model_len
 
 
-def choose_max_model_len(endpoint: EndpointSpec, architecture: Architecture) -> Decision[int]:
-    """Return the longest request that a deployment must hold: the spec's, or the typical one's, rounded up."""
+def choose_max_model_len(endpoint: EndpointSpec, architecture: Architecture, *, compiled: bool) -> Decision[int]:
+    """Return the longest request that a deployment must hold: the spec's, or the typical one's, rounded up.
+
+    Args:
+        endpoint: The endpoint.
+        architecture: The model.
+        compiled: The engine is compiled for one length; powers of two are compiled most often, so caches have them.
+    """
     fixed, workload = asked_max_model_len(endpoint), endpoint.workload
     if fixed is not None:
         return Decision(value=fixed, because="The spec fixes it.")
-    length = min(_rounded_up(workload.input_tokens + workload.output_tokens), architecture.max_context)
+    typical = workload.input_tokens + workload.output_tokens
+    if compiled:
+        length = min(compiled_length(typical), architecture.max_context)
+        because = f"{typical:,} tokens of the workload, up to a power of 2, at least 1,024."
+        return Decision(value=length, because=because)
+    length = min(_rounded_up(typical), architecture.max_context)
     because = f"{workload.input_tokens:,} + {workload.output_tokens:,} tokens of the workload, rounded up."
     return Decision(value=length, because=because)
 
@@ -47,6 +59,9 @@ def settle_max_model_len(least: Decision[int], demand: Demand, memory: MemoryFit
     the KV cache, and, where an engine computes one prompt per iteration, within the tokens of one.
     """
     typical, architecture = demand.tokens, demand.architecture
+    if demand.engine.compiled_shapes:
+        cost = f"It is compiled in: every sequence of the batch reserves it. {_kv_words(least.value, demand, memory)}"
+        return Decision(value=least.value, because=f"{least.because} {cost}")
     if asked_max_model_len(demand.endpoint) is not None:
         return Decision(value=least.value, because=f"{least.because} {_kv_words(least.value, demand, memory)}")
     wanted = max(_TYPICAL_REQUESTS * typical, _USUAL_LENGTH)
@@ -79,8 +94,13 @@ def _kv_words(length: int, demand: Demand, memory: MemoryFit) -> str:
     )
 
 
-def choose_batched_tokens(endpoint: EndpointSpec, engine: Engine) -> Decision[int]:
-    """Return the tokens of one engine iteration: the override, or the engine's default unless a prompt is longer."""
+def choose_batched_tokens(endpoint: EndpointSpec, engine: Engine, max_model_len: int) -> Decision[int]:
+    """Return the tokens of one engine iteration: the override, or the engine's default unless a prompt is longer.
+
+    An engine with compiled shapes takes one prompt at a time and fills it up to `max_model_len`.
+    """
+    if engine.compiled_shapes:
+        return Decision(value=max_model_len, because="One prompt at a time, filled up to max_model_len.")
     overrides, workload = endpoint.serving.overrides, endpoint.workload
     if overrides.max_num_batched_tokens is not None:
         return Decision(value=overrides.max_num_batched_tokens, because="The spec fixes it.")
@@ -112,6 +132,22 @@ def choose_max_num_seqs(overrides: ServingOverrides, memory: MemoryFit, capacity
         return Decision(value=memory.kv_limited_batch, because=because)
     because = f"The KV cache holds {memory.kv_limited_batch:,} sequences; the planner's limit is {ENGINE_BATCH_LIMIT}."
     return Decision(value=ENGINE_BATCH_LIMIT, because=because)
+
+
+def compiled_batch(wanted: int, most: int) -> int:
+    """Return the batch to compile: a power of two for the requests that are wanted, and within what fits; 0 if none."""
+    return 2 ** (min(power_of_two(wanted), most).bit_length() - 1) if most else 0
+
+
+def choose_compiled_batch(engine: Engine, memory: MemoryFit, capacity: int) -> Decision[int]:
+    """Return the batch that is compiled in: every step computes all of it, so no more than the objectives allow."""
+    most = min(engine.batch_limit, memory.kv_limited_batch)
+    value = compiled_batch(capacity, most)
+    because = (
+        f"Compiled in, a power of 2: one copy sustains {counted(capacity, 'concurrent request')}, the KV cache holds "
+        f"{counted(memory.kv_limited_batch, 'sequence')} of max_model_len, the planner's limit is {engine.batch_limit}."
+    )
+    return Decision(value=value, because=because)
 
 
 def batch_limit_warnings(overrides: ServingOverrides, memory: MemoryFit) -> tuple[str, ...]:

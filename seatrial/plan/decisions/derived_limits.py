@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.plan.calibration import calibration_warnings
 from seatrial.plan.decisions.batching import (
     batch_limit_warnings,
+    choose_compiled_batch,
     choose_levels,
     choose_max_num_seqs,
     choose_max_queued,
@@ -100,13 +101,14 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     best, endpoint, demand = chosen.best, chosen.loaded.endpoint, chosen.demand
     overrides, memory = demand.overrides, best.candidate.memory
     band = band_for(demand, chosen.resolved.choice.version.value, best.candidate)
-    batch = choose_max_num_seqs(overrides, memory, best.capacity, band.latency)
+    batch = _batch(chosen, band.latency)
     running = min(batch.value, memory.kv_limited_batch)  # a fixed limit may be above what memory holds
     levels = replace(best.candidate.levels, copy=replace(best.candidate.copy, max_num_seqs=batch.value), seen={})
     in_time = answered_in_time(levels, demand.timeout)
     gate = decide_gate(best, demand)
     size = weights_bytes(demand.architecture, demand.quantization)
-    startup, download = startup_timeout(endpoint.model, size), download_timeout(endpoint.model, size)
+    startup = startup_timeout(endpoint.model, size, compiles=demand.engine.compiled_shapes)
+    download = download_timeout(endpoint.model, size)
     start_s = download.value + startup.value
     return DerivedLimits(
         levels=levels,
@@ -134,6 +136,14 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *_price_warnings(chosen),
         ),
     )
+
+
+def _batch(chosen: Chosen, error: float) -> Decision[int]:
+    best, demand = chosen.best, chosen.demand
+    memory = best.candidate.memory
+    if demand.engine.compiled_shapes and demand.overrides.max_num_seqs is None:
+        return choose_compiled_batch(demand.engine, memory, best.capacity)
+    return choose_max_num_seqs(demand.overrides, memory, best.capacity, error)
 
 
 def _max_model_len(chosen: Chosen) -> Decision[int]:

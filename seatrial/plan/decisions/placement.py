@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.catalog import neuron
 from seatrial.plan.cost import cost_of, hourly_words, usd_per_hour
 from seatrial.plan.document import Cost, Decision
 from seatrial.plan.search.capacity import copies_replaced_at_once
@@ -77,6 +78,8 @@ def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     memory, degree = best.candidate.memory, best.candidate.degree
     if demand.overrides.tensor_parallel_degree is not None:
         return Decision(value=degree, because="The spec fixes it.")
+    if neuron.is_neuron(best.candidate.instance):
+        return _decide_cores(best, demand)
     because = (
         f"Per accelerator of {gib(memory.accelerator_memory_bytes)}: {gib(memory.weights_bytes)} weights, "
         f"{gib(memory.kv_room_bytes)} KV cache. {degree} divides the {demand.architecture.attention_heads} attention "
@@ -85,10 +88,23 @@ def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     return Decision(value=degree, because=because)
 
 
+def _decide_cores(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    memory, degree, instance = best.candidate.memory, best.candidate.degree, best.candidate.instance
+    chips = counted(neuron.devices(instance.instance_type, degree), "accelerator")
+    heads = demand.architecture.attention_heads
+    filled = "" if heads % degree == 0 else f" The {heads} attention heads are filled up to a multiple of {degree}."
+    because = (
+        f"In NeuronCores, {chips} for SageMaker. Per core of {gib(memory.accelerator_memory_bytes)}: "
+        f"{gib(memory.weights_bytes)} weights, {gib(memory.kv_room_bytes)} KV cache.{filled}"
+    )
+    return Decision(value=degree, because=because)
+
+
 def decide_copies_per_instance(best: FeasibleCandidate) -> Decision[int]:
     """Return the copies that share an instance."""
     count, degree = best.candidate.instance.accelerator_count, best.candidate.degree
-    because = f"An instance has {counted(count, 'accelerator')}; each copy uses {degree}."
+    what = "NeuronCore" if neuron.is_neuron(best.candidate.instance) else "accelerator"
+    because = f"An instance has {counted(count, what)}; each copy uses {degree}."
     return Decision(value=best.candidate.copies_per_instance, because=because)
 
 

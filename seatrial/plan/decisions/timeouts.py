@@ -32,8 +32,17 @@ def download_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
     return _bounded(wanted_s, reason)
 
 
-def startup_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
-    """Return the time that the container may take until it answers health checks."""
+def startup_timeout(model: ModelSpec, weights_bytes: int, *, compiles: bool = False) -> Decision[int]:
+    """Return the time that the container may take until it answers health checks.
+
+    Args:
+        model: The model.
+        weights_bytes: Of all weights.
+        compiles: The engine may compile the model while it starts (AWS Neuron), for as long as the service waits.
+    """
+    if compiles:
+        reason = f"SageMaker's maximum, {LONGEST_S:,} s: the engine may compile the model while it starts."
+        return Decision(value=LONGEST_S, because=reason)
     wanted_s = _ENGINE_START_S + weights_bytes / _LOAD_BYTES_S
     parts = f"{_ENGINE_START_S} s engine start, loading {gib(weights_bytes)} at {_LOAD_BYTES_S / 1e6:,.0f} MB/s"
     if model.hub_id is not None:

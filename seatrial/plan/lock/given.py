@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from seatrial.catalog import engines, instances
+from seatrial.catalog import engines, instances, neuron
 from seatrial.errors import PlanError, Problem, SpecError
 from seatrial.plan.lock.path import lock_path
 from seatrial.plan.prices import priced
@@ -76,6 +76,8 @@ def resolve_given(given: Plan, fixed: LoadedSpec, loaded: LoadedSpec) -> Resolve
         resolved = resolve(fixed)
     except PlanError as error:
         raise SpecError(_moved(each, loaded) for each in error.problems) from error
+    if resolved.demand.engine.compiled_shapes:
+        return resolved
     facts = engines.find("tgi" if given.engine.value == "tgi" else "lmi", given.engine_version.value)
     return replace(resolved, demand=replace(resolved.demand, engine=facts))
 
@@ -93,7 +95,8 @@ def given_candidate(given: Plan, fields: AbstractSet[str], demand: Demand, loade
         SpecError: SEA416 when the model does not fit there.
     """
     instance = instances.find(given.instance_type.value)
-    found = next(iter(candidates(demand, priced(instance, loaded)))) if instance is not None else None
+    seen = None if instance is None else neuron.in_cores(priced(instance, loaded))
+    found = None if seen is None else next(iter(candidates(demand, seen)))
     if not isinstance(found, Candidate):
         because = found.because if found is not None else "not in the catalog"
         raise SpecError([given_problem(loaded, "instance_type", "SEA416", f"{given.instance_type.value}: {because}")])
@@ -101,7 +104,8 @@ def given_candidate(given: Plan, fields: AbstractSet[str], demand: Demand, loade
     if "copies_per_instance" not in fields:
         return found
     if copies > found.copies_per_instance:
-        message = f"{found.instance.accelerator_count} accelerators fit {found.copies_per_instance} copies of degree "
+        what = neuron.counted_as(found.instance)
+        message = f"{found.instance.accelerator_count} {what} fit {found.copies_per_instance} copies of degree "
         message += f"{found.degree}, not {copies}"
         raise SpecError([given_problem(loaded, "copies_per_instance", "SEA416", message)])
     return replace(found, copies_per_instance=copies)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.catalog import neuron
 from seatrial.catalog.architecture import shards_evenly
 from seatrial.catalog.kernels import has_kernels
-from seatrial.plan.decisions.batching import ENGINE_BATCH_LIMIT
+from seatrial.plan.decisions.batching import compiled_batch
 from seatrial.plan.search.candidate import Candidate, RejectedCandidate
 from seatrial.plan.search.capacity import Levels
 from seatrial.predict.copy_model import hardware_of, place
@@ -35,6 +36,13 @@ def possible_degrees(architecture: Architecture, accelerators: int) -> tuple[int
     return tuple(sorted(degree for degree in tried if shards_evenly(architecture, degree)))
 
 
+def degrees_on(architecture: Architecture, instance: Instance) -> tuple[int, ...]:
+    """Return the tensor parallel degrees worth considering on an instance type: on AWS Neuron those of its runtime."""
+    if neuron.is_neuron(instance):
+        return neuron.degrees(architecture, instance)
+    return possible_degrees(architecture, instance.accelerator_count)
+
+
 def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | RejectedCandidate]:
     """Return a candidate for each degree with which an instance type holds the model; what doesn't says why."""
     because = _unplannable(demand, instance)
@@ -44,7 +52,10 @@ def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | Rejec
         yield rejection_of(instance, instance.accelerator_count, "specifications", because)
         return
     fixed = demand.overrides.tensor_parallel_degree
-    degrees = possible_degrees(demand.architecture, instance.accelerator_count) if fixed is None else (fixed,)
+    degrees = degrees_on(demand.architecture, instance) if fixed is None else (fixed,)
+    if not degrees:
+        because = f"{demand.architecture.id} can't be sharded over any degree of the {instance.accelerator}."
+        yield rejection_of(instance, instance.accelerator_count, "degree", because)
     for degree in degrees:
         fits = degree <= instance.accelerator_count
         yield _fitted(demand, instance, hardware, degree) if fits else _too_few(instance, degree)
@@ -72,13 +83,23 @@ def rejection_of(instance: Instance, degree: int, stage: Stage, because: str, *,
 
 
 def _unplannable(demand: Demand, instance: Instance) -> str:
-    if instance.link == "neuron":
-        return "AWS Neuron is not supported: LMI images for it ended at 0.29."
+    if neuron.is_neuron(instance):
+        return _why_not_neuron(demand, instance)
+    if demand.engine.compiled_shapes:
+        return "The engine's image is for AWS Neuron."
     if demand.overrides.dtype == "bf16" and not instance.has_bf16:
         return f"The {instance.accelerator} has no bf16, which the spec sets."
     quantization = demand.quantization
     if quantization is not None and not has_kernels(instance, quantization):
         return f"There are no {quantization} kernels for the {instance.accelerator}."
+    return ""
+
+
+def _why_not_neuron(demand: Demand, instance: Instance) -> str:
+    if instance.instance_type not in (demand.endpoint.serving.instance_types or ()):
+        return "AWS Neuron is planned only where serving.instance_types names it."
+    if not demand.engine.compiled_shapes:
+        return "The engine's image is for NVIDIA GPUs: name types with AWS Neuron alone to plan for them."
     return ""
 
 
@@ -103,7 +124,7 @@ def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
         demand.engine,
         degree=degree,
         quantization=demand.quantization,
-        tokens=demand.tokens,
+        tokens=demand.max_model_len if demand.engine.compiled_shapes else demand.tokens,
         batched_tokens=demand.batched_tokens,
     )
 
@@ -144,10 +165,11 @@ def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: i
         input_tokens=workload.input_tokens,
         output_tokens=workload.output_tokens,
         batched_tokens=demand.batched_tokens,
-        max_num_seqs=overrides.max_num_seqs or min(ENGINE_BATCH_LIMIT, memory.kv_limited_batch),
+        max_num_seqs=overrides.max_num_seqs or _largest_batch(demand, memory),
         speculation=demand.speculation,
         calibration=demand.calibration_of(instance.instance_type, degree),
         prefix_hit_rate=workload.prefix_hit_rate,
+        max_model_len=demand.max_model_len,
     )
     published = demand.architecture.dtype if overrides.dtype == "auto" else overrides.dtype
     return Candidate(
@@ -158,3 +180,8 @@ def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: i
         memory=memory,
         levels=Levels(copy, demand.protocol, demand.timeout.bound_ms / MS_PER_S),
     )
+
+
+def _largest_batch(demand: Demand, memory: MemoryFit) -> int:
+    most = min(demand.engine.batch_limit, memory.kv_limited_batch)
+    return compiled_batch(most, most) if demand.engine.compiled_shapes else most

@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import instances
+from seatrial.catalog import instances, neuron
 from seatrial.errors import PlanError
 from seatrial.plan.search.candidate import STAGES
-from seatrial.plan.search.fitting import memory_of, missing_for_one, possible_degrees
+from seatrial.plan.search.fitting import degrees_on, memory_of, missing_for_one
 from seatrial.predict.memory import weights_bytes
 from seatrial.units import MS_PER_S, counted, gib, tenths, usd
 
@@ -159,16 +159,18 @@ def _too_big(loaded: LoadedSpec, demand: Demand, nearest: RejectedCandidate) -> 
 
 def _roomier(demand: Demand) -> str:
     """Name the cheapest instance types that hold the model as it is, and quantization where it is not used yet."""
-    holding = [instance for instance in instances.every() if instance.link != "neuron" and _holds(demand, instance)]
+    compiled = demand.engine.compiled_shapes
+    seen = (neuron.in_cores(each) for each in instances.every() if neuron.is_neuron(each) == compiled)
+    holding = [instance for instance in seen if _holds(demand, instance)]
     holding.sort(key=lambda instance: (instance.usd_per_hour or float("inf"), instance.instance_type))
     names = ", ".join(instance.instance_type for instance in holding[:4])
     advice = [f"allow a larger instance type ({names})"] if names else []
-    if demand.quantization is None:
+    if demand.quantization is None and not compiled:
         smaller = gib(weights_bytes(demand.architecture, "fp8"))
         advice.append(f"set overrides.quantization: fp8 ({smaller} of weights)")
     return ", or ".join(advice) or "shorten workload.max_model_len"
 
 
 def _holds(demand: Demand, instance: instances.Instance) -> bool:
-    degrees = possible_degrees(demand.architecture, instance.accelerator_count)
+    degrees = degrees_on(demand.architecture, instance)
     return any(missing_for_one(demand, memory_of(demand, instance, degree)) <= 0 for degree in degrees)

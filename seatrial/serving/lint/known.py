@@ -12,7 +12,7 @@ from seatrial.catalog.engine_versions import EngineName, Version, read_version, 
 from seatrial.catalog.rows import read_rows
 from seatrial.errors import RenderError
 from seatrial.serving.lint.known_keys import BATCHERS, FRONTEND, SCOPES, SERVER_KEYS
-from seatrial.serving.lint.names import PREFIXES
+from seatrial.serving.lint.names import NEURON_PREFIX, PREFIXES
 from seatrial.serving.lint.nearest import nearest_in
 
 if TYPE_CHECKING:
@@ -194,6 +194,8 @@ def _spelled(dialect: DialectName, version: Version) -> frozenset[str]:
         table = spellings.find(dialect, ".".join(map(str, version)))
     except RenderError:
         return frozenset()
+    if dialect == "vllm-neuronx":
+        return frozenset(row.env.removeprefix(NEURON_PREFIX).lower() for row in table.rows if row.env)
     if table.dialect.engine == "tgi":
         return frozenset(row.env for row in table.rows if row.env)
     keys = {row.key.removeprefix("option.") for row in table.rows if row.key}

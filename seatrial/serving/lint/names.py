@@ -48,6 +48,7 @@ _TGI_ENV = {
     "HF_MODEL_TRUST_REMOTE_CODE": "TRUST_REMOTE_CODE",
 }
 PREFIXES: dict[EngineName, str] = {"vllm": "SM_VLLM_", "sglang": "SM_SGLANG_"}
+NEURON_PREFIX = "SM_ON_"  # vLLM for AWS Neuron: the entrypoint of optimum-neuron
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def _meaning(engine: EngineName, entry: SourceEntry) -> tuple[Space, str]:
         return _lmi_variable(key)
     if engine == "tgi":
         return ("env", _TGI_ENV.get(key, key))
-    prefix = PREFIXES[engine]
+    prefix = NEURON_PREFIX if key.startswith(NEURON_PREFIX) else PREFIXES[engine]
     return ("option", key.removeprefix(prefix).lower()) if key.startswith(prefix) else ("env", key)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from seatrial.catalog import dialects, images
 from seatrial.catalog.engine_versions import EngineName, Version, read_version, version_text
 from seatrial.serving.lint.batching import ASYNC_BY_DEFAULT, batches_dynamically, is_accelerate_trap
-from seatrial.serving.lint.names import PREFIXES, read_options
+from seatrial.serving.lint.names import NEURON_PREFIX, PREFIXES, read_options
 
 if TYPE_CHECKING:
     from seatrial.catalog.dialects import DialectName
@@ -149,6 +149,8 @@ def _engine_of_content(source: ConfigSource) -> tuple[EngineName | None, str]:
     for engine, prefix in PREFIXES.items():
         if found := next((key for key in keys if key.startswith(prefix)), None):
             return engine, f"{found} is a variable of the {engine} container"
+    if found := next((key for key in keys if key.startswith(NEURON_PREFIX)), None):
+        return "vllm", f"{found} is a variable of the vLLM container for AWS Neuron"
     lmi = next((key for key in keys if key.startswith(("OPTION_", "SERVING_"))), None) or next(
         (key for key in keys if key in ("TENSOR_PARALLEL_DEGREE", "HF_REVISION", "HF_TASK")), None
     )
@@ -161,7 +163,7 @@ def _engine_of_content(source: ConfigSource) -> tuple[EngineName | None, str]:
 
 def _dialect(engine: EngineName, source: ConfigSource, version: Version | None, flavour: Flavour) -> DialectName:
     if engine != "lmi":
-        return engine
+        return _on_neuron(engine, source, version) or engine
     written = {option.name: option.value for option in read_options(engine, source.entries)}
     number = version or ((7,) if "paged_attention" in written else _newest_lmi())
     return (
@@ -169,6 +171,25 @@ def _dialect(engine: EngineName, source: ConfigSource, version: Version | None, 
         or _of_rolling_batch(written, version, number)
         or _of_auto(written, number, flavour)
     )
+
+
+_ON_NEURON: dict[EngineName, tuple[DialectName, tuple[str, ...]]] = {
+    "tgi": ("tgi-neuronx", ("HF_NUM_CORES", "HF_AUTO_CAST_TYPE")),
+    "vllm": ("vllm-neuronx", (NEURON_PREFIX,)),
+}
+
+
+def _on_neuron(engine: EngineName, source: ConfigSource, version: Version | None) -> DialectName | None:
+    """Return the dialect for AWS Neuron where image, version or variables tell it."""
+    if engine not in _ON_NEURON:
+        return None
+    dialect, marks = _ON_NEURON[engine]
+    if "neuron" in (source.fact("image") or "").lower():
+        return dialect
+    if version is not None and not dialects.exists(dialects.dialects()[engine], version):
+        return dialect if dialects.exists(dialects.dialects()[dialect], version) else None
+    told = any(entry.key.startswith(marks) for entry in source.entries)
+    return dialect if told and version is None else None
 
 
 def _of_handler(written: dict[str, str], flavour: Flavour) -> DialectName | None:
@@ -226,7 +247,8 @@ def newest_build(dialect: DialectName) -> Version:
 
 @cache
 def _newest_build(engine: EngineName) -> Version:
-    texts = [build.version for build in images.every() if build.family == engine and build.documented]
+    builds = (build for build in images.every() if build.flavour != "neuronx" or engine == "lmi")
+    texts = [build.version for build in builds if build.family == engine and build.documented]
     versions = [version for text in texts if (version := read_version(engine, text))]
     return max(versions) if versions else _NEWEST_KNOWN[engine]
 

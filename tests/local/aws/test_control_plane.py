@@ -262,22 +262,9 @@ def test_what_would_never_act_is_refused(laptop: Laptop, chat: str) -> None:
     }
     client: Any = boto3.client("application-autoscaling", config=Config(retries={"total_max_attempts": 1}))
     client.register_scalable_target(**place, MinCapacity=1, MaxCapacity=4)
-    said = refusal(lambda: client.put_scaling_policy(PolicyName="wake", PolicyType="StepScaling", **place))
-    assert said == "InternalFailure: the embedded AWS has no StepScaling policies: they would never act"
+    said = refusal(lambda: client.put_scaling_policy(PolicyName="soon", PolicyType="PredictiveScaling", **place))
+    assert said == "InternalFailure: the embedded AWS has no PredictiveScaling policies: they would never act"
     client.deregister_scalable_target(**place)
-
-    scaling = {"Status": "ENABLED", "MaxInstanceCount": 2, "ScaleInPolicy": {"Strategy": "CONSOLIDATION"}}
-    variant = {"VariantName": "v", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 1}
-    said = refusal(
-        lambda: laptop.sagemaker.create_endpoint_config(
-            EndpointConfigName="c",
-            ExecutionRoleArn=ROLE,
-            ProductionVariants=[{**variant, "ManagedInstanceScaling": scaling}],
-        )
-    )
-    assert said == (
-        "ValidationException: The embedded AWS moves no copies: ScaleInPolicy.Strategy must be IDLE_RELEASE."
-    )
 
 
 def test_no_scaling_activity_is_told_of_what_nobody_scaled(laptop: Laptop, chat: str) -> None:

@@ -10,6 +10,7 @@ DEFAULTS: dict[str, object] = {
     "clock_speed": 1.0,
     "instance_start_s": 0.0,
     "capacity_limit": None,
+    "no_capacity": [],
     "access_denied": [],
     "iam_propagation_s": 0.0,
     "silent_rollback": False,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from datetime import UTC, datetime
 from importlib.metadata import version
 
-from ministack.services import cloudwatch, tagging
+from ministack.services import cloudwatch, eventbridge, tagging
 from ministack.services.cloudformation import custom_resource, handlers, provisioners, stacks
 
 ORDERED = ["create", "delete", "update"]
@@ -50,6 +51,13 @@ def test_alarms_are_kept_by_name_and_evaluated_by_one_function() -> None:
     for kept in (cloudwatch._alarms, cloudwatch._composite_alarms):  # noqa: SLF001 (the contract)
         assert list(kept.items()) == []
         assert kept.get("none") is None
+
+
+def test_cron_expressions_are_read_and_their_next_time_is_found() -> None:
+    fields = eventbridge._parse_cron_fields("cron(0 20 ? * MON-FRI *)")  # noqa: SLF001 (the contract)
+    friday = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
+    assert eventbridge._cron_next_fire(fields, friday) == datetime(2026, 11, 23, 20, 0, tzinfo=UTC)  # noqa: SLF001 (the contract)
+    assert eventbridge._parse_cron_fields("cron(0 20 * * * *)") is None  # noqa: SLF001 (the contract)
 
 
 def test_a_custom_resource_waits_for_an_event_that_register_token_made() -> None:

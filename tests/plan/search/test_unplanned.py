@@ -19,7 +19,7 @@ def test_a_backend_of_neuron_and_a_pipeline_are_refused_at_once(ask: Ask) -> Non
         make_plan(ask(serving=serving))
 
     assert [(problem.rule, problem.field, problem.message) for problem in caught.value.problems] == [
-        ("SEA352", "serving.backend", "the backend neuronx needs AWS Neuron, which is not supported"),
+        ("SEA352", "serving.backend", "the backend neuronx needs instance types with AWS Neuron"),
         (
             "SEA352",
             "serving.overrides.pipeline_parallel_degree",

@@ -18,8 +18,8 @@ from seatrial.spec.engine_options import Lora, RopeScaling
 GOLDEN = Path(__file__).parents[1] / "golden"
 VERSIONS = {
     "lmi": [str(number) for number in range(5, 28)],
-    "tgi": ["0.9.3", "1.1.0", "1.4.5", "2.0.2", "2.3.1", "2.4.0", "3.0.1", "3.3.6"],
-    "vllm": ["0.8.4", "0.11.1", "0.12.0", "0.23.0", "0.30.0"],
+    "tgi": ["0.0.28", "0.3.0", "0.9.3", "1.1.0", "1.4.5", "2.0.2", "2.3.1", "2.4.0", "3.0.1", "3.3.6"],
+    "vllm": ["0.4.1", "0.4.5", "0.8.4", "0.11.1", "0.12.0", "0.23.0", "0.30.0"],
     "sglang": ["0.5.20"],
 }
 PLAIN = {"model_id": "org/model", "revision": "abc"}

@@ -25,6 +25,9 @@ class AlarmBook(Protocol):
     def alarms(self) -> list[Document]:
         """Return the alarms on metrics of SageMaker, as DescribeAlarms tells them."""
 
+    def raised(self, action: str) -> list[Document]:
+        """Return the alarms in state ALARM, of any namespace, that have this action."""
+
     def state(self, name: str) -> StateValue | None:
         """Return the state of an alarm, a composite one too; None when there is none."""
 
@@ -47,6 +50,11 @@ class MiniStackAlarms:
         kept = cloudwatch._alarms.items()  # noqa: SLF001 (the contract)
         return [dict(alarm) for _, alarm in kept if is_ours(alarm)]
 
+    def raised(self, action: str) -> list[Document]:
+        """Return the alarms in state ALARM, of any namespace, that have this action."""
+        kept = [dict(alarm) for _, alarm in cloudwatch._alarms.items()]  # noqa: SLF001 (the contract)
+        return [alarm for alarm in kept if acts(alarm, action)]
+
     def state(self, name: str) -> StateValue | None:
         """Return the state of an alarm, a composite one too; None when there is none."""
         alarm = cloudwatch._alarms.get(name) or cloudwatch._composite_alarms.get(name)  # noqa: SLF001 (the contract)
@@ -55,6 +63,13 @@ class MiniStackAlarms:
     def set_state(self, name: str, state: StateValue, reason: str) -> None:
         """Set the state of an alarm, with its actions and its history."""
         _own_cloudwatch().set_alarm_state(AlarmName=name, StateValue=str(state), StateReason=reason)
+
+
+def acts(alarm: Document, action: str) -> bool:
+    """Return whether an alarm is in state ALARM and does this action now."""
+    enabled = alarm.get("ActionsEnabled", True) is not False
+    actions = alarm.get("AlarmActions") or []
+    return enabled and isinstance(actions, list) and action in actions and alarm["StateValue"] == StateValue.ALARM
 
 
 def is_ours(alarm: object) -> bool:

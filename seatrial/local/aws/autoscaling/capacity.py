@@ -66,20 +66,60 @@ class CapacityChange:
     cause: str
 
 
-def wanted_change(
-    current: int, bounds: Bounds, readings: Sequence[PolicyReading], last: LastActions, now_s: float
-) -> CapacityChange | None:
-    """Return the change that target tracking makes now, or None.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step scaling policy wants now.
 
-    The capacities come first, then scaling out by any policy, then scaling in when every policy agrees.
+    Attributes:
+        desired: The capacity, before the bounds of the target.
+        cause: Which alarm and policy.
+        cooldown_s: Virtual seconds after an action the same way until the next one.
     """
-    change = _within(current, bounds) or _out(current, bounds, readings, last, now_s)
+
+    desired: int
+    cause: str
+    cooldown_s: float
+
+
+def wanted_change(
+    current: int,
+    bounds: Bounds,
+    readings: Sequence[PolicyReading],
+    last: LastActions,
+    now_s: float,
+    *,
+    steps: Sequence[Step] = (),
+) -> CapacityChange | None:
+    """Return the change that the policies make now, or None.
+
+    The capacities come first, then scaling out by any policy, then scaling in: target tracking when all its policies
+    agree, or a step. Of several changes the one with the larger capacity is made.
+    """
+    stepped = _steps(current, bounds, steps, last, now_s)
+    outward = [_out(current, bounds, readings, last, now_s), *(each for each in stepped if each.desired > current)]
+    change = _within(current, bounds) or max(
+        (each for each in outward if each), key=lambda each: each.desired, default=None
+    )
     if change is None and not any(reading.high is not None for reading in readings):
-        change = _in(current, bounds, readings, last, now_s)
+        inward = [_in(current, bounds, readings, last, now_s), *stepped]
+        change = max((each for each in inward if each), key=lambda each: each.desired, default=None)
     if change is None or change.desired == current:
         return None
     suspended = bounds.out_suspended if change.desired > current else bounds.in_suspended
     return None if suspended else change
+
+
+def _steps(
+    current: int, bounds: Bounds, steps: Sequence[Step], last: LastActions, now_s: float
+) -> list[CapacityChange]:
+    """Return the changes of step policies whose cooldown is over, within the bounds."""
+    changes = []
+    for step in steps:
+        desired = min(max(step.desired, bounds.least), bounds.most)
+        after_s = last.out_s if desired > current else last.any_s
+        if desired != current and now_s >= after_s + step.cooldown_s:
+            changes.append(CapacityChange(desired, step.cause))
+    return changes
 
 
 def _within(current: int, bounds: Bounds) -> CapacityChange | None:

@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.api import ApiError, absent, check_request, invalid, service_model
-from seatrial.local.aws.autoscaling.target_tracking import delete_alarms, put_alarms
+from seatrial.local.aws.autoscaling.scheduled_actions import kept_action, view_of
+from seatrial.local.aws.autoscaling.step_scaling import check_steps
+from seatrial.local.aws.autoscaling.target_tracking import COPIES, INSTANCES, delete_alarms, put_alarms
+from seatrial.local.aws.control_plane.endpoint_settings import is_asynchronous
+from seatrial.local.aws.control_plane.live_variants import live_variants
 from seatrial.local.aws.control_plane.records import Kind, Store
 from seatrial.local.aws.json_document import Document, child, text, text_map, texts, whole
 from seatrial.local.environment import REGION, own_account
@@ -52,6 +56,7 @@ class ScalingActivity:
         cause: What triggered it.
         status: InProgress, Successful or Failed.
         message: How it ended; while it goes on, what was asked for.
+        description: What was done, when it isn't a desired count.
         started_s: Seconds since the epoch.
         ended_s: Seconds since the epoch; None while it goes on.
     """
@@ -62,13 +67,19 @@ class ScalingActivity:
     cause: str
     status: str = "InProgress"
     message: str
+    description: str = ""
     activity_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     started_s: float = field(default_factory=time.time)
     ended_s: float | None = None
 
+    @property
+    def counted(self) -> str:
+        """What is counted, as the messages call it."""
+        return "desired copy count" if self.key[2] == COPIES else "desired instance count"
+
     def end(self, failure: str | None) -> None:
         """Note how it ended."""
-        done = f"Successfully set desired copy count to {self.desired}. Change successfully fulfilled by sagemaker."
+        done = f"Successfully set {self.counted} to {self.desired}. Change successfully fulfilled by sagemaker."
         self.status, self.message = ("Successful", done) if failure is None else ("Failed", failure)
         self.ended_s = time.time()
 
@@ -80,7 +91,7 @@ class ScalingActivity:
             "ServiceNamespace": namespace,
             "ResourceId": resource,
             "ScalableDimension": dimension,
-            "Description": f"Setting desired copy count to {self.desired}.",
+            "Description": self.description or f"Setting {self.counted} to {self.desired}.",
             "Cause": self.cause,
             "StartTime": self.started_s,
             **({} if self.ended_s is None else {"EndTime": self.ended_s}),
@@ -91,11 +102,24 @@ class ScalingActivity:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What Application Auto Scaling remembers; hold `lock` over every call."""
+    """What Application Auto Scaling remembers; hold `lock` over every call.
+
+    Attributes:
+        store: The resources that targets name.
+        targets: The scalable targets.
+        policies: The policies of each target, by their names.
+        scheduled: The scheduled actions of each target, by their names.
+        date_s: Tells the virtual date and time, in seconds since the epoch.
+        tags: By ARN.
+        activities: What was scaled, oldest first.
+        lock: Held over every call.
+    """
 
     store: Store
     targets: dict[Key, Document] = field(default_factory=dict)
     policies: dict[tuple[Key, str], Document] = field(default_factory=dict)
+    scheduled: dict[tuple[Key, str], Document] = field(default_factory=dict)
+    date_s: Callable[[], float] = time.time
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
     activities: list[ScalingActivity] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -116,7 +140,7 @@ def call_autoscaling(scaling: Scaling, operation: str, request: Document) -> Doc
 
 def _register_target(scaling: Scaling, request: Document) -> Document:
     key = _key(request)
-    _check_resource(scaling.store, text(request, "ResourceId"))
+    _check_resource(scaling.store, request)
     arn = f"arn:aws:application-autoscaling:{REGION}:{own_account()}:scalable-target/{uuid.uuid5(uuid.NAMESPACE_URL, '|'.join(key)).hex[:22]}"  # noqa: E501 (an ARN reads as one)
     new = {
         "RoleARN": f"arn:aws:iam::{own_account()}:{LINKED_ROLE}",
@@ -140,6 +164,8 @@ def _deregister_target(scaling: Scaling, request: Document) -> Document:
     key = _key(request)
     if scaling.targets.pop(key, None) is None:
         raise _not_found(f"No scalable target found for {' '.join(key)}.")
+    for action_key in [action_key for action_key in scaling.scheduled if action_key[0] == key]:
+        del scaling.scheduled[action_key]
     for policy_key in [policy_key for policy_key in scaling.policies if policy_key[0] == key]:
         delete_alarms(scaling.policies.pop(policy_key))
     return {}
@@ -157,7 +183,7 @@ def _put_policy(scaling: Scaling, request: Document) -> Document:
         raise _not_found(f"No scalable target registered for {' '.join(key)}.")
     old = scaling.policies.get((key, name), {})
     kind = text(request, "PolicyType", text(old, "PolicyType", "StepScaling"))
-    if kind != "TargetTrackingScaling":
+    if kind not in ("TargetTrackingScaling", "StepScaling"):
         raise absent(f"{kind} policies: they would never act")
     place = f"resource/{key[0]}/{key[1]}:policyName/{name}"
     arn = f"arn:aws:autoscaling:{REGION}:{own_account()}:scalingPolicy:{uuid.uuid4()}:{place}"
@@ -166,9 +192,14 @@ def _put_policy(scaling: Scaling, request: Document) -> Document:
         "CreationTime": time.time(),
         **old,
         **request,
+        "PolicyType": kind,
         "Alarms": [],
     }
-    alarms = put_alarms(policy, child(policy, "TargetTrackingScalingPolicyConfiguration"))
+    alarms: list[Document] = []
+    if kind == "StepScaling":
+        check_steps(child(policy, "StepScalingPolicyConfiguration"))
+    else:
+        alarms = put_alarms(policy, child(policy, "TargetTrackingScalingPolicyConfiguration"))
     policy = {**policy, "Alarms": alarms}
     if old:
         delete_alarms(old)
@@ -187,6 +218,30 @@ def _delete_policy(scaling: Scaling, request: Document) -> Document:
     if policy is None:
         raise _not_found(f"No scaling policy found for {' '.join(_key(request))} {text(request, 'PolicyName')}.")
     delete_alarms(policy)
+    return {}
+
+
+def _put_scheduled(scaling: Scaling, request: Document) -> Document:
+    key, name = _key(request), text(request, "ScheduledActionName")
+    if key not in scaling.targets:
+        raise _not_found(f"No scalable target registered for {' '.join(key)}.")
+    scaling.scheduled[key, name] = kept_action(scaling.scheduled.get((key, name), {}), request, scaling.date_s())
+    return {}
+
+
+def _describe_scheduled(scaling: Scaling, request: Document) -> Document:
+    names = texts(request, "ScheduledActionNames")
+    views = [view_of(action) for action in scaling.scheduled.values() if _has(action, request)]
+    found = [view for view in views if not names or view["ScheduledActionName"] in names]
+    first, most = int(text(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
+    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
+    return {"ScheduledActions": found[first : first + most], **more}
+
+
+def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
+    name = text(request, "ScheduledActionName")
+    if scaling.scheduled.pop((_key(request), name), None) is None:
+        raise _not_found(f"No scheduled action found for {' '.join(_key(request))} {name}.")
     return {}
 
 
@@ -221,6 +276,9 @@ OPERATIONS: Final[dict[str, Callable[[Scaling, Document], Document]]] = {
     "PutScalingPolicy": _put_policy,
     "DescribeScalingPolicies": _describe_policies,
     "DeleteScalingPolicy": _delete_policy,
+    "PutScheduledAction": _put_scheduled,
+    "DescribeScheduledActions": _describe_scheduled,
+    "DeleteScheduledAction": _delete_scheduled,
     "DescribeScalingActivities": _describe_activities,
     "TagResource": _tag,
     "UntagResource": _untag,
@@ -237,14 +295,29 @@ def _has(entry: Document, request: Document) -> bool:
     return all(entry[name] == request[name] for name in names if name in request)
 
 
-def _check_resource(store: Store, resource_id: str) -> None:
-    kind, _, rest = resource_id.partition("/")
+def _check_resource(store: Store, request: Document) -> None:
+    kind, _, rest = text(request, "ResourceId").partition("/")
     if kind == "inference-component":
-        store.need(Kind.INFERENCE_COMPONENT, rest)
-    elif kind == "endpoint":
-        store.need(Kind.ENDPOINT, rest.partition("/")[0])
+        component = store.need(Kind.INFERENCE_COMPONENT, rest)
+        if "BaseInferenceComponentName" in child(component.request, "Specification"):
+            raise invalid(f"Inference component {rest} is an adapter: scale its base.")
+    elif kind == "endpoint" and len(rest.split("/")) == len(("endpoint", "variant", "name")):
+        _check_variant(store, rest, request)
     else:
-        raise invalid(f"Unsupported resource ID: {resource_id}.")
+        raise invalid(f"Unsupported resource ID: {text(request, 'ResourceId')}.")
+
+
+def _check_variant(store: Store, rest: str, request: Document) -> None:
+    name, _, variant = rest.split("/")
+    endpoint = store.need(Kind.ENDPOINT, name)
+    found = next((each for each in live_variants(store, endpoint) if each.name == variant), None)
+    if found is None:
+        raise invalid(f'Could not find variant "{variant}" of endpoint "{endpoint.arn}".')
+    if not found.has_model:
+        raise invalid(f"Variant {variant} hosts inference components: register their copies as scalable targets.")
+    zero = request.get("MinCapacity") == 0 and text(request, "ScalableDimension") == INSTANCES
+    if zero and not is_asynchronous(store, endpoint):
+        raise invalid(f"MinCapacity of variant {variant} must be at least 1: the endpoint is not asynchronous.")
 
 
 def _not_found(message: str) -> ApiError:

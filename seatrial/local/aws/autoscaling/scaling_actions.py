@@ -1,116 +1,198 @@
-"""Target tracking on the copies of inference components: alarms are read, and copies are added or removed."""
+"""Scaling by policies and schedules: alarms are read, and copies or instances are added or removed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from seatrial.local.aws.alarms.alarm_book import is_ours
 from seatrial.local.aws.alarms.alarm_rule import StateValue, alarm_rule
 from seatrial.local.aws.api import ApiError
-from seatrial.local.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, wanted_change
+from seatrial.local.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, Step, wanted_change
 from seatrial.local.aws.autoscaling.scalable_targets import ScalingActivity
-from seatrial.local.aws.autoscaling.target_tracking import COPIES, HIGH, HIGH_PERIODS, LOW
-from seatrial.local.aws.control_plane.inference_components import copy_count, scale_component
-from seatrial.local.aws.control_plane.records import Kind, Status
+from seatrial.local.aws.autoscaling.scaled_resources import scaled_resource
+from seatrial.local.aws.autoscaling.scheduled_actions import LOOKED, capacities_of, is_due, is_over
+from seatrial.local.aws.autoscaling.step_scaling import COOLDOWN_S, Breach, stepped_capacity
+from seatrial.local.aws.autoscaling.target_tracking import COPIES, HIGH, HIGH_PERIODS, INSTANCES, LOW
+from seatrial.local.aws.control_plane.endpoints import update_weights_and_capacities
+from seatrial.local.aws.control_plane.inference_components import scale_component
+from seatrial.local.aws.control_plane.records import Status
 from seatrial.local.aws.json_document import child, children, number, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.local.aws.alarms.alarm_book import AlarmBook
+    from seatrial.local.aws.autoscaling.capacity import CapacityChange
     from seatrial.local.aws.autoscaling.scalable_targets import Key, Scaling
+    from seatrial.local.aws.autoscaling.scaled_resources import ScaledResource
     from seatrial.local.aws.control_plane.cloud import Cloud
-    from seatrial.local.aws.control_plane.records import Record
     from seatrial.local.aws.json_document import Document
+
+
+ACTED_ON: Final = (COPIES, INSTANCES)
+"""The scalable dimensions of targets that are acted on."""
+TRACKING_COOLDOWN_S: Final = {COPIES: 0, INSTANCES: 300}
+"""Virtual seconds between two actions of a target-tracking policy that doesn't say."""
 
 
 @dataclass(slots=True)
 class _Actions:
-    """What was done to one component: the activity that goes on, and when the last ones ended."""
+    """What was done to one resource: the activity that goes on, and when the last ones ended."""
 
-    component_since_s: float
+    resource_since_s: float
     running: ScalingActivity | None = None
     last: LastActions = field(default_factory=LastActions)
 
 
 @dataclass(slots=True)
 class ScalingActions:
-    """Acts on every scalable target of copies; one thread uses it.
+    """Acts on every scalable target of copies or instances; one thread uses it.
 
     Attributes:
-        cloud: Whose components.
-        scaling: The targets and policies.
+        cloud: Whose components and variants.
+        scaling: The targets, policies and scheduled actions.
         book: The alarms of the policies.
         scale: UpdateInferenceComponentRuntimeConfig.
+        resize: UpdateEndpointWeightsAndCapacities.
     """
 
     cloud: Cloud
     scaling: Scaling
     book: AlarmBook
     scale: Callable[[Cloud, Document], Document] = scale_component
+    resize: Callable[[Cloud, Document], Document] = update_weights_and_capacities
     _actions: dict[Key, _Actions] = field(default_factory=dict)
 
     def act(self, now_s: float) -> None:
-        """Note which activities have ended, and start those that are wanted now."""
+        """Note which activities have ended, do what is scheduled, and start what is wanted now."""
         with self.scaling.lock:
-            targets = {key: target for key, target in self.scaling.targets.items() if key[2] == COPIES}
+            self._do_scheduled(self.cloud.clock.date_s(now_s))
+            targets = {key: target for key, target in self.scaling.targets.items() if key[2] in ACTED_ON}
         for key in self._actions.keys() - targets.keys():
             self._note_end(self._actions[key], None, now_s)
         self._actions = {key: each for key, each in self._actions.items() if key in targets or each.running}
         for key, target in targets.items():
             self._act_on(key, target, now_s)
 
+    def _do_scheduled(self, date_s: float) -> None:
+        """Set the capacities of every scheduled action that came due, in the order of their creation."""
+        for (key, name), action in list(self.scaling.scheduled.items()):
+            target = self.scaling.targets[key]
+            suspended = child(target, "SuspendedState").get("ScheduledScalingSuspended") is True
+            if is_due(action, date_s) and not suspended:
+                self._set_capacities(key, target, action)
+            if is_over(action, date_s):
+                del self.scaling.scheduled[key, name]
+            else:
+                self.scaling.scheduled[key, name] = {**action, LOOKED: date_s}
+
+    def _set_capacities(self, key: Key, target: Document, action: Document) -> None:
+        changed = {**target, **capacities_of(action)}
+        least, most = whole(changed, "MinCapacity"), whole(changed, "MaxCapacity")
+        activity = ScalingActivity(
+            key=key,
+            desired=least,
+            scales_out=False,
+            cause=f"scheduled action name {text(action, 'ScheduledActionName')} was triggered",
+            message=f"Successfully set min capacity to {least} and max capacity to {most}",
+            description=f"Setting min capacity to {least} and max capacity to {most}",
+        )
+        if least <= most:
+            self.scaling.targets[key] = changed
+            activity.status = "Successful"
+        else:
+            activity.status, activity.message = "Failed", "MaxCapacity must be greater than or equal to MinCapacity."
+        activity.ended_s = activity.started_s
+        self.scaling.activities.append(activity)
+
     def _act_on(self, key: Key, target: Document, now_s: float) -> None:
-        record = self.cloud.store.find(Kind.INFERENCE_COMPONENT, key[1].partition("/")[2])
-        since_s = record.created_s if record else 0.0
+        found = scaled_resource(self.cloud, key)
+        since_s = found.record.created_s if found else 0.0
         done = self._actions.get(key)
-        if done is None or (done.component_since_s != since_s and done.running is None):
+        if done is None or (done.resource_since_s != since_s and done.running is None):
             done = self._actions[key] = _Actions(since_s)
-        self._note_end(done, record, now_s)
-        if record is None or record.status is not Status.IN_SERVICE or done.running:
+        self._note_end(done, found, now_s)
+        if found is None or found.record.status is not Status.IN_SERVICE or done.running:
             return
-        current = copy_count(record.request)
-        readings = [self._reading(policy, done.last, now_s) for policy in self._policies(key)]
-        change = wanted_change(current, _bounds(target), readings, done.last, now_s)
-        if change is None:
-            return
-        wanted = {"InferenceComponentName": record.name, "DesiredRuntimeConfig": {"CopyCount": change.desired}}
+        policies = self._policies(key)
+        readings = [self._reading(each, done.last, now_s) for each in policies if not _is_step(each)]
+        steps = [
+            step for each in policies if _is_step(each) for step in self._steps(each, found.current, done.last, now_s)
+        ]
+        change = wanted_change(found.current, _bounds(target), readings, done.last, now_s, steps=steps)
+        if change is not None:
+            self._start(key, found, change, done)
+
+    def _start(self, key: Key, found: ScaledResource, change: CapacityChange, done: _Actions) -> None:
         try:
-            self.scale(self.cloud, wanted)
+            (self.resize if found.variant else self.scale)(self.cloud, found.request(change.desired))
         except ApiError:
             return  # it changes for another reason: the next period tries again
-        asked = f"Successfully set desired copy count to {change.desired}. Waiting for change to be fulfilled."
-        scales_out = change.desired > current
-        done.running = ScalingActivity(
-            key=key, desired=change.desired, scales_out=scales_out, cause=change.cause, message=asked
+        activity = ScalingActivity(
+            key=key, desired=change.desired, scales_out=change.desired > found.current, cause=change.cause, message=""
         )
+        activity.message = (
+            f"Successfully set {activity.counted} to {change.desired}. Waiting for change to be fulfilled."
+        )
+        done.running = activity
         with self.scaling.lock:
-            self.scaling.activities.append(done.running)
+            self.scaling.activities.append(activity)
 
     def _policies(self, key: Key) -> list[Document]:
         with self.scaling.lock:
-            of_key = [policy for (whose, _), policy in self.scaling.policies.items() if whose == key]
-        return [policy for policy in of_key if text(policy, "PolicyType") == "TargetTrackingScaling"]
+            return [policy for (whose, _), policy in self.scaling.policies.items() if whose == key]
 
-    def _note_end(self, done: _Actions, record: Record | None, now_s: float) -> None:
+    def _note_end(self, done: _Actions, found: ScaledResource | None, now_s: float) -> None:
         activity = done.running
-        if activity is None or (record is not None and record.status and record.status.in_transit):
+        if activity is None or (found is not None and found.record.status and found.record.status.in_transit):
             return
         done.running = None
-        activity.end(_failure(record, activity.desired))
+        gone = f"The {'inference component' if activity.key[2] == COPIES else 'endpoint'} was deleted."
+        activity.end(found.failure(activity.desired) if found else gone)
         ended = {"out_s" if activity.scales_out else "in_s": now_s}
         done.last = replace(done.last, **ended)
 
+    def _steps(self, policy: Document, current: int, last: LastActions, now_s: float) -> list[Step]:
+        configuration = child(policy, "StepScalingPolicyConfiguration")
+        cooldown_s = whole(configuration, "Cooldown", COOLDOWN_S)
+        steps = []
+        for alarm in self.book.raised(text(policy, "PolicyARN")):
+            breach = self._breach(alarm, last, now_s)
+            if breach is None:
+                continue
+            cause = f"monitor alarm {breach.alarm} in state ALARM triggered policy {text(policy, 'PolicyName')}"
+            steps.append(Step(stepped_capacity(configuration, current, breach), cause, cooldown_s))
+        return steps
+
+    def _breach(self, alarm: Document, last: LastActions, now_s: float) -> Breach | None:
+        """Return by how much an alarm's metric is off now; None when all it saw is older than the last action.
+
+        The metric of another namespace isn't known here: it counts as being at the threshold.
+        """
+        is_above = text(alarm, "ComparisonOperator").startswith("Greater")
+        rule = alarm_rule(alarm) if is_ours(alarm) else None
+        if rule is None:
+            return Breach(text(alarm, "AlarmName"), 0.0, is_above)
+        end_s, seen = rule.end_s(now_s), rule.look(self.cloud.history, now_s)
+        fresh = [
+            value
+            for back, value in enumerate(reversed(seen))
+            if value is not None and end_s - (back + 1) * rule.period_s >= last.any_s
+        ]
+        return Breach(text(alarm, "AlarmName"), fresh[0] - rule.threshold, is_above) if fresh else None
+
     def _reading(self, policy: Document, last: LastActions, now_s: float) -> PolicyReading:
         configuration = child(policy, "TargetTrackingScalingPolicyConfiguration")
+        default_s = TRACKING_COOLDOWN_S.get(text(policy, "ScalableDimension"), 0)
         high, low = self._datapoints(policy, HIGH, last, now_s), self._datapoints(policy, LOW, last, now_s)
         return PolicyReading(
             policy=text(policy, "PolicyName"),
             target=number(configuration, "TargetValue"),
             high=high[-1] if len(high) == HIGH_PERIODS else None,
             low=max(low) if low else None,
-            out_cooldown_s=whole(configuration, "ScaleOutCooldown"),
-            in_cooldown_s=whole(configuration, "ScaleInCooldown"),
+            out_cooldown_s=whole(configuration, "ScaleOutCooldown", default_s),
+            in_cooldown_s=whole(configuration, "ScaleInCooldown", default_s),
             scales_in=configuration.get("DisableScaleIn") is not True,
         )
 
@@ -124,6 +206,8 @@ class ScalingActions:
         if rule is None or found[0]["StateValue"] != StateValue.ALARM:
             return []
         end_s, seen = rule.end_s(now_s), rule.look(self.cloud.history, now_s)
+        if side == LOW and end_s - rule.periods * rule.period_s < last.out_s:
+            return []  # what was just added is not taken away before a whole window was low
         starts = [end_s - (back + 1) * rule.period_s for back in reversed(range(rule.periods))]
         return [
             value for start_s, value in zip(starts, seen, strict=True) if value is not None and start_s >= last.any_s
@@ -140,10 +224,5 @@ def _bounds(target: Document) -> Bounds:
     )
 
 
-def _failure(record: Record | None, desired: int) -> str | None:
-    """Return why a component has not the copies that were asked for, or None when it has."""
-    if record is None:
-        return "The inference component was deleted."
-    if record.failure_reason or copy_count(record.request) != desired:
-        return record.failure_reason or f"The inference component has {copy_count(record.request)} copies."
-    return None
+def _is_step(policy: Document) -> bool:
+    return text(policy, "PolicyType") == "StepScaling"

@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.local.aws.api import ApiError, coerced, input_shape, invalid
+from seatrial.local.aws.api import ApiError, coerced, input_shape
 from seatrial.local.aws.autoscaling.scalable_targets import SERVICE, call_autoscaling
 from seatrial.local.aws.json_document import Document, children, text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seatrial.local.aws.autoscaling.scalable_targets import Scaling
     from seatrial.local.aws.json_document import Handlers
 
@@ -45,18 +47,32 @@ class ScalableTargetType:
     scaling: Scaling
 
     def create(self, logical_id: str, properties: Document, stack: str) -> Created:  # noqa: ARG002 (MiniStack's signature)
-        """Register the target."""
-        if children(properties, "ScheduledActions"):
-            raise invalid("Encountered unsupported property ScheduledActions")
+        """Register the target with its scheduled actions."""
+        self._put(properties)
+        return self._schedule(properties, children(properties, "ScheduledActions"))
+
+    def _put(self, properties: Document) -> None:
         tags = {text(tag, "Key"): text(tag, "Value") for tag in children(properties, "Tags")}
         plain = {name: value for name, value in properties.items() if name not in ("ScheduledActions", "Tags")}
         _call(self.scaling, "RegisterScalableTarget", {**plain, **({"Tags": tags} if tags else {})})
+
+    def _schedule(self, properties: Document, actions: Sequence[Document]) -> Created:
+        for action in actions:
+            _call(self.scaling, "PutScheduledAction", {**_place(properties), **action})
         physical_id = "|".join(_place(properties).values())
         return physical_id, {"Id": physical_id}
 
     def update(self, physical_id: str, old: Document, new: Document, stack: str) -> Created:  # noqa: ARG002 (MiniStack's signature)
         """Register the target again; another place makes another physical ID, and the engine removes this one."""
-        return self.create("", new, stack)
+        before, after = children(old, "ScheduledActions"), children(new, "ScheduledActions")
+        kept = {text(action, "ScheduledActionName") for action in after}
+        for action in before:
+            if (name := text(action, "ScheduledActionName")) not in kept:
+                request = {**_place(old), "ScheduledActionName": name}
+                _call_unless_gone(self.scaling, "DeleteScheduledAction", request)
+        self._put(new)
+        stays = _place(old) == _place(new)
+        return self._schedule(new, [action for action in after if not stays or action not in before])
 
     def delete(self, physical_id: str, properties: Document) -> None:  # noqa: ARG002 (MiniStack's signature)
         """Deregister the target; one that is gone already is fine."""

@@ -12,6 +12,7 @@ from ministack.services.cloudformation import provisioners, stacks
 
 from seatrial.local.aws.cloudformation.autoscaling_types import autoscaling_types
 from seatrial.local.aws.cloudformation.bucket_type import BUCKET, bucket_type
+from seatrial.local.aws.cloudformation.budget_type import BUDGET, budget_type
 from seatrial.local.aws.cloudformation.cancelled_wait import end_waits_on_cancel
 from seatrial.local.aws.cloudformation.sagemaker_types import sagemaker_types
 from seatrial.local.aws.cloudformation.service_catalog_types import service_catalog_types
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from seatrial.local.aws.service_catalog.catalog import Catalog
 
 
-OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::", "AWS::ServiceCatalog::")
+OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::", "AWS::ServiceCatalog::", "AWS::Budgets::")
 
 
 def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
@@ -37,6 +38,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types.update(autoscaling_types(scaling))
     types.update(service_catalog_types(catalog))
     types[BUCKET] = bucket_type(types[BUCKET])
+    types[BUDGET] = budget_type()
     rights = LaunchRights(catalog.launch_roles)
     types.update({name: rights.guarded(name, types[name]) for name in RIGHTS})
     end_waits_on_cancel()

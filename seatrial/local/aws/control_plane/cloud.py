@@ -11,9 +11,12 @@ from seatrial.local.aws.clock import VirtualClock
 from seatrial.local.aws.control_plane.fleets import Fleets
 from seatrial.local.aws.control_plane.records import Kind, Status, Store
 from seatrial.local.aws.faults import Faults
+from seatrial.local.aws.runtime.async_queue import AsyncQueues
+from seatrial.local.aws.runtime.data_capture import DataCapture
 from seatrial.local.aws.runtime.metric_history import MetricHistory
 from seatrial.local.aws.runtime.running_copies import Place, RunningCopies
 from seatrial.local.aws.runtime.telemetry import Telemetry
+from seatrial.local.aws.runtime.traffic_split import TrafficSplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,6 +41,9 @@ class Cloud:
     alarm_state: Callable[[str], StateValue | None]
     telemetry: Telemetry = field(default_factory=Telemetry)
     history: MetricHistory = field(default_factory=MetricHistory)
+    traffic: TrafficSplit = field(default_factory=TrafficSplit)
+    queues: AsyncQueues = field(default_factory=AsyncQueues)
+    capture: DataCapture = field(default_factory=DataCapture)
 
 
 def no_alarm(_name: str) -> StateValue | None:

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seatrial.catalog import instances
+from seatrial.local.aws.control_plane.instance_pools import InstancePool, pool_with_capacity, pools_of
 from seatrial.local.aws.json_document import child, number, text, whole
 from seatrial.local.aws.runtime.copy_process import CopyFailed
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 NEEDED: Final = "NumberOfAcceleratorDevicesRequired"
+_FEWEST_TO_MERGE: Final = 2
+"""Instances with copies, of which one can become idle."""
 IDLE_MINUTES: Final = 20
 """Minutes after which an idle instance is released, when the scale-in policy doesn't say."""
 
@@ -40,6 +42,8 @@ class InstanceRules:
         most: Instances that may run.
         idle_s: Virtual seconds until an idle instance is released.
         released_at_once: Instances that one release ends at most.
+        pools: The instance types in the order of their priority; empty for `instance_type` alone.
+        consolidates: Whether copies are moved together so that instances become idle.
     """
 
     instance_type: str
@@ -49,23 +53,37 @@ class InstanceRules:
     most: int
     idle_s: float = IDLE_MINUTES * 60.0
     released_at_once: int | None = None
+    pools: tuple[InstancePool, ...] = ()
+    consolidates: bool = False
+
+    @property
+    def choices(self) -> tuple[InstancePool, ...]:
+        """The instance types in the order of their priority."""
+        return self.pools or (InstancePool(self.instance_type, self.accelerators),)
 
 
 def instance_rules(variant: Document) -> InstanceRules:
     """Return what a variant says about its instances; without managed scaling their number doesn't change."""
     scaling, count = child(variant, "ManagedInstanceScaling"), whole(variant, "InitialInstanceCount", 1)
-    known = instances.find(text(variant, "InstanceType"))
+    pools = pools_of(variant)
     managed = text(scaling, "Status") == "ENABLED"
     policy = child(scaling, "ScaleInPolicy")
     return InstanceRules(
-        instance_type=text(variant, "InstanceType"),
-        accelerators=known.accelerator_count if known else None,
+        instance_type=pools[0].instance_type,
+        accelerators=pools[0].accelerators,
         initial=count,
         least=min(count, whole(scaling, "MinInstanceCount", count)) if managed else count,
         most=max(count, whole(scaling, "MaxInstanceCount", count)) if managed else count,
         idle_s=whole(policy, "CooldownInMinutes", IDLE_MINUTES) * 60.0,
         released_at_once=whole(policy, "MaximumStepSize") or None,
+        pools=pools,
+        consolidates=text(policy, "Strategy") == "CONSOLIDATION",
     )
+
+
+def placement(request: Document) -> str:
+    """Return the PlacementStrategy of a component: SPREAD, BINPACK, or nothing for the first instance with room."""
+    return text(child(child(request, "Specification"), "SchedulingConfig"), "PlacementStrategy")
 
 
 def devices(request: Document) -> int:
@@ -90,13 +108,18 @@ class Seat:
 @dataclass(eq=False, slots=True)
 class _Instance:
     idle_since_s: float
+    pool: InstancePool
     running: bool = False
     seats: list[Seat] = field(default_factory=list)
 
-    def has_room(self, rules: InstanceRules, wanted: int) -> bool:
+    @property
+    def used(self) -> int:
+        """The accelerators that copies hold."""
+        return sum(seat.devices for seat in self.seats)
+
+    def has_room(self, wanted: int) -> bool:
         """Return whether a copy with so many accelerators fits beside the others."""
-        used = sum(seat.devices for seat in self.seats)
-        return rules.accelerators is None or used + wanted <= rules.accelerators
+        return self.pool.takes(self.used + wanted)
 
 
 class Fleet:
@@ -127,6 +150,11 @@ class Fleet:
         with self._lock:
             return len(self._instances)
 
+    def instance_types(self) -> list[str]:
+        """Return the type of every instance that runs."""
+        with self._lock:
+            return [each.pool.instance_type for each in self._instances if each.running]
+
     def grow(self, count: int) -> None:
         """Start instances until there are so many, and wait until they run.
 
@@ -143,8 +171,14 @@ class Fleet:
             self._instances += fresh
         self._await(fresh)
 
-    def reserve(self, owner: str, wanted: int, count: int) -> tuple[Seat, ...]:
+    def reserve(self, owner: str, wanted: int, count: int, *, strategy: str = "") -> tuple[Seat, ...]:
         """Place copies with so many accelerators each, and wait until every instance runs that they need.
+
+        Args:
+            owner: Their component.
+            wanted: Accelerators of one copy.
+            count: How many copies.
+            strategy: SPREAD, BINPACK, or nothing for the first instance with room.
 
         Raises:
             CopyFailed: InsufficientInstanceCapacity; none of them was placed.
@@ -152,7 +186,8 @@ class Fleet:
         with self._lock:
             before = list(self._instances)
             seats = [Seat(owner, wanted, self._give_back) for _ in range(count)]
-            if reason := self._place_all(seats, most=max(self._most(), len(before))):
+            reason = self._place_all(seats, most=max(self._most(), len(before)), strategy=strategy)
+            if reason:
                 for seat in seats:
                     self._give_back(seat)
                 self._instances = before
@@ -170,13 +205,11 @@ class Fleet:
         with self._lock:
             before, old_rules = self._instances, self.rules
             seats = sorted((seat for each in before for seat in each.seats), key=lambda seat: -seat.devices)
-            stays = rules.instance_type == old_rules.instance_type
+            stays = rules.choices == old_rules.choices
             count = len(before) if retained else rules.initial
             self.rules = rules
-            self._instances = [
-                _Instance(self._clock.now_s(), running=stays and at < len(before)) for at in range(count)
-            ]
-            if reason := self._place_all(seats, most=max(self._most(), count)):
+            reason = self._replace_all(before[: count if stays else 0], count, seats)
+            if reason:
                 self._instances, self.rules = before, old_rules
                 raise CopyFailed(reason)
             fresh = [each for each in self._instances if not each.running]
@@ -186,6 +219,8 @@ class Fleet:
         """End the instances that have been idle for long enough, but the least that stay."""
         with self._lock:
             rules = self.rules
+            if rules.consolidates:
+                self._consolidate(now_s)
             idle = [each for each in self._instances if not each.seats and now_s - each.idle_since_s >= rules.idle_s]
             spare = max(0, len(self._instances) - rules.least)
             gone = idle[-min(spare, rules.released_at_once or spare, len(idle)) :] if idle and spare else []
@@ -198,20 +233,61 @@ class Fleet:
         limit = self._settings().capacity_limit
         return self.rules.most if limit is None else min(self.rules.most, limit)
 
-    def _place_all(self, seats: Sequence[Seat], *, most: int) -> str:
+    def _replace_all(self, kept: Sequence[_Instance], count: int, seats: Sequence[Seat]) -> str:
+        """Place copies anew on instances that stay and on new ones; return why they can't be had, or nothing."""
+        now_s = self._clock.now_s()
+        try:
+            new = [self._instance() for _ in range(count - len(kept))]
+        except CopyFailed as failure:
+            return str(failure)
+        self._instances = [*(_Instance(now_s, each.pool, running=True) for each in kept), *new]
+        return self._place_all(seats, most=max(self._most(), count))
+
+    def _place_all(self, seats: Sequence[Seat], *, most: int, strategy: str = "") -> str:
         """Place copies, with more instances where they don't fit; return why they can't be had, or nothing."""
         for seat in seats:
-            if self.rules.accelerators is not None and seat.devices > self.rules.accelerators:
+            if not any(pool.takes(seat.devices) for pool in self.rules.choices):
                 return (
                     f"InsufficientInstanceCapacity: a copy of {seat.owner} needs {seat.devices} accelerators, and "
                     f"{self.rules.instance_type} has {self.rules.accelerators}."
                 )
-            home = next((each for each in self._instances if each.has_room(self.rules, seat.devices)), None)
+            home = self._home(seat, strategy)
             if home is None:
-                home = self._instance()
+                try:
+                    home = self._instance(seat.devices)
+                except CopyFailed as failure:
+                    return str(failure)
                 self._instances.append(home)
             home.seats.append(seat)
         return self._lack(seats[0].owner) if seats and len(self._instances) > most else ""
+
+    def _home(self, seat: Seat, strategy: str) -> _Instance | None:
+        """Return the instance that takes a copy: spread over all, packed on the fullest, or the first with room."""
+        open_ = [each for each in self._instances if each.has_room(seat.devices)]
+        if strategy == "SPREAD":
+            return min(open_, key=lambda each: (_held(each, seat.owner), each.used), default=None)
+        if strategy == "BINPACK":
+            return max(open_, key=lambda each: each.used, default=None)
+        return next(iter(open_), None)
+
+    def _consolidate(self, now_s: float) -> None:
+        """Move the copies of the emptiest instance to the others when all of them fit there."""
+        used = sorted((each for each in self._instances if each.seats and each.running), key=lambda each: each.used)
+        if len(used) < _FEWEST_TO_MERGE:
+            return
+        source, others = used[0], used[1:]
+        homes = {each: each.used for each in others}
+        moves = []
+        for seat in source.seats:
+            home = next((each for each in others if each.pool.takes(homes[each] + seat.devices)), None)
+            if home is None:
+                return
+            homes[home] += seat.devices
+            moves.append((seat, home))
+        for seat, home in moves:
+            source.seats.remove(seat)
+            home.seats.append(seat)
+        source.idle_since_s = now_s
 
     def _give_back(self, seat: Seat) -> None:
         with self._lock:
@@ -220,8 +296,9 @@ class Fleet:
                     each.seats.remove(seat)
                     each.idle_since_s = self._clock.now_s()
 
-    def _instance(self) -> _Instance:
-        return _Instance(self._clock.now_s())
+    def _instance(self, wanted: int = 0) -> _Instance:
+        """Return a new instance for a copy with so many accelerators; it doesn't run yet."""
+        return _Instance(self._clock.now_s(), pool_with_capacity(self.rules.choices, self._settings, wanted))
 
     def _await(self, fresh: Sequence[_Instance]) -> None:
         if fresh and (start_s := self._settings().instance_start_s):
@@ -236,6 +313,10 @@ class Fleet:
             f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
             f"{self.rules.instance_type} with the endpoint's other copies, and its variant has at most {self._most()}."
         )
+
+
+def _held(instance: _Instance, owner: str) -> int:
+    return sum(seat.owner == owner for seat in instance.seats)
 
 
 class Fleets:

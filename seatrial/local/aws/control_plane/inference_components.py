@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seatrial.local.aws.api import ApiError, invalid
+from seatrial.local.aws.control_plane.alarm_watch import check_alarms_exist
 from seatrial.local.aws.control_plane.batch_size import batch_size
 from seatrial.local.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial.local.aws.control_plane.containers import ContainerSpec, component_container
@@ -18,7 +19,6 @@ from seatrial.local.aws.control_plane.rollout import (
     RolledBack,
     Rollout,
     launch_copies,
-    rollback_alarms,
 )
 from seatrial.local.aws.json_document import Document, child, children, text, whole
 from seatrial.local.aws.runtime.copy_process import CopyFailed
@@ -183,9 +183,7 @@ def _create(cloud: Cloud, record: Record, wanted: Configured) -> None:
 
 def _batch(cloud: Cloud, deployment: Document, copies: int) -> int:
     """Return how many copies are replaced at a time; all of them without a policy."""
-    for name in rollback_alarms(deployment):
-        if cloud.alarm_state(name) is None:
-            raise invalid(f'Could not find alarm "{name}".')
+    check_alarms_exist(cloud, deployment)
     policy = child(deployment, "RollingUpdatePolicy")
     return batch_size(child(policy, "MaximumBatchSize"), copies) if policy else max(copies, 1)
 

@@ -7,12 +7,12 @@ fails is rolled back the same way; the component is InService again on its old s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from seatrial.local.aws.alarms.alarm_rule import StateValue
+from seatrial.local.aws.control_plane.alarm_watch import AlarmWatch
 from seatrial.local.aws.control_plane.batch_size import rollback_batch_size
-from seatrial.local.aws.control_plane.fleets import devices
-from seatrial.local.aws.json_document import child, children, text, whole
+from seatrial.local.aws.control_plane.fleets import devices, placement
+from seatrial.local.aws.json_document import child, text, whole
 from seatrial.local.aws.runtime.copy_process import CopyFailed
 from seatrial.local.aws.runtime.running_copies import Place
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from seatrial.local.aws.control_plane.containers import ContainerSpec
     from seatrial.local.aws.json_document import Document
     from seatrial.local.aws.runtime.copy_process import CopyProcess
-
-
-WATCH_S: Final = 1.0
-"""Virtual seconds between two looks at the alarms."""
 
 
 class RolledBack(Exception):  # noqa: N818 (named after what happened)
@@ -76,14 +72,14 @@ class Rollout:
         wait_s = whole(self._policy, "WaitIntervalInSeconds")
         stale = self._serving()
         fresh: tuple[CopyProcess, ...] = ()
-        deadline_s = self._deadline_s()
+        watch = AlarmWatch(self.cloud, self.deployment, whole(self._policy, "MaximumExecutionTimeoutInSeconds"))
         try:
             while len(fresh) < self.new.copies or self._without(fresh):
                 added = self._launch(self.new, min(self.batch, self.new.copies - len(fresh)))
                 fresh += added
                 done = len(fresh) >= self.new.copies
                 self._swap(added, self._without(fresh), None if done else len(added))
-                self._watch(wait_s, deadline_s)
+                watch.wait(wait_s)
         except CopyFailed as failure:
             self._roll_back(fresh, len(stale), str(failure))
 
@@ -129,38 +125,6 @@ class Rollout:
     def _without(self, fresh: Sequence[CopyProcess]) -> tuple[CopyProcess, ...]:
         return tuple(copy for copy in self._serving() if copy not in fresh)
 
-    def _deadline_s(self) -> float | None:
-        limit_s = whole(self._policy, "MaximumExecutionTimeoutInSeconds")
-        return self.cloud.clock.now_s() + limit_s if limit_s else None
-
-    def _watch(self, wait_s: float, deadline_s: float | None) -> None:
-        """Wait between two batches.
-
-        Raises:
-            CopyFailed: An alarm went off, or the update takes too long.
-        """
-        clock = self.cloud.clock
-        end_s = clock.now_s() + wait_s
-        while True:
-            self._check_alarms()
-            if deadline_s is not None and clock.now_s() > deadline_s:
-                limit_s = whole(self._policy, "MaximumExecutionTimeoutInSeconds")
-                raise CopyFailed(f"It took more than MaximumExecutionTimeoutInSeconds ({limit_s} s).")
-            if clock.now_s() >= end_s:
-                return
-            clock.wait(min(WATCH_S, end_s - clock.now_s()))
-
-    def _check_alarms(self) -> None:
-        names = rollback_alarms(self.deployment)
-        raised = [name for name in names if self.cloud.alarm_state(name) is StateValue.ALARM]
-        if raised:
-            raise CopyFailed(f"Alarms in state ALARM: {', '.join(raised)}.")
-
-
-def rollback_alarms(deployment: Document) -> list[str]:
-    """Return the names of the alarms that roll an update back."""
-    return [text(alarm, "AlarmName") for alarm in children(child(deployment, "AutoRollbackConfiguration"), "Alarms")]
-
 
 def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tuple[CopyProcess, ...]:
     """Place copies of a component on instances and start them; they don't serve yet.
@@ -171,7 +135,7 @@ def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tupl
     if side.spec is None:
         raise CopyFailed(f"The model of the former specification of {name} was deleted.")
     fleet = cloud.fleets.find(text(side.request, "EndpointName"), text(side.request, "VariantName"))
-    seats = fleet.reserve(name, devices(side.request), count) if fleet else ()
+    seats = fleet.reserve(name, devices(side.request), count, strategy=placement(side.request)) if fleet else ()
     try:
         copies = cloud.running.launch(Place(name), side.spec, count)
     except BaseException:

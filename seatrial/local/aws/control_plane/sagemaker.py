@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.api import absent, check_request, invalid, output_members, service_model, summary_members
 from seatrial.local.aws.control_plane.containers import primary_container
-from seatrial.local.aws.control_plane.endpoints import create_endpoint, delete_endpoint, endpoint_view, update_endpoint
+from seatrial.local.aws.control_plane.endpoint_configs import create_endpoint_config
+from seatrial.local.aws.control_plane.endpoints import (
+    create_endpoint,
+    delete_endpoint,
+    endpoint_view,
+    update_endpoint,
+    update_weights_and_capacities,
+)
 from seatrial.local.aws.control_plane.inference_components import (
     component_view,
     create_component,
@@ -14,8 +21,8 @@ from seatrial.local.aws.control_plane.inference_components import (
     scale_component,
     update_component,
 )
-from seatrial.local.aws.control_plane.records import Kind, Record, variants
-from seatrial.local.aws.json_document import Document, child, children, text, texts, whole
+from seatrial.local.aws.control_plane.records import Kind, Record
+from seatrial.local.aws.json_document import Document, children, text, texts, whole
 from seatrial.local.aws.runtime.download_rights import role_exists
 
 if TYPE_CHECKING:
@@ -60,22 +67,6 @@ def _create_model(cloud: Cloud, request: Document) -> Document:
     return {"ModelArn": cloud.store.add(record, children(request, "Tags")).arn}
 
 
-def _create_endpoint_config(cloud: Cloud, request: Document) -> Document:
-    record = Record(Kind.ENDPOINT_CONFIG, text(request, "EndpointConfigName"), _without_tags(request))
-    for variant in variants(record):
-        policy = child(child(variant, "ManagedInstanceScaling"), "ScaleInPolicy")
-        if text(policy, "Strategy") == "CONSOLIDATION":
-            raise invalid("The embedded AWS moves no copies: ScaleInPolicy.Strategy must be IDLE_RELEASE.")
-        if "ModelName" in variant:
-            cloud.store.need(Kind.MODEL, text(variant, "ModelName"))
-        elif "ExecutionRoleArn" not in request:
-            raise invalid(
-                f"ExecutionRoleArn is required when variant {text(variant, 'VariantName')} has no ModelName "
-                "(it is to host inference components)."
-            )
-    return {"EndpointConfigArn": cloud.store.add(record, children(request, "Tags")).arn}
-
-
 def _delete_record(kind: Kind) -> Callable[[Cloud, Document], Document]:
     def delete(cloud: Cloud, request: Document) -> Document:
         cloud.store.remove(cloud.store.need(kind, text(request, f"{kind}Name")))
@@ -108,10 +99,11 @@ def _tagged_arn(cloud: Cloud, request: Document) -> str:
 
 OPERATIONS: Final[dict[str, Callable[[Cloud, Document], Document]]] = {
     "CreateModel": _create_model,
-    "CreateEndpointConfig": _create_endpoint_config,
+    "CreateEndpointConfig": create_endpoint_config,
     "CreateEndpoint": create_endpoint,
     "CreateInferenceComponent": create_component,
     "UpdateEndpoint": update_endpoint,
+    "UpdateEndpointWeightsAndCapacities": update_weights_and_capacities,
     "UpdateInferenceComponent": update_component,
     "UpdateInferenceComponentRuntimeConfig": scale_component,
     "DeleteModel": _delete_record(Kind.MODEL),

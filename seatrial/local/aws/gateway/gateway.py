@@ -21,6 +21,7 @@ from seatrial.local.aws.control_plane.sagemaker import call_sagemaker
 from seatrial.local.aws.gateway.asgi import body_of, headers_of, reply, reply_error
 from seatrial.local.aws.gateway.authorization import principal_of
 from seatrial.local.aws.json_document import Document, text
+from seatrial.local.aws.runtime.async_invocation import invoke_async
 from seatrial.local.aws.runtime.invocation import invoke
 from seatrial.local.aws.runtime.running_copies import Place
 from seatrial.local.aws.service_catalog.operations import call_service_catalog
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.local.aws.control_plane.cloud import Cloud
+    from seatrial.local.aws.control_plane.records import Record
     from seatrial.local.aws.gateway.asgi import App, Receive, Scope, Send
     from seatrial.local.aws.service_catalog.catalog import Catalog
 
@@ -67,8 +69,10 @@ class Gateway:
                 return
             await invoke(self.cloud, runtime[1], scope, receive, send, streamed=runtime[2] is not None)
         elif asynchronous := ASYNC_PATH.fullmatch(path):
-            message = f"InvokeEndpointAsync: endpoint {asynchronous[1]} has no AsyncInferenceConfig."
-            await reply_error(send, ApiError("ValidationError", message))
+            if denied := denial(self.cloud, "InvokeEndpointAsync", {"EndpointName": asynchronous[1]}):
+                await reply_error(send, denied)
+                return
+            await invoke_async(self.cloud, asynchronous[1], scope, receive, send)
         elif plane := self._control_plane(service, key_id):
             await _control(self.cloud, plane, headers, receive, send)
         elif service.startswith("bedrock"):
@@ -118,12 +122,17 @@ def denial(cloud: Cloud, operation: str, request: Document) -> ApiError | None:
     named = [cloud.store.find(kind, name) for kind in Kind if (name := str(request.get(f"{kind}Name") or ""))]
     arns = {str(request.get("ResourceArn") or "")}
     tagged = [record for kind in Kind for record in cloud.store.all(kind) if record.arn in arns]
-    scaled = cloud.store.find(Kind.INFERENCE_COMPONENT, str(request.get("ResourceId") or "").partition("/")[2])
-    born_s = [record.born_s for record in (*named, *tagged, scaled) if record]
+    born_s = [record.born_s for record in (*named, *tagged, _scaled(cloud, request)) if record]
     if not cloud.faults.denies(operation, born_s):
         return None
     message = f"User is not authorized to perform: {operation} because no identity-based policy allows the action"
     return ApiError("AccessDeniedException", message)
+
+
+def _scaled(cloud: Cloud, request: Document) -> Record | None:
+    """Return what a request to Application Auto Scaling names, or None."""
+    kind, name, *_ = [*str(request.get("ResourceId") or "").split("/"), ""]
+    return cloud.store.find(Kind.ENDPOINT if kind == "endpoint" else Kind.INFERENCE_COMPONENT, name)
 
 
 async def _set_control(cloud: Cloud, method: str, receive: Receive, send: Send) -> None:

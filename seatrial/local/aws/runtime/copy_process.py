@@ -52,6 +52,7 @@ class CopyProcess:
         peak: The most of them since the last sample.
         ended: Called once when its process has ended; gives back its place on an instance.
         stopping: Whether it was told to stop.
+        instance_type: Of the instance that it runs on; empty when nobody asked for one.
     """
 
     port: int
@@ -63,6 +64,7 @@ class CopyProcess:
     peak: int = 0
     ended: Callable[[], None] = field(default=lambda: None, repr=False)
     stopping: threading.Event = field(default_factory=threading.Event)
+    instance_type: str = ""
 
     def reserve(self) -> None:
         """Count a request that is about to be sent to it."""

@@ -6,14 +6,18 @@ import asyncio
 import json
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from seatrial.bench.decode.event_stream import encode_frame
 from seatrial.local.aws.api import ApiError
+from seatrial.local.aws.control_plane.endpoint_settings import data_capture_config
+from seatrial.local.aws.control_plane.records import Kind
 from seatrial.local.aws.gateway.asgi import begin, body_of, chunk, disconnected, headers_of, reply, reply_error
-from seatrial.local.aws.runtime.routing import Route, route
+from seatrial.local.aws.runtime.container_call import ContainerAnswer, forwarded_headers, measured_call
+from seatrial.local.aws.runtime.data_capture import CapturedExchange, sampling_share
+from seatrial.local.aws.runtime.routing import Route, route, shadow_route
+from seatrial.local.aws.runtime.running_copies import Place
 from seatrial.local.aws.runtime.telemetry import Invocation, log_group, log_group_arn
 from seatrial.local.environment import REGION, own_account
 from seatrial.local.loopback import TOKEN_HEADER, Response, exchange
@@ -72,7 +76,7 @@ async def _answer(
 ) -> None:
     arrived_s = time.monotonic()
     try:
-        found = route(cloud, endpoint_name, headers)
+        found = route(cloud, endpoint_name, headers, body)
     except ApiError as error:
         await reply_error(send, error)
         return
@@ -80,28 +84,74 @@ async def _answer(
         if len(body) > LARGEST_BODY_BYTES:
             await _too_large(send)
             return
-        answered = await _forward(found, headers, body, send, streamed=streamed, arrived_s=arrived_s)
-        cloud.telemetry.saw(found.place, answered)
+        mirror(cloud, endpoint_name, headers, body)
+        if streamed:
+            await _answer_stream(cloud, found, headers, body, send, arrived_s=arrived_s)
+        else:
+            await _answer_whole(cloud, found, headers, body, send, arrived_s=arrived_s)
 
 
-async def _forward(
-    found: Route, headers: Mapping[str, str], body: bytes, send: Send, *, streamed: bool, arrived_s: float
-) -> Invocation:
-    forwarded = {
-        name: value
-        for name, value in headers.items()
-        if name in ("content-type", "accept") or name.startswith("x-amzn-sagemaker-")
-    }
-    forwarded[TOKEN_HEADER] = found.copy.token
+async def _answer_whole(
+    cloud: Cloud, found: Route, headers: Mapping[str, str], body: bytes, send: Send, *, arrived_s: float
+) -> None:
+    forwarded = forwarded_headers(headers)
+    answer, told = await measured_call(found.copy, forwarded, body, INVOCATION_S, arrived_s=arrived_s)
+    capture(cloud, found, headers, body, answer)
+    if answer.is_good:
+        head = {**_common(found.variant, answer.engine), "content-type": answer.content_type}
+        await begin(send, HTTPStatus.OK, head)
+        await chunk(send, answer.body, more=False)
+    else:
+        await _model_error(send, found, answer.status, answer.body.decode(errors="replace"))
+    cloud.telemetry.saw(found.place, told)
+
+
+async def _answer_stream(
+    cloud: Cloud, found: Route, headers: Mapping[str, str], body: bytes, send: Send, *, arrived_s: float
+) -> None:
+    forwarded = {**forwarded_headers(headers), TOKEN_HEADER: found.copy.token}
     in_flight, asked_s = found.copy.outstanding, time.monotonic()
-    told = await (_stream if streamed else _whole)(found, forwarded, body, send)
-    return Invocation(
+    told = await _stream(found, forwarded, body, send)
+    seen = Invocation(
         status=told.status,
         model_s=time.monotonic() - asked_s,
         overhead_s=asked_s - arrived_s,
         in_flight=in_flight,
         first_chunk_s=None if told.first_chunk_at_s is None else told.first_chunk_at_s - asked_s,
     )
+    cloud.telemetry.saw(found.place, seen)
+
+
+_mirrored: Final[set[asyncio.Task[None]]] = set()
+
+
+def mirror(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: bytes) -> None:
+    """Send a copy of a sampled request to the shadow variant; nobody waits for its answer."""
+    shadow = shadow_route(cloud, endpoint_name)
+    if shadow is None:
+        return
+
+    async def ask() -> None:
+        with _reserved(shadow.copy):
+            forwarded = forwarded_headers(headers)
+            _, told = await measured_call(shadow.copy, forwarded, body, INVOCATION_S, arrived_s=time.monotonic())
+            cloud.telemetry.saw(shadow.place, told)
+
+    task = asyncio.create_task(ask())
+    _mirrored.add(task)
+    task.add_done_callback(_mirrored.discard)
+
+
+def capture(cloud: Cloud, found: Route, headers: Mapping[str, str], body: bytes, answer: ContainerAnswer) -> None:
+    """Keep a sampled request and its good answer, when the endpoint's configuration captures data."""
+    endpoint = cloud.store.find(Kind.ENDPOINT, found.endpoint)
+    config = data_capture_config(cloud.store, endpoint) if endpoint else {}
+    share = sampling_share(config)
+    if not answer.is_good or not share or not cloud.traffic.samples(found.endpoint, "capture", share):
+        return
+    kind, inference_id = headers.get("content-type", ""), headers.get("x-amzn-sagemaker-inference-id", "")
+    kept = CapturedExchange(kind, body, answer.content_type, answer.body, inference_id)
+    cloud.capture.saw(config, Place(found.endpoint, found.variant), kept)
 
 
 async def _too_large(send: Send) -> None:
@@ -118,31 +168,6 @@ def _reserved(copy: CopyProcess) -> Iterator[None]:
         yield
     finally:
         copy.outstanding -= 1
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerAnswer:
-    """What a container answered: its status, 0 without a whole answer, and when the first chunk of a stream came."""
-
-    status: int
-    first_chunk_at_s: float | None = None
-
-
-async def _whole(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> ContainerAnswer:
-    """Pass on a whole answer."""
-    try:
-        async with asyncio.timeout(INVOCATION_S):
-            async with exchange(found.copy.port, "POST", "/invocations", body=body, headers=headers) as response:
-                answer = await response.read()
-    except TimeoutError:
-        return await _model_error(send, found, 0, f"Your invocation timed out after {INVOCATION_S:g} s.")
-    except OSError as broken:
-        return await _model_error(send, found, 0, f"The container broke the connection: {broken}")
-    if response.status >= HTTPStatus.BAD_REQUEST:
-        return await _model_error(send, found, response.status, answer.decode(errors="replace"))
-    await begin(send, HTTPStatus.OK, {**_common(found.variant, response), "content-type": _content_type(response)})
-    await chunk(send, answer, more=False)
-    return ContainerAnswer(response.status)
 
 
 async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> ContainerAnswer:
@@ -164,7 +189,7 @@ async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: S
         return await _break(send, found, "ModelInvocationTimeExceeded", f"No end after {STREAM_S:g} s.", begun=begun)
     except OSError as broken:
         return await _break(send, found, "StreamBroken", f"The container broke the connection: {broken}", begun=begun)
-    return ContainerAnswer(response.status, first_s)
+    return ContainerAnswer(response.status, first_chunk_at_s=first_s)
 
 
 async def _break(send: Send, found: Route, code: str, message: str, *, begun: bool) -> ContainerAnswer:
@@ -196,14 +221,15 @@ def _blame(status: int) -> str:
 
 def _stream_head(variant: str, response: Response) -> dict[str, str]:
     kind = {"content-type": "application/vnd.amazon.eventstream"}
-    return {**_common(variant, response), **kind, "x-amzn-sagemaker-content-type": _content_type(response)}
-
-
-def _common(variant: str, response: Response) -> dict[str, str]:
     return {
-        "x-amzn-invoked-production-variant": variant,
-        "x-seatrial-engine": response.headers.get("x-seatrial-engine", ""),
+        **_common(variant, response.headers.get("x-seatrial-engine", "")),
+        **kind,
+        "x-amzn-sagemaker-content-type": _content_type(response),
     }
+
+
+def _common(variant: str, engine: str) -> dict[str, str]:
+    return {"x-amzn-invoked-production-variant": variant, "x-seatrial-engine": engine}
 
 
 def _content_type(response: Response) -> str:

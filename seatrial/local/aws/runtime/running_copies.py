@@ -35,6 +35,14 @@ class Place:
         return f"{self.owner}-{self.variant}" if self.variant else self.owner
 
 
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Which copy a request prefers: the one of a number, counted around, while it has less than `most` requests."""
+
+    number: int
+    most: int
+
+
 class RunningCopies:
     """Starts, swaps and stops the copies of every place.
 
@@ -50,6 +58,7 @@ class RunningCopies:
         self._died = died
         self._lock = threading.Lock()
         self._copies: dict[Place, tuple[CopyProcess, ...]] = {}
+        self._standby: dict[Place, tuple[CopyProcess, ...]] = {}
         self._draining: set[CopyProcess] = set()
         self._closed = threading.Event()
         self._logs: dict[Path, Place] = {}
@@ -64,18 +73,28 @@ class RunningCopies:
         with self._lock:
             return self._copies.get(place, ())
 
+    def every_copy(self, place: Place) -> set[CopyProcess]:
+        """Return the copies of a place, those on standby too."""
+        with self._lock:
+            return {*self._copies.get(place, ()), *self._standby.get(place, ())}
+
     def places(self) -> list[Place]:
         """Return every place that has copies."""
         with self._lock:
             return [place for place, copies in self._copies.items() if copies]
 
-    def reserve(self, place: Place) -> CopyProcess | None:
-        """Return the copy with the least outstanding requests, with one more, or None when there is no copy.
+    def reserve(self, place: Place, preference: Preference | None = None) -> CopyProcess | None:
+        """Return the preferred copy, or the one with the least outstanding requests, or None when there is no copy.
 
-        A copy that was reserved is not stopped before its request has ended. Call it on the event loop only.
+        It has one more request then. A copy that was reserved is not stopped before its request has ended. Call it on
+        the event loop only.
         """
         with self._lock:
-            copy = min(self._copies.get(place, ()), key=lambda each: each.outstanding, default=None)
+            copies = self._copies.get(place, ())
+            copy = min(copies, key=lambda each: each.outstanding, default=None)
+            if preference and copies:
+                wanted = copies[preference.number % len(copies)]
+                copy = wanted if wanted.outstanding < preference.most else copy
             if copy:
                 copy.reserve()
         return copy
@@ -106,23 +125,31 @@ class RunningCopies:
             self._logs[copy.log] = place
         return copy
 
-    def put(self, place: Place, copies: tuple[CopyProcess, ...]) -> None:
-        """Let these copies serve a place, and stop those that did when their requests in flight have ended."""
+    def put(self, place: Place, copies: tuple[CopyProcess, ...], *, standby: tuple[CopyProcess, ...] = ()) -> None:
+        """Let these copies serve a place, and stop those that did when their requests in flight have ended.
+
+        Copies on standby get no requests and go on running until the next call.
+        """
         with self._lock:
-            before = self._copies.pop(place, ())
+            before = {*self._copies.pop(place, ()), *self._standby.pop(place, ())}
             closed = self._closed.is_set()
             if copies and not closed:
                 self._copies[place] = copies
-        for copy in set(copies) - set(before):
+            if standby and not closed:
+                self._standby[place] = standby
+        kept = {*copies, *standby}
+        for copy in kept - before:
             watch(copy, lambda dead: self._lose(place, dead))
-        self._drain(set(copies) | set(before) if closed else set(before) - set(copies))
+        self._drain(kept | before if closed else before - kept)
 
     def close(self) -> None:
         """Stop every copy, now and later, whatever they answer."""
         with self._lock:
             self._closed.set()
-            every = [copy for copies in self._copies.values() for copy in copies] + list(self._draining)
+            held = (*self._copies.values(), *self._standby.values())
+            every = [copy for copies in held for copy in copies] + list(self._draining)
             self._copies.clear()
+            self._standby.clear()
         stop_copies(every)
 
     def _drain(self, copies: set[CopyProcess]) -> None:
@@ -141,6 +168,7 @@ class RunningCopies:
         with self._lock:
             left = tuple(copy for copy in self._copies.get(place, ()) if copy is not dead)
             self._copies[place] = left
+            self._standby[place] = tuple(copy for copy in self._standby.get(place, ()) if copy is not dead)
         dead.ended()
         sentence = f"A copy's container ended with status {dead.process.returncode}. Its last lines:"
         self._died(place, f"{sentence}\n{dead.last_lines()}")

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from seatrial.local.aws.control_plane.records import Kind
 from seatrial.local.aws.json_document import text
 from seatrial.local.aws.runtime.metric_history import KEPT_S, SAMPLE_S, Dimensions, dimensions_of
-from seatrial.local.aws.runtime.telemetry import concurrency_metric, dimensions, metric_values
+from seatrial.local.aws.runtime.telemetry import (
+    concurrency_metric,
+    dimensions,
+    endpoint_dimensions,
+    metric_values,
+    queue_metrics,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +37,10 @@ def take_samples(cloud: Cloud, end_s: float, *, since_s: float) -> None:
             for missed_s in _missed(since_s, end_s):
                 cloud.history.add(whose, missed_s, in_flight)
             cloud.history.add(whose, end_s, values)
+    for endpoint, measured in queue_metrics(cloud).items():
+        for missed_s in _missed(since_s, end_s):
+            cloud.history.add(endpoint_dimensions(endpoint), missed_s, measured)
+        cloud.history.add(endpoint_dimensions(endpoint), end_s, measured)
 
 
 def _sample(cloud: Cloud, place: Place, seen: list[Invocation]) -> Iterator[tuple[Dimensions, Values]]:

@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from seatrial.local.aws.control_plane.endpoint_settings import is_asynchronous
+from seatrial.local.aws.control_plane.records import Kind
+from seatrial.local.aws.runtime.own_services import OWN, ServiceFailed
 from seatrial.local.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.local.aws.control_plane.cloud import Cloud
+    from seatrial.local.aws.runtime.own_services import Services
     from seatrial.local.aws.runtime.running_copies import Place
 
 
@@ -158,6 +162,43 @@ def dimensions(place: Place) -> list[dict[str, str]]:
     return [{"Name": "EndpointName", "Value": place.owner}, {"Name": "VariantName", "Value": place.variant}]
 
 
+def endpoint_dimensions(endpoint: str) -> frozenset[tuple[str, str]]:
+    """Return the dimensions of an endpoint's own metrics, those of its queue."""
+    return frozenset({("EndpointName", endpoint)})
+
+
+def queue_metrics(cloud: Cloud) -> dict[str, dict[str, Sequence[float]]]:
+    """Return the metrics of the queue of every asynchronous endpoint, by its name."""
+    endpoints = [each for each in cloud.store.all(Kind.ENDPOINT) if is_asynchronous(cloud.store, each)]
+    return {each.name: _queue(cloud, each.name) for each in endpoints}
+
+
+def _queue(cloud: Cloud, endpoint: str) -> dict[str, Sequence[float]]:
+    backlog = cloud.queues.backlog(endpoint)
+    instances = sum(
+        len(cloud.running.copies(place))
+        for place in cloud.running.places()
+        if place.variant and place.owner == endpoint
+    )
+    values = {
+        "ApproximateBacklogSize": float(backlog.size),
+        "ApproximateBacklogSizePerInstance": backlog.size / max(instances, 1),
+        "HasBacklogWithoutCapacity": float(bool(backlog.waiting) and not instances),
+        "ApproximateAgeOfOldestRequest": cloud.clock.now_s() - backlog.oldest_s
+        if backlog.oldest_s is not None
+        else 0.0,
+    }
+    return {name: [value] for name, value in values.items()}
+
+
+def _queue_data(endpoint: str, measured: dict[str, Sequence[float]]) -> list[dict[str, object]]:
+    whose = [{"Name": "EndpointName", "Value": endpoint}]
+    return [
+        {"MetricName": name, "Dimensions": whose, "Values": list(values), "Counts": [1.0] * len(values)}
+        for name, values in measured.items()
+    ]
+
+
 class MetricsClient(Protocol):
     """The call of CloudWatch that is made here."""
 
@@ -180,11 +221,12 @@ class LogsClient(Protocol):
 
 @dataclass(slots=True)
 class Publisher:
-    """Publishes metrics and logs to this same process's CloudWatch, from a thread of its own."""
+    """Publishes metrics, logs and captured data to the services of this same process, from a thread of its own."""
 
     cloud: Cloud
     metrics: MetricsClient
     logs: LogsClient
+    services: Services = OWN
     _read: dict[Path, int] = field(default_factory=dict)
 
     def publish(self) -> None:
@@ -195,8 +237,11 @@ class Publisher:
             self.metrics.put_metric_data(
                 Namespace=NAMESPACE, MetricData=metric_data(place, seen.get(place, ()), copies=copies)
             )
+        for endpoint, measured in queue_metrics(self.cloud).items():
+            self.metrics.put_metric_data(Namespace=NAMESPACE, MetricData=_queue_data(endpoint, measured))
         for place, log in self.cloud.running.logs():
             self._publish_log(place, log)
+        self.cloud.capture.write(self.services)
 
     def _publish_log(self, place: Place, log: Path) -> None:
         where = {"logGroupName": log_group(place), "logStreamName": f"{place.variant or 'AllTraffic'}/{log.stem}"}
@@ -234,7 +279,7 @@ def start_publishing(cloud: Cloud) -> None:
             time.sleep(PUBLISH_S)
             try:
                 publisher.publish()
-            except (BotoCoreError, ClientError, OSError) as error:
+            except (BotoCoreError, ClientError, OSError, ServiceFailed) as error:
                 sys.stderr.write(f"metrics and logs were not published: {error}\n")
 
     threading.Thread(target=work, name="telemetry", daemon=True).start()

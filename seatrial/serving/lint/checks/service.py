@@ -43,19 +43,31 @@ def startup_timeout(subject: Subject) -> Iterator[Finding]:
 
 def ami(subject: Subject) -> Iterator[Finding]:
     """SEA324: a CUDA that the instance's AMI can't run."""
-    image, chosen = subject.fact("image") or "", subject.fact("ami_version")
-    cuda = _CUDA.search(image.rpartition(":")[2])
-    if cuda is None or (chosen is None and "variant" not in subject.facts):
+    chosen = subject.fact("ami_version")
+    if chosen is None and "variant" not in subject.facts:
         return  # which AMI is used is not told
+    if (gap := driver_gap(subject.fact("image") or "", chosen)) is not None:
+        fix = f"write InferenceAmiVersion {gap[1]}"
+        yield found(subject, "SEA324", subject.source.facts.get("image"), gap[0], fix)
+
+
+def driver_gap(image: str, chosen: str | None) -> tuple[str, str] | None:
+    """Return why the AMI of an instance has no driver for an image, and the AMI that has; None when it has one.
+
+    Args:
+        image: The image's URI; its tag tells its CUDA (`cu130`).
+        chosen: The variant's InferenceAmiVersion; None for the service's own choice.
+    """
+    cuda = _CUDA.search(image.rpartition(":")[2])
+    if cuda is None:
+        return None
     needed = (int(cuda[1]), int(cuda[2]))
-    told = chosen or "the default AMI"
     has = _AMI_CUDA.get(chosen) if chosen else None
-    if needed[0] > (has[0] if has else 12 if chosen is None else needed[0]):
-        message = (
-            f"CUDA {needed[0]}.{needed[1]} of the image needs a newer driver than {told} has; it fails without a log"
-        )
-        fix = f"write InferenceAmiVersion {ami_version(cuda[0]) or max(_AMI_CUDA)}"
-        yield found(subject, "SEA324", subject.source.facts.get("image"), message, fix)
+    if needed[0] <= (has[0] if has else 12 if chosen is None else needed[0]):
+        return None
+    told = chosen or "the default AMI"
+    message = f"CUDA {needed[0]}.{needed[1]} of the image needs a newer driver than {told} has; it fails without a log"
+    return message, ami_version(cuda[0]) or max(_AMI_CUDA)
 
 
 def accelerator(subject: Subject) -> Iterator[Finding]:

@@ -40,6 +40,9 @@ class Book:
     def alarms(self) -> list[Document]:
         return [dict(self.kept)] if self.kept else []
 
+    def raised(self, action: str) -> list[Document]:
+        raise NotImplementedError(action)
+
     def state(self, name: str) -> StateValue | None:
         return StateValue(str(self.kept["StateValue"])) if self.kept.get("AlarmName") == name else None
 

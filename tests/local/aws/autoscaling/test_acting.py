@@ -54,6 +54,9 @@ class Alarms:
             alarm("Low", self.metric, state=self.low, period_s=60),
         ]
 
+    def raised(self, action: str) -> list[Document]:
+        raise NotImplementedError(action)
+
     def state(self, name: str) -> StateValue | None:
         raise NotImplementedError(name)
 

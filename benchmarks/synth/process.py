@@ -1,0 +1,80 @@
+"""One synthesis in this process: prints its seconds and how many resources its endpoints' stacks have, as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+SPEC = "llama-2-7b-chat"
+
+
+def ours(count: int, folder: str) -> None:
+    """Synthesize so many endpoints of one environment, each in a stack of its own."""
+    from aws_cdk import App  # noqa: PLC0415 (each process imports what it measures)
+
+    from seatrial.deployment.load import load_deployments  # noqa: PLC0415 (as above)
+    from seatrial_stacks.endpoint_stack import EndpointStack  # noqa: PLC0415 (as above)
+
+    app = App(outdir=folder, analytics_reporting=False)
+    for number in range(count):
+        (found,) = load_deployments(ROOT / "endpoints", ROOT / "environments", "dev", SPEC).deployments
+        named = replace(found, endpoint=found.endpoint.model_copy(update={"name": f"chat-{number}"}))
+        EndpointStack(app, named.stack_name, deployment=named)
+    app.synth()
+
+
+def bare(count: int, folder: str) -> None:
+    """Synthesize the same with L1 constructs."""
+    from benchmarks.synth.bare_l1 import bare_l1  # noqa: PLC0415 (as above)
+
+    ours_folder = Path(folder).parent / "ours"
+    (artifact, *_) = sorted(ours_folder.glob("asset.*.tar.gz"))
+    template = json.loads(sorted(ours_folder.glob("*.template.json"))[0].read_text())
+    requests = [each["Properties"]["Request"] for each in template["Resources"].values() if "Custom::" in each["Type"]]
+    bare_l1(count, folder, str(artifact), requests[0], list(template["Outputs"]))
+
+
+def peer(count: int, folder: str) -> None:
+    """Synthesize so many custom endpoints of generative-ai-cdk-constructs."""
+    from aws_cdk import App, Environment, Stack  # noqa: PLC0415 (as above)
+    from cdklabs.generative_ai_cdk_constructs import (  # type: ignore[import-not-found] # noqa: PLC0415 (as above)
+        ContainerImage,
+        CustomSageMakerEndpoint,
+        SageMakerInstanceType,
+    )
+
+    image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
+    app = App(outdir=folder, analytics_reporting=False)
+    for number in range(count):
+        stack = Stack(app, f"peer-{number}", env=Environment(region="us-east-1", account="123456789012"))
+        CustomSageMakerEndpoint(
+            stack,
+            "Endpoint",
+            model_id="chat",
+            instance_type=SageMakerInstanceType.ML_G5_2_XLARGE,
+            container=ContainerImage.from_ecr_image_uri(image)
+            if hasattr(ContainerImage, "from_ecr_image_uri")
+            else image,
+            model_data_url="s3://bucket/model.tar.gz",
+            endpoint_name=f"chat-{number}",
+            environment={"HF_MODEL_ID": "chat"},
+        )
+    app.synth()
+
+
+def resources(folder: str) -> int:
+    """Return how many resources the templates of an assembly have."""
+    templates = (json.loads(path.read_text()) for path in Path(folder).glob("*.template.json"))
+    return sum(len(template["Resources"]) for template in templates)
+
+
+if __name__ == "__main__":
+    began_s = time.perf_counter()
+    kind, count, folder = sys.argv[1], int(sys.argv[2]), f"{sys.argv[3]}/{sys.argv[1]}"
+    sys.path[:0] = [str(ROOT), str(ROOT / "constructs"), str(ROOT / "stacks")]
+    {"ours": ours, "bare": bare, "peer": peer}[kind](count, folder)
+    print(json.dumps({"seconds": time.perf_counter() - began_s, "resources": resources(folder)}))

@@ -1,0 +1,1 @@
+"""Dashboards and the budget of an environment."""

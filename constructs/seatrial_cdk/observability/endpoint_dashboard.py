@@ -1,0 +1,252 @@
+"""One endpoint on a CloudWatch dashboard: traffic, latency, tokens, copies, accelerators, cost, trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Stack, Token
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from seatrial_cdk.observability.widgets import Formula, Graph, Grid, Line, Mark, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.spec.endpoint import Slo
+    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+
+SERVICE: Final = "AWS/SageMaker"
+INSTANCES: Final = "/aws/sagemaker/Endpoints"
+COPIES: Final = "/aws/sagemaker/InferenceComponents"
+TRIALS: Final = "Seatrial"
+US_PER_MS: Final = 1000
+TRIAL_PERIOD_S: Final = 3600
+HOURS_PER_MONTH: Final = 730
+RUNBOOK: Final = "docs/how-to/observe.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardInstances:
+    """What an endpoint runs on.
+
+    Attributes:
+        instance_type: As `ml.g6e.12xlarge`.
+        accelerators: Accelerators of one instance.
+        usd_per_hour: Price of one instance per hour; `None` where it is not known.
+        price_note: Which price that is, as `list price of 2026-11-21`.
+    """
+
+    instance_type: str
+    accelerators: int
+    usd_per_hour: float | None = None
+    price_note: str = "list price"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardTrials:
+    """Where the numbers of an endpoint's trials are.
+
+    Attributes:
+        endpoint: The endpoint's name in its spec, which the metrics of its trials have.
+        environment: The environment's name.
+        results_bucket: Name of the bucket of results, for the link; default: no link.
+    """
+
+    endpoint: str
+    environment: str
+    results_bucket: str | None = None
+
+
+class EndpointDashboard(Construct):
+    """A dashboard of one endpoint: one resource, whatever made the endpoint.
+
+    Rows: traffic; latency of SageMaker, the container and a client; tokens of the last trials; copies and instances;
+    accelerators and memory; cost at the price that is given. A part without its argument is left out.
+
+    Args:
+        endpoint: What is shown.
+        instances: What it runs on; default: no instances, accelerators and cost.
+        trials: Where the numbers of its trials are; default: none.
+        slo: Bounds that are drawn; default: none.
+        target_concurrency_per_copy: Requests in flight per copy that scaling holds: a number, or a token of text that
+            resolves to one; default: none.
+        dashboard_name: Its name; default: the endpoint's, or one that CloudFormation makes where that is a token.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: ILlmEndpoint,
+        instances: DashboardInstances | None = None,
+        trials: DashboardTrials | None = None,
+        slo: Slo | None = None,
+        target_concurrency_per_copy: float | str | None = None,
+        dashboard_name: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        region = Stack.of(self).region
+        grid = Grid(region)
+        grid.add_text(Text(_heading(endpoint, instances, trials, region)))
+        grid.add_row(_traffic(endpoint))
+        grid.add_row(_latency(endpoint, trials, slo))
+        if trials is not None:
+            grid.add_row(_trials(trials))
+        grid.add_row(_load(endpoint, instances, target_concurrency_per_copy))
+        grid.add_row(_hardware(endpoint, instances))
+        own_name = None if Token.is_unresolved(endpoint.endpoint_name) else endpoint.endpoint_name
+        self.resource = cloudwatch.CfnDashboard(
+            self, "Resource", dashboard_name=dashboard_name or own_name, dashboard_body=grid.body()
+        )
+
+
+def service_line(endpoint: ILlmEndpoint, name: str, stat: str, label: str, *, key: str = "") -> Line:
+    """Return a metric that SageMaker publishes of an endpoint's component, else of its variant."""
+    return Line(SERVICE, name, endpoint.metric_dimensions, label, stat, key=key, is_shown=not key)
+
+
+def trial_line(trials: DashboardTrials, name: str, label: str, stat: str = "Average") -> Line:
+    """Return a number of an endpoint's trials."""
+    dimensions = {"Endpoint": trials.endpoint, "Environment": trials.environment}
+    return Line(TRIALS, name, dimensions, label, stat, period_s=TRIAL_PERIOD_S)
+
+
+def traffic_lines(endpoint: ILlmEndpoint) -> tuple[Line, ...]:
+    """Return requests and failures per minute."""
+    return (
+        service_line(endpoint, "Invocations", "Sum", "requests"),
+        service_line(endpoint, "Invocation4XXErrors", "Sum", "4XX"),
+        service_line(endpoint, "Invocation5XXErrors", "Sum", "5XX"),
+        service_line(endpoint, "NoCapacityInvocationFailures", "Sum", "no capacity"),
+    )
+
+
+def _variant(endpoint: ILlmEndpoint) -> Mapping[str, str]:
+    return {"EndpointName": endpoint.endpoint_name, "VariantName": endpoint.variant_name}
+
+
+def _heading(
+    endpoint: ILlmEndpoint, instances: DashboardInstances | None, trials: DashboardTrials | None, region: str
+) -> str:
+    lines = [f"# {endpoint.endpoint_name}"]
+    if instances is not None:
+        price = "price unknown"
+        if instances.usd_per_hour is not None:
+            price = f"{instances.price_note}: {instances.usd_per_hour:g} USD per instance and hour"
+        lines.append(f"{instances.instance_type}, {instances.accelerators} accelerators each; {price}")
+    if trials is not None and trials.results_bucket is not None:
+        folder = f"https://s3.console.aws.amazon.com/s3/buckets/{trials.results_bucket}?region={region}&prefix=trials/"
+        lines.append(f"[results of trials]({folder})")
+    lines.append(f"Explained in {RUNBOOK}")
+    return "\n\n".join(lines)
+
+
+def _traffic(endpoint: ILlmEndpoint) -> Iterator[Graph]:
+    requests, *failures = traffic_lines(endpoint)
+    model = service_line(endpoint, "InvocationModelErrors", "Sum", "errors of the container")
+    yield Graph(title="Requests per minute", lines=[requests])
+    yield Graph(title="Failures per minute", lines=[*failures, model])
+
+
+def _latency(endpoint: ILlmEndpoint, trials: DashboardTrials | None, slo: Slo | None) -> Iterator[Graph]:
+    parts = (("ModelLatency", "model"), ("OverheadLatency", "overhead"), ("FirstChunkModelLatency", "first chunk"))
+    lines: list[Line | Formula] = []
+    for number, (name, label) in enumerate(parts, 1):
+        for stat in ("p50", "p95"):
+            key = f"{stat}_{number}"
+            lines.append(service_line(endpoint, name, stat, label, key=key))
+            lines.append(Formula(f"{key}/{US_PER_MS}", f"{label} {stat}", f"ms_{key}"))
+    whole = [mark for mark in _bounds(slo) if "TPOT" not in mark.label]
+    yield Graph(title="Latency at SageMaker (ms)", lines=lines, marks=whole)
+    if trials is not None:
+        client = (("TtftP95Ms", "TTFT p95"), ("TpotP95Ms", "TPOT p95"), ("E2eP95Ms", "end to end p95"))
+        seen = [trial_line(trials, name, label) for name, label in client]
+        yield Graph(title="Latency at a client, in trials (ms)", lines=seen, marks=_bounds(slo))
+
+
+def _bounds(slo: Slo | None) -> list[Mark]:
+    if slo is None:
+        return []
+    bounds = {"SLO TTFT p95": slo.ttft_ms.p95, "SLO TPOT p95": slo.tpot_ms.p95, "SLO e2e p95": slo.e2e_latency_ms.p95}
+    return [Mark(label, value) for label, value in bounds.items() if value is not None]
+
+
+def _trials(trials: DashboardTrials) -> Iterator[Graph]:
+    yield Graph(title="Output tokens per second at the knee", lines=[trial_line(trials, *_TOKENS)])
+    yield Graph(title="USD per million output tokens", lines=[trial_line(trials, *_PRICE)])
+    passed = trial_line(trials, "Passed", "passed (1) or not (0)", "Minimum")
+    knee = trial_line(trials, "KneeConcurrencyPerCopy", "knee, requests per copy")
+    errors = trial_line(trials, "ErrorRate", "error rate", "Maximum")
+    yield Graph(title="Last trials", lines=[passed, knee, errors], as_numbers=True)
+
+
+_TOKENS: Final = ("OutputTokensPerSecond", "output tokens per second")
+_PRICE: Final = ("UsdPerMillionOutputTokens", "USD per million")
+
+
+def _load(endpoint: ILlmEndpoint, instances: DashboardInstances | None, target: float | str | None) -> Iterator[Graph]:
+    """Yield load per copy, copies and instances, and what they cost.
+
+    SageMaker publishes no number of copies: each invocation adds 1 to `Invocations` and 1/n to the metric per copy, so
+    their sums divide to n. Instances are the data points of a metric that each publishes once a minute.
+    """
+    by_model = endpoint.inference_component_name is None
+    name = "ConcurrentRequestsPerModel" if by_model else "ConcurrentRequestsPerCopy"
+    marks = [] if target is None else [Mark("target", target)]
+    per_copy = service_line(endpoint, name, "Maximum", "requests in flight")
+    yield Graph(title="Requests in flight per copy", lines=[per_copy], marks=marks)
+    share = "InvocationsPerInstance" if by_model else "InvocationsPerCopy"
+    counted: list[Line | Formula] = [
+        service_line(endpoint, "Invocations", "Sum", "requests", key="requests"),
+        service_line(endpoint, share, "Sum", "requests per copy", key="share"),
+        Formula("requests/share", "instances with requests" if by_model else "copies with requests", "copies"),
+    ]
+    if instances is not None:
+        counted.append(_instance_count(endpoint))
+        counted.append(Formula("running", "instances", "instances"))
+    yield Graph(title="Copies and instances", lines=counted)
+    if instances is not None and instances.usd_per_hour is not None:
+        price = f"{instances.usd_per_hour:g}"
+        lines: list[Line | Formula] = [
+            _instance_count(endpoint),
+            Formula(f"running*{price}", "USD per hour", "usd_hour"),
+            Formula(f"running*{price}*{HOURS_PER_MONTH}", "USD per month at this size", "usd_month"),
+        ]
+        yield Graph(title="Cost (USD)", lines=lines, as_numbers=True)
+
+
+def _instance_count(endpoint: ILlmEndpoint) -> Line:
+    return Line(
+        INSTANCES, "CPUUtilization", _variant(endpoint), "instances", "SampleCount", key="running", is_shown=False
+    )
+
+
+def _hardware(endpoint: ILlmEndpoint, instances: DashboardInstances | None) -> Iterator[Graph]:
+    """Yield utilization per instance and per copy; the service adds up an instance's accelerators, so it is divided."""
+    if instances is not None:
+        lines: list[Line | Formula] = []
+        for number, name in enumerate(("GPUUtilization", "GPUMemoryUtilization"), 1):
+            key = f"gpu_{number}"
+            lines.append(Line(INSTANCES, name, _variant(endpoint), name, "Average", key=key, is_shown=False))
+            lines.append(Formula(f"{key}/{instances.accelerators}", name, f"each_{number}"))
+        lines += [
+            Line(INSTANCES, name, _variant(endpoint), name, "Average")
+            for name in ("MemoryUtilization", "DiskUtilization")
+        ]
+        yield Graph(title="Utilization of the instances (%)", lines=lines)
+    if endpoint.inference_component_name is not None:
+        yield Graph(
+            title="Utilization of the copies (%)",
+            lines=[
+                Line(COPIES, name, endpoint.metric_dimensions, name, "Average")
+                for name in (
+                    "GPUUtilizationNormalized",
+                    "GPUMemoryUtilizationNormalized",
+                    "CPUUtilizationNormalized",
+                    "MemoryUtilizationNormalized",
+                )
+            ],
+        )

@@ -1,0 +1,1 @@
+"""Explains a stuck or failed endpoint, and unsticks it in order."""

@@ -1,0 +1,226 @@
+"""`seatrial doctor`: why an endpoint is stuck or failed, and the steps that unstick it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from seatrial.cli.support.live_name import live_name
+from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.support.specs import ENDPOINTS
+from seatrial.errors import BenchError, Problem, SeatrialError, SpecError
+from seatrial.units import counted
+
+if TYPE_CHECKING:
+    from seatrial.changes.doctor.calls import AwsCalls
+    from seatrial.changes.doctor.diagnosis import Diagnosis
+    from seatrial.changes.doctor.facts import Examination
+    from seatrial.changes.preflight.clients import AccountClients
+    from seatrial.deployment.document import Deployment
+
+FOUND = 1
+_NAME = r"[A-Za-z0-9](-*[A-Za-z0-9]){0,62}"
+
+
+def doctor(
+    endpoint: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENDPOINT",
+            help="Name of the endpoint on SageMaker; with `-e`, YAML file or name of its spec.",
+            show_default=False,
+        ),
+    ],
+    environment: Annotated[
+        str | None, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")
+    ] = None,
+    environments: EnvironmentsFolder = None,
+    region: Annotated[
+        str | None,
+        typer.Option("--region", metavar="REGION", help="Region, without `-e`; default: of the AWS profile."),
+    ] = None,
+    *,
+    why: Annotated[bool, typer.Option("--why", help="Show what each problem was seen by, and the logs.")] = False,
+    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
+    fix: Annotated[bool, typer.Option("--fix", help="Unstick it, step by step, after a confirmation.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --fix: show the steps, and do nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --fix: do not ask for confirmation.")] = False,
+) -> None:
+    """Explain a stuck or failed endpoint; exit 0 when nothing is wrong, else 1.
+
+    It reads endpoint, components, logs, scaling, alarms, stack, roles, weights, secrets and quotas. What could not be
+    asked is told. `--fix` deletes nothing that serves.
+    """
+    from seatrial.changes.doctor.view import is_healthy
+
+    _check_options(fix=fix, dry_run=dry_run, yes=yes)
+    patient = _patient(endpoint, environment, environments, region)
+    found, diagnoses = patient.examined()
+    _show(found, diagnoses, output_format, why=why)
+    if fix and _fixed(found, patient.calls, dry_run=dry_run, yes=yes):
+        found, diagnoses = patient.examined()
+        if found.is_empty:
+            typer.echo(f"{found.name}: nothing is left of it", err=True)
+            return
+        _show(found, diagnoses, output_format, why=False)
+    if not is_healthy(found, diagnoses):
+        raise typer.Exit(FOUND)
+
+
+def _check_options(*, fix: bool, dry_run: bool, yes: bool) -> None:
+    """Refuse options that only mean something with `--fix`.
+
+    Raises:
+        SpecError: SEA108, with each of them.
+    """
+    given = [name for name, is_given in (("--dry-run", dry_run), ("--yes", yes)) if is_given and not fix]
+    if given:
+        raise SpecError(Problem("command line", name, "SEA108", f"{name} needs --fix", "add --fix") for name in given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Patient:
+    """An endpoint and whom to ask about it; `stack` is empty where its tags tell it."""
+
+    name: str
+    region: str
+    calls: AwsCalls
+    account: AccountClients
+    stack: str = ""
+    deployment: Deployment | None = None
+
+    def examined(self) -> tuple[Examination, tuple[Diagnosis, ...]]:
+        """Return what there is now, and what is wrong with it."""
+        from seatrial.changes.doctor.diagnose import diagnose
+        from seatrial.changes.doctor.gather import examine
+
+        found = examine(
+            self.name,
+            self.calls,
+            self.account,
+            region=self.region,
+            at=datetime.now(UTC),
+            stack_name=self.stack,
+            deployment=self.deployment,
+        )
+        return found, diagnose(found)
+
+
+def _patient(endpoint: str, environment: str | None, environments: Path | None, region: str | None) -> _Patient:
+    """Return the endpoint that is asked for.
+
+    Raises:
+        SpecError: SEA107, it is no name; SEA108, two options contradict each other; SEA512, no region is known.
+    """
+    from seatrial.changes.doctor.calls import Boto3Calls
+    from seatrial.cli.preflight import clients_of_region
+
+    if environment is not None:
+        if region is not None:
+            message = "--region contradicts --environment, which has a region"
+            raise SpecError.of("SEA108", message, where="command line", field="--region", hint="leave one of them out")
+        return _of_environment(endpoint, environment, environments)
+    if not re.fullmatch(_NAME, endpoint):
+        hint = "with the YAML file or the name of a spec, give its environment: -e ENV"
+        raise SpecError.of("SEA107", f"{endpoint} is no name of an endpoint", where="command line", hint=hint)
+    place = region or _own_region()
+    return _Patient(
+        name=endpoint, region=place, calls=Boto3Calls(place), account=clients_of_region(place, where=endpoint)
+    )
+
+
+def _own_region() -> str:
+    import boto3
+
+    from seatrial.deployment.aws_failures import aws_failures
+
+    with aws_failures("command line"):
+        region = boto3.session.Session().region_name
+    if not region:
+        hint = "give --region, or set AWS_REGION"
+        raise SpecError.of("SEA512", "no region is configured", where="command line", hint=hint)
+    return region
+
+
+def _of_environment(endpoint: str, environment: str, environments: Path | None) -> _Patient:
+    from seatrial.changes.deployed import check_account
+    from seatrial.changes.doctor.calls import Boto3Calls
+    from seatrial.cli.preflight import account_clients
+    from seatrial.deployment.document import endpoint_name, stack_name
+    from seatrial.spec.load import load_environment
+
+    name, generation, region = live_name(endpoint, environment, environments)
+    file = Path(endpoint) if endpoint.endswith(".yaml") else ENDPOINTS / f"{name}.yaml"
+    folder = environments_folder(environments, file)
+    place = load_environment(folder, environment)
+    account = account_clients(place)
+    check_account(place, account.identity)
+    return _Patient(
+        name=endpoint_name(environment, name, generation),
+        region=region,
+        calls=Boto3Calls(region),
+        account=account,
+        stack=stack_name(environment, name),
+        deployment=_deployment(file, folder, environment),
+    )
+
+
+def _deployment(file: Path, environments: Path, environment: str) -> Deployment | None:
+    """Return what the lock says; None where it can't be read, since the endpoint can be examined all the same."""
+    from seatrial.deployment.load import load_deployment
+
+    try:
+        return load_deployment(file, environments, environment)
+    except SeatrialError as error:
+        typer.echo(f"the lock can't be used, so secrets are not checked: {error.problems[0].message}", err=True)
+        return None
+
+
+def _show(found: Examination, diagnoses: tuple[Diagnosis, ...], output_format: str, *, why: bool) -> None:
+    from seatrial.changes.doctor.steps import fix_steps
+    from seatrial.changes.doctor.view import as_document, as_lines
+    from seatrial.cli.support.terminal import show_json, show_text
+    from seatrial.secrets import redacted
+
+    if output_format == "json":
+        show_json(as_document(found, diagnoses, fix_steps(found)))
+    else:
+        show_text(redacted("".join(f"{line}\n" for line in as_lines(found, diagnoses, why=why))))
+
+
+def _fixed(found: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> bool:
+    """Show the steps, ask, and do them; tell whether anything was done.
+
+    Raises:
+        SpecError: SEA769, nobody confirmed.
+        BenchError: SEA769, with every step that failed or was left out.
+    """
+    from seatrial.changes.doctor.fix import Patience, carry_out
+    from seatrial.changes.doctor.steps import fix_steps
+
+    steps = fix_steps(found)
+    if not steps:
+        typer.echo("nothing can be unstuck: no step is safe now", err=True)
+        return False
+    for number, step in enumerate(steps, 1):
+        typer.echo(f"{number}. {step.why}\n   {step.command}", err=True)
+    if dry_run:
+        return False
+    if not yes and not (sys.stdin.isatty() and typer.confirm(f"do {counted(len(steps), 'step')}?", err=True)):
+        hint = "confirm on a terminal, or give --yes"
+        raise SpecError.of("SEA769", "nothing was changed", where="command line", field="--yes", hint=hint)
+    failed = []
+    for outcome in carry_out(steps, calls, Patience(time.sleep), lambda line: typer.echo(line, err=True)):
+        typer.echo(f"  {outcome.status}{f': {outcome.told}' if outcome.told else ''}", err=True)
+        if outcome.status != "done":
+            failed.append(Problem(found.name, outcome.key, "SEA769", f"{outcome.status}: {outcome.told}"))
+    if failed:
+        raise BenchError(failed)
+    return True

@@ -1,0 +1,62 @@
+"""A stack with a dashboard and a budget, from creation over an update to deletion."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import boto3
+
+Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
+LONGEST_S = 30.0
+
+
+def template(amount: int) -> str:
+    budget = {
+        "BudgetName": "seatrial-watched",
+        "BudgetType": "COST",
+        "TimeUnit": "MONTHLY",
+        "BudgetLimit": {"Amount": amount, "Unit": "USD"},
+    }
+    told = {"NotificationType": "ACTUAL", "ComparisonOperator": "GREATER_THAN", "Threshold": 80}
+    subscriber = {"SubscriptionType": "EMAIL", "Address": "a@example.com"}
+    notifications = [{"Notification": told, "Subscribers": [subscriber]}]
+    properties = {"Budget": budget, "NotificationsWithSubscribers": notifications}
+    dashboard = {"DashboardName": "seatrial-watched", "DashboardBody": json.dumps({"widgets": []})}
+    resources = {
+        "Budget": {"Type": "AWS::Budgets::Budget", "Properties": properties},
+        "Dashboard": {"Type": "AWS::CloudWatch::Dashboard", "Properties": dashboard},
+    }
+    return json.dumps({"Resources": resources})
+
+
+def settled(laptop: Laptop, stack: str) -> str:
+    """Wait and return the stack's status, empty when it is gone."""
+    deadline = time.monotonic() + LONGEST_S
+    while time.monotonic() < deadline:
+        found = [each for each in laptop.cloudformation.describe_stacks()["Stacks"] if each["StackName"] == stack]
+        if not found or not found[0]["StackStatus"].endswith("PROGRESS"):
+            return found[0]["StackStatus"] if found else ""
+        time.sleep(0.05)
+    raise TimeoutError(stack)
+
+
+def limits(laptop: Laptop) -> dict[str, float]:
+    found = boto3.client("budgets", region_name="us-east-1").describe_budgets(AccountId=laptop.local.account)
+    return {each["BudgetName"]: float(each["BudgetLimit"]["Amount"]) for each in found.get("Budgets", ())}
+
+
+def test_a_budget_and_a_dashboard_live_with_their_stack(laptop: Laptop) -> None:
+    stack, cloudwatch = laptop.name("watched"), boto3.client("cloudwatch")
+    laptop.cloudformation.create_stack(StackName=stack, TemplateBody=template(2000))
+    assert settled(laptop, stack) == "CREATE_COMPLETE"
+    assert limits(laptop) == {"seatrial-watched": 2000}
+    assert [each["DashboardName"] for each in cloudwatch.list_dashboards()["DashboardEntries"]] == ["seatrial-watched"]
+    laptop.cloudformation.update_stack(StackName=stack, TemplateBody=template(3000))
+    assert settled(laptop, stack) == "UPDATE_COMPLETE"
+    assert limits(laptop) == {"seatrial-watched": 3000}
+    laptop.cloudformation.delete_stack(StackName=stack)
+    assert settled(laptop, stack) in {"", "DELETE_COMPLETE"}
+    assert limits(laptop) == {}
+    assert cloudwatch.list_dashboards()["DashboardEntries"] == []
