@@ -5,7 +5,9 @@ from seatrial_cdk.plain_errors import plain_errors
 with plain_errors():
     from aws_cdk import App
 
+    from seatrial_cdk.hosting_checks import HostingChecks
     from seatrial_stacks.app_stacks import define_stacks
 
     define_stacks(app := App(analytics_reporting=False))
+    HostingChecks.add_to(app)
     app.synth()

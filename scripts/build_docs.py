@@ -22,6 +22,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from seatrial.cli.app import app
+from seatrial.hosting_rules.rule_table import HOSTING_RULES
 from seatrial.report.result_schema import result_schema_text
 from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.spec.endpoint import EndpointSpec
@@ -45,7 +46,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/spec.md": ("endpoint fields",),
     "reference/environment.md": ("environment fields",),
     "reference/product.md": ("product fields",),
-    "reference/rules.md": ("rules", "lint rules"),
+    "reference/rules.md": ("rules", "lint rules", "template rules"),
     "reference/trial-result.md": ("result fields",),
     "reference/cli.md": ("commands",),
     "reference/constructs.md": ("constructs",),
@@ -219,6 +220,11 @@ def _rules() -> str:
 
 def _lint_rules() -> str:
     rows = ((f"`{rule}`", one.severity, RULES[rule], one.source) for rule, one in LINT_RULES.items())
+    return _table(("rule", "severity", "what is wrong", "source"), rows)
+
+
+def _template_rules() -> str:
+    rows = ((f"`{rule}`", one.severity, RULES[rule], one.source) for rule, one in HOSTING_RULES.items())
     return _table(("rule", "severity", "what is wrong", "source"), rows)
 
 
@@ -406,6 +412,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "product fields": lambda: _fields_of(ProductSpec),
     "rules": _rules,
     "lint rules": _lint_rules,
+    "template rules": _template_rules,
     "constants": _constants,
     "engines": _engines,
     "engine rules": _engine_rules,

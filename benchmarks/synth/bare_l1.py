@@ -67,7 +67,7 @@ class _EndpointStack(Stack):
         )
         model.add_resource_dependency(model_role)
         config = self._config(instance_role)
-        alarms = [self._alarm(name, topic, *each) for each in ALARMS]
+        alarms = [self._alarm(name, topic, each) for each in ALARMS]
         specification = {
             "ModelName": model.attr_model_name,
             "ComputeResourceRequirements": {
@@ -151,9 +151,8 @@ class _EndpointStack(Stack):
         config.add_resource_dependency(role)
         return config
 
-    def _alarm(
-        self, name: str, topic: str, construct_id: str, metric: str, statistic: str, threshold: float, n: int, m: int
-    ) -> cloudwatch.CfnAlarm:
+    def _alarm(self, name: str, topic: str, condition: tuple[str, str, str, float, int, int]) -> cloudwatch.CfnAlarm:
+        construct_id, metric, statistic, threshold, watched, bad = condition
         percentile = statistic.startswith("p")
         return cloudwatch.CfnAlarm(
             self,
@@ -167,8 +166,8 @@ class _EndpointStack(Stack):
             period=60,
             threshold=threshold,
             comparison_operator="GreaterThanOrEqualToThreshold",
-            evaluation_periods=n,
-            datapoints_to_alarm=m,
+            evaluation_periods=watched,
+            datapoints_to_alarm=bad,
             treat_missing_data="notBreaching",
             alarm_actions=[topic],
             ok_actions=[topic],

@@ -33,7 +33,7 @@ def bare(count: int, folder: str) -> None:
 
     ours_folder = Path(folder).parent / "ours"
     (artifact, *_) = sorted(ours_folder.glob("asset.*.tar.gz"))
-    template = json.loads(sorted(ours_folder.glob("*.template.json"))[0].read_text())
+    template = json.loads(min(ours_folder.glob("*.template.json")).read_text())
     requests = [each["Properties"]["Request"] for each in template["Resources"].values() if "Custom::" in each["Type"]]
     bare_l1(count, folder, str(artifact), requests[0], list(template["Outputs"]))
 

@@ -11,9 +11,10 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from seatrial.model import digest
+from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.image_repository import ImageRepository
 from seatrial_cdk.place import TOKEN_MARKER, Place
-from seatrial_cdk.policy import Statement, allow, policy_document
+from seatrial_cdk.policy import Statement, allow, policy_document, resources_of
 from seatrial_cdk.unnamed_resources import unnamed_statement
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from seatrial_cdk.container_network import ContainerNetwork
     from seatrial_cdk.serving_artifact import ServingArtifact
 
+WILDCARDS = (
+    "Actions on * have no resource level (seatrial_cdk.unnamed_resources); the other wildcards end a name that begins "
+    "with the endpoint's, or are network interfaces and objects of a prefix that are not known beforehand."
+)
 METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints", "/aws/sagemaker/InferenceComponents")
 
 
@@ -113,6 +118,7 @@ class ExecutionRole(Construct):
         place = Place.of(self)
         reads = [] if sources is None else [*_reads(place, sources)]
         joins = [*join_network(place, network)] if network.subnet_ids else []
+        statements = [*reads, *_observe(place, name), *joins]
         self.role = iam.Role(
             self,
             f"Role{_digest(self, sources, network)}",
@@ -122,8 +128,9 @@ class ExecutionRole(Construct):
             ),
             path=options.path,
             permissions_boundary=options.permissions_boundary,
-            inline_policies={"Serve": policy_document([*reads, *_observe(place, name), *joins])},
+            inline_policies={"Serve": policy_document(statements)},
         )
+        acknowledge_wildcards(self.role, resources_of(statements), WILDCARDS)
 
 
 def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNetwork) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 def plain_errors() -> Iterator[None]:
     """Print an error of Seatrial to stderr and exit with its code; import `aws_cdk` inside, so that Node is checked.
 
+    Findings of a validation (`HostingChecks`) exit with 1.
+
     ```python
     with plain_errors():
         from aws_cdk import App
@@ -32,3 +34,7 @@ def plain_errors() -> Iterator[None]:
     except SeatrialError as error:
         sys.stderr.write(f"{printable(redacted(str(error)))}\n")
         sys.exit(error.exit_code)
+    except RuntimeError as error:  # of the CDK, which has told every finding of the validation
+        if not str(error).startswith("ValidationFailed"):
+            raise
+        sys.exit(f"{error}")

@@ -29,3 +29,9 @@ def allow(
 def policy_document(statements: Iterable[Statement]) -> iam.PolicyDocument:
     """Return a policy of statements."""
     return iam.PolicyDocument.from_json({"Version": "2012-10-17", "Statement": [*statements]})
+
+
+def resources_of(statements: Iterable[Statement]) -> list[str]:
+    """Return the resources of statements."""
+    lists = (each["Resource"] for each in statements)
+    return [f"{resource}" for each in lists for resource in (each if isinstance(each, list) else [each])]

@@ -33,6 +33,17 @@ _AMI_BY_CUDA = {
     "cu124": "al2-ami-sagemaker-inference-gpu-3-1",
     "cu130": "al2023-ami-sagemaker-inference-gpu-4-1",
 }
+# CUDA that the driver of each AMI runs without a compatibility layer (InferenceAmiVersion, developer guide).
+_CUDA_BY_AMI = {
+    "al2-ami-sagemaker-inference-gpu-2": (12, 2),
+    "al2-ami-sagemaker-inference-gpu-2-1": (12, 2),
+    "al2-ami-sagemaker-inference-gpu-3-1": (12, 4),
+    "al2023-ami-sagemaker-inference-gpu-4-1": (13, 0),
+}
+DEFAULT_AMI_CUDA = (12, 2)
+"""CUDA that counts as the default AMI's: its driver is not documented, and CUDA 13 was seen to fail on it."""
+NEWEST_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
+"""The InferenceAmiVersion with the newest driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +191,11 @@ def every() -> tuple[Build, ...]:
 def ami_version(cuda: str | None) -> str | None:
     """Return the InferenceAmiVersion whose driver is native to a CUDA (`cu130`); `None` when none is known."""
     return _AMI_BY_CUDA.get(cuda) if cuda else None
+
+
+def ami_cuda(version: str) -> tuple[int, int] | None:
+    """Return the newest CUDA that an InferenceAmiVersion runs natively, as (13, 0); `None` of an unknown one."""
+    return _CUDA_BY_AMI.get(version)
 
 
 def _order(build: Build) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import typer
 from seatrial import __version__
 from seatrial.cli.bench import bench
 from seatrial.cli.calibrate import calibrate
+from seatrial.cli.check import check
 from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
@@ -61,6 +62,7 @@ for command in (
     doctor,
     teams,
     lint,
+    check,
     convert,
     bench,
     probe,

@@ -6,10 +6,12 @@ import typer
 
 
 def rules() -> None:
-    """List every rule with its ID; those of `seatrial lint` with their severity."""
+    """List every rule with its ID; those of `seatrial lint` and `seatrial check` with their severity."""
+    from seatrial.hosting_rules.rule_table import HOSTING_RULES
     from seatrial.serving.lint.rules import LINT_RULES
     from seatrial.spec.rules import RULES
 
+    severities = {rule: one.severity for table in (LINT_RULES, HOSTING_RULES) for rule, one in table.items()}
     for rule, title in RULES.items():
-        severity = f" ({LINT_RULES[rule].severity})" if rule in LINT_RULES else ""
+        severity = f" ({severities[rule]})" if rule in severities else ""
         typer.echo(f"{rule}  {title}{severity}")

@@ -1,4 +1,4 @@
-"""What the repository ships synthesizes, and cfn-lint finds nothing in it."""
+"""What the repository ships synthesizes, and neither cfn-lint nor the rule book finds anything."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from aws_cdk import App
 
 from seatrial.deployment.load import load_deployments
+from seatrial.hosting_rules.check import check_templates
+from seatrial.hosting_rules.read import read_templates
 from seatrial_stacks.app_stacks import add_stacks
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +21,7 @@ CFN_LINT = str(Path(sys.executable).with_name("cfn-lint"))
 
 
 @pytest.mark.parametrize("environment", ["dev", "prod", "local"])
-def test_every_shipped_endpoint_synthesizes_and_cfn_lint_finds_nothing(environment: str, tmp_path: Path) -> None:
+def test_every_shipped_endpoint_synthesizes_and_nothing_is_found_in_it(environment: str, tmp_path: Path) -> None:
     app = App(outdir=str(tmp_path), context=json.loads((ROOT / "cdk.json").read_text())["context"])
     add_stacks(app, load_deployments(ROOT / "endpoints", ROOT / "environments", environment).deployments)
     app.synth()
@@ -30,3 +32,5 @@ def test_every_shipped_endpoint_synthesizes_and_cfn_lint_finds_nothing(environme
     command = [CFN_LINT, "--ignore-checks", "W3005", "--regions", "us-east-1", "--template", *map(str, templates)]
     linted = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (linted.stdout, linted.stderr, linted.returncode) == ("", "", 0)
+    (group,) = read_templates([tmp_path])
+    assert check_templates(group.templates, group.region) == ()

@@ -24,7 +24,7 @@ NOTIFICATIONS: Final = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
 
 
 class EnvironmentBudget(Construct):
-    """A monthly cost budget, which tells a topic or e-mail addresses at 80 % and 100 %, and when the forecast exceeds it.
+    """A monthly cost budget, which tells a topic or addresses at 80 % and 100 %, and when the forecast exceeds it.
 
     It counts what carries the tag `seatrial:environment`, once the tag is activated as a cost allocation tag in the
     account that pays (AWS Billing user guide); until then it counts nothing. AWS Budgets updates a few times a day and

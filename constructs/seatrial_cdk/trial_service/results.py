@@ -10,7 +10,10 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from seatrial_cdk.acknowledgements import acknowledge
 from seatrial_cdk.trial_service.runtime.store import RUNS, TRIALS
+
+ACKNOWLEDGED = {"S1": "The trial service alone reads and writes the bucket; CloudTrail data events log who reads it."}
 
 
 class TrialResults(Construct):
@@ -58,6 +61,7 @@ class TrialResults(Construct):
                 for folder in (TRIALS, RUNS)
             ],
         )
+        acknowledge(self.bucket, ACKNOWLEDGED)
 
 
 def log_group_of(scope: Construct, *, keep: bool = False, days: int | None = None) -> logs.LogGroup:

@@ -13,6 +13,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from seatrial.spec.environment import Retention
+from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.archive_file import archive_file
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import NO_OPTIONS
@@ -36,6 +37,15 @@ HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
 ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
 LONGEST_FUNCTION_MINUTES = 15
 SWEEP = "rate(5 minutes)"
+ACKNOWLEDGED = {
+    "L1": "The function runs on the Python version that its code is tested with.",
+    "SF1": "Step Functions keeps the history of an execution for 90 days, and each step writes to the function's log.",
+    "SF2": "Each step writes its duration to the function's log; tracing would need rights on every X-Ray resource.",
+}
+WILDCARDS = (
+    "Actions on * have no resource level (seatrial_cdk.unnamed_resources); the other wildcards end a name that begins "
+    "with the environment's, or are IDs that are not known beforehand and bound by conditions."
+)
 
 
 def service_name(environment: str) -> str:
@@ -111,6 +121,7 @@ class TrialService(Construct):
         self.state_machine = _state_machine(self)
         _call_for_dead_workflows(self)
         _call_on_schedule(self)
+        acknowledge(self, ACKNOWLEDGED)
 
 
 def _role(
@@ -122,7 +133,7 @@ def _role(
         *statements(stack, environment, scope.results, network, state_machine_name=scope.name, any_stack=any_stack),
         *publishing(scope.findings_topic_arn),
     ]
-    return iam.Role(
+    role = iam.Role(
         scope,
         "Role",
         description=f"Trials of the endpoints of {environment}",
@@ -131,6 +142,8 @@ def _role(
         permissions_boundary=scope.role_options.permissions_boundary,
         inline_policies={"Try": iam.PolicyDocument(statements=[writing, *rights])},
     )
+    acknowledge_wildcards(role, [resource for each in rights for resource in each.resources], WILDCARDS)
+    return role
 
 
 def _function(

@@ -14,6 +14,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from seatrial.tags import ENVIRONMENT_TAG
+from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import METRIC_NAMESPACES, join_network
 from seatrial_cdk.place import Place
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 SERVICE_CATALOG, CLOUDFORMATION = "servicecatalog.amazonaws.com", "cloudformation.amazonaws.com"
 PROVISIONED_STACKS = "SC-*"
 """The names of the stacks that Service Catalog makes."""
+WILDCARDS = (
+    "Actions on * have no resource level (seatrial_cdk.unnamed_resources); the other wildcards end names that teams or "
+    "AWS choose after the environment's, and the permissions boundary bounds every role that is made."
+)
 _SCALING = "sagemaker.application-autoscaling.amazonaws.com"
 
 
@@ -72,15 +77,15 @@ class LaunchRole(Construct):
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
         same_account = {"StringEquals": {"aws:SourceAccount": stack.account}}
+        serving = [*_serving(stack, environment, network, weights, kms_key_arns)]
         self.boundary = iam.CfnManagedPolicy(
             self,
             "Boundary",
             managed_policy_name=boundary_name(environment),
             description=f"The most that a role of a product in {environment} may do",
-            policy_document=iam.PolicyDocument(
-                statements=[*_serving(stack, environment, network, weights, kms_key_arns)]
-            ),
+            policy_document=iam.PolicyDocument(statements=serving),
         )
+        launching = [*_launching(stack, environment, self.boundary.ref)]
         self.role = iam.Role(
             self,
             "Resource",
@@ -90,10 +95,9 @@ class LaunchRole(Construct):
                 iam.ServicePrincipal(SERVICE_CATALOG, conditions=same_account),
                 iam.ServicePrincipal(CLOUDFORMATION, conditions=same_account),
             ),
-            inline_policies={
-                "Launch": iam.PolicyDocument(statements=[*_launching(stack, environment, self.boundary.ref)])
-            },
+            inline_policies={"Launch": iam.PolicyDocument(statements=launching)},
         )
+        acknowledge_wildcards(self, [one for each in (*serving, *launching) for one in each.resources], WILDCARDS)
 
 
 def _serving(

@@ -9,7 +9,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from seatrial_cdk.acknowledgements import acknowledge
+
 STUDIO = "https://*.sagemaker.aws"
+ACKNOWLEDGED = {"S1": "The bucket has templates alone; CloudTrail data events log who reads them."}
 
 
 class ProjectTemplates(Construct):
@@ -54,3 +57,4 @@ class ProjectTemplates(Construct):
                 )
             ],
         )
+        acknowledge(self.bucket, ACKNOWLEDGED)

@@ -173,9 +173,10 @@ def _dialect(engine: EngineName, source: ConfigSource, version: Version | None, 
     )
 
 
-_ON_NEURON: dict[EngineName, tuple[DialectName, tuple[str, ...]]] = {
-    "tgi": ("tgi-neuronx", ("HF_NUM_CORES", "HF_AUTO_CAST_TYPE")),
-    "vllm": ("vllm-neuronx", (NEURON_PREFIX,)),
+# Of an engine: its dialects for GPUs and for AWS Neuron, and how variables begin that only the latter reads.
+_ON_NEURON: dict[EngineName, tuple[DialectName, DialectName, tuple[str, ...]]] = {
+    "tgi": ("tgi", "tgi-neuronx", ("HF_NUM_CORES", "HF_AUTO_CAST_TYPE")),
+    "vllm": ("vllm", "vllm-neuronx", (NEURON_PREFIX,)),
 }
 
 
@@ -183,10 +184,10 @@ def _on_neuron(engine: EngineName, source: ConfigSource, version: Version | None
     """Return the dialect for AWS Neuron where image, version or variables tell it."""
     if engine not in _ON_NEURON:
         return None
-    dialect, marks = _ON_NEURON[engine]
+    on_gpus, dialect, marks = _ON_NEURON[engine]
     if "neuron" in (source.fact("image") or "").lower():
         return dialect
-    if version is not None and not dialects.exists(dialects.dialects()[engine], version):
+    if version is not None and not dialects.exists(dialects.dialects()[on_gpus], version):
         return dialect if dialects.exists(dialects.dialects()[dialect], version) else None
     told = any(entry.key.startswith(marks) for entry in source.entries)
     return dialect if told and version is None else None

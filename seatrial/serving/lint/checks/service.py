@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from seatrial.catalog.images import ami_version
+from seatrial.catalog.images import NEWEST_AMI, ami_cuda, ami_version
 from seatrial.serving.lint.redaction import secret_in
 from seatrial.serving.lint.rules import found
 from seatrial.serving.lint.subject import MOUNT, hub_id
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 
 MAX_STARTUP_TIMEOUT_S = 3600  # ContainerStartupHealthCheckTimeoutInSeconds
 _CUDA = re.compile(r"cu(\d{2})(\d)")
-# CUDA that the driver of each AMI runs without a compatibility layer (InferenceAmiVersion, developer guide).
-_AMI_CUDA = {
-    "al2-ami-sagemaker-inference-gpu-2": (12, 2),
-    "al2-ami-sagemaker-inference-gpu-2-1": (12, 2),
-    "al2-ami-sagemaker-inference-gpu-3-1": (12, 4),
-    "al2023-ami-sagemaker-inference-gpu-4-1": (13, 0),
-}
 _GATED_BUCKET = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
 
 
@@ -62,12 +55,12 @@ def driver_gap(image: str, chosen: str | None) -> tuple[str, str] | None:
     if cuda is None:
         return None
     needed = (int(cuda[1]), int(cuda[2]))
-    has = _AMI_CUDA.get(chosen) if chosen else None
+    has = ami_cuda(chosen) if chosen else None
     if needed[0] <= (has[0] if has else 12 if chosen is None else needed[0]):
         return None
     told = chosen or "the default AMI"
     message = f"CUDA {needed[0]}.{needed[1]} of the image needs a newer driver than {told} has; it fails without a log"
-    return message, ami_version(cuda[0]) or max(_AMI_CUDA)
+    return message, ami_version(cuda[0]) or NEWEST_AMI
 
 
 def accelerator(subject: Subject) -> Iterator[Finding]:

@@ -1,0 +1,67 @@
+"""What rule packs such as cdk-nag's AwsSolutions find in our constructs and we mean to be so, with the reason.
+
+An acknowledgement is metadata of the construct (`aws_cdk.Validations`): the template does not change, cdk-nag is not
+needed, and its report has the reason beside each finding.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from aws_cdk import Acknowledgment, Stack, Validations
+
+from seatrial_cdk.place import TOKEN_MARKER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from constructs import IConstruct
+
+PACK = "AwsSolutions"
+_PSEUDO = re.compile(r"\$\{Token\[AWS\.(\w+)\.\d+\]\}")
+
+
+def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
+    """Acknowledge rules of the AwsSolutions pack for a construct and everything below it.
+
+    Args:
+        construct: What the rules find something in.
+        reasons: One sentence for each rule, by its ID without the pack's name, as `S1`.
+    """
+    rules = [Acknowledgment(id=f"{PACK}::{PACK}-{rule}", reason=reason) for rule, reason in reasons.items()]
+    Validations.of(construct).acknowledge(*rules)
+
+
+def acknowledge_wildcards(construct: IConstruct, resources: Iterable[str], reason: str) -> None:
+    """Acknowledge the resources of a policy that end in a wildcard; the pack names each of them in its rule's ID.
+
+    Args:
+        construct: The role, or what it belongs to.
+        resources: The resources of its policy; those without a wildcard are left out.
+        reason: Why no statement can name the resource whole; one sentence.
+    """
+    if named := sorted({resource for resource in resources if "*" in resource}):
+        acknowledge(construct, {f"IAM5[Resource::{text}]": reason for text in _flat(construct, named)})
+
+
+def _flat(construct: IConstruct, texts: list[str]) -> list[str]:
+    """Return texts as the pack writes them: a reference is its name in angle brackets."""
+    known = [_PSEUDO.sub(r"<AWS::\1>", text) for text in texts]
+    if not any(TOKEN_MARKER in text for text in known):
+        return known
+    resolved: list[object] = Stack.of(construct).resolve(texts)
+    return [_flattened(each) for each in resolved]
+
+
+def _flattened(value: object) -> str:
+    match value:
+        case {"Ref": str(name)}:
+            return f"<{name}>"
+        case {"Fn::GetAtt": [str(name), str(attribute)]}:
+            return f"<{name}.{attribute}>"
+        case {"Fn::Join": [str(between), list(parts)]}:
+            return between.join(map(_flattened, parts))
+        case {"Fn::Sub": str(text)}:
+            return _flattened(text)
+    return f"{value}".replace("${", "<").replace("}", ">")

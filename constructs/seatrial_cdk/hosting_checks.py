@@ -1,0 +1,114 @@
+"""The rule book of SageMaker hosting as a validation plugin of the CDK, for any app and any construct."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsii
+from aws_cdk import (
+    IPolicyValidationPlugin,
+    PolicyValidationPluginReport,
+    PolicyViolatingResource,
+    PolicyViolation,
+    Validations,
+)
+
+from seatrial import __version__
+from seatrial.hosting_rules.check import check_templates
+from seatrial.hosting_rules.rule_table import HOSTING_RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from aws_cdk import IPolicyValidationContext, PolicyValidationStack
+    from constructs import IConstruct
+
+    from seatrial.hosting_rules.template_finding import TemplateFinding
+    from seatrial.hosting_rules.template_value import Json
+
+PLUGIN_NAME = "Seatrial"
+"""The plugin's name; acknowledgements begin with it: `Seatrial::SEA745`."""
+
+
+@jsii.implements(IPolicyValidationPlugin)
+class HostingChecks:
+    """Checks the templates of an app for what SageMaker and Application Auto Scaling refuse only at deployment.
+
+        HostingChecks.add_to(app)
+
+    It reads the synthesized templates, so it checks L1 constructs and those of other libraries too. An error fails the
+    synthesis, a warning is reported. A finding that is meant to be is acknowledged at its construct or above, with a
+    reason: `Validations.of(construct).acknowledge(Acknowledgment(id="Seatrial::SEA745", reason="…"))`.
+
+    Stacks of the same account and region are checked together, so that exports are followed from one to another.
+    """
+
+    @classmethod
+    def add_to(cls, scope: IConstruct) -> None:
+        """Add the checks to an app or a stage.
+
+        Args:
+            scope: The app, or a stage.
+        """
+        Validations.of(scope).add_plugins(cls())
+
+    @property
+    def name(self) -> str:
+        """The plugin's name in the report."""
+        return PLUGIN_NAME
+
+    @property
+    def version(self) -> str:
+        """The version of Seatrial."""
+        return __version__
+
+    @property
+    def rule_ids(self) -> list[str]:
+        """The IDs of every rule."""
+        return list(HOSTING_RULES)
+
+    def validate(self, context: IPolicyValidationContext) -> PolicyValidationPluginReport:
+        """Check the templates; the CDK calls it after synthesis.
+
+        Args:
+            context: What was synthesized.
+        """
+        findings = [finding for group in _groups(context.stack_templates) for finding in _checked(group)]
+        return PolicyValidationPluginReport(
+            success=all(each.severity != "error" for each in findings),
+            violations=[_violation(each) for each in findings],
+        )
+
+
+def _groups(stacks: Iterable[PolicyValidationStack]) -> Iterable[list[PolicyValidationStack]]:
+    by_place: dict[tuple[str | None, str | None], list[PolicyValidationStack]] = {}
+    for stack in stacks:
+        by_place.setdefault((stack.account_id, stack.region), []).append(stack)
+    return by_place.values()
+
+
+def _checked(stacks: list[PolicyValidationStack]) -> tuple[TemplateFinding, ...]:
+    return check_templates({each.template_path: _read(each.template_path) for each in stacks}, stacks[0].region)
+
+
+def _read(path: str) -> Mapping[str, Json]:
+    document: Mapping[str, Json] = json.loads(Path(path).read_text(encoding="utf-8"))
+    return document
+
+
+def _violation(finding: TemplateFinding) -> PolicyViolation:
+    return PolicyViolation(
+        rule_name=finding.rule,
+        description=finding.message,
+        fix=finding.hint,
+        severity=finding.severity,
+        violating_resources=[
+            PolicyViolatingResource(
+                locations=[finding.path],
+                resource_logical_id=finding.logical_id,
+                template_path=finding.template,
+            )
+        ],
+    )

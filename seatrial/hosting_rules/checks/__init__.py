@@ -1,0 +1,1 @@
+"""The checks of the rule book: one file per kind of resource."""
