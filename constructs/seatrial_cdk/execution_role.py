@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from aws_cdk import aws_ecr as ecr
 
+    from seatrial.spec.environment import Security
     from seatrial_cdk.container_network import ContainerNetwork
     from seatrial_cdk.serving_artifact import ServingArtifact
 
@@ -60,6 +61,23 @@ class RoleOptions:
 
     path: str | None = None
     permissions_boundary: iam.IManagedPolicy | None = None
+
+    @classmethod
+    def of(cls, scope: Construct, security: Security) -> RoleOptions:
+        """Return what an environment's file asks of roles.
+
+        Args:
+            scope: What the roles belong to.
+            security: Of the environment.
+        """
+        if security.permissions_boundary is None:
+            return cls(path=security.role_path)
+        return cls(
+            path=security.role_path,
+            permissions_boundary=iam.ManagedPolicy.from_managed_policy_arn(
+                scope, "Boundary", security.permissions_boundary
+            ),
+        )
 
 
 NO_OPTIONS = RoleOptions()

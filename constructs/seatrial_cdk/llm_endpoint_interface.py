@@ -60,9 +60,6 @@ class ILlmEndpoint(Construct):
     def keep_instance_counts(self) -> None:
         """Let an update keep the instance counts that scaling has reached; nothing to do where it does anyway."""
 
-    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
-        """Roll an update back when an alarm is raised meanwhile; nothing to do where something else updates it."""
-
     @property
     def endpoint_arn(self) -> str:
         """ARN of the endpoint, in the account and region of its stack; names are in lower case there."""
@@ -155,6 +152,15 @@ class ILlmEndpoint(Construct):
         """Requests in flight per copy of the inference component, or per model of the variant."""
         name = "ConcurrentRequestsPerModel" if self.inference_component_name is None else "ConcurrentRequestsPerCopy"
         return self.metric(name, statistic=statistic, period=period)
+
+    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
+        """Roll an update back when one of these alarms is raised meanwhile; what made the endpoint overrides this.
+
+        An endpoint that is imported is updated by something else, so nothing happens.
+
+        Args:
+            alarm_names: One to ten alarms of this account and region.
+        """
 
     def _arn(self, kind: str, name: str) -> str:
         return Place.of(self).arn("sagemaker", f"{kind}/{name}")

@@ -153,6 +153,8 @@ RULES = MappingProxyType(
         "SEA443": "an endpoint of an app can't scale to zero",
         "SEA444": "the limits of scaling in an app contradict each other",
         "SEA445": "the variants of an endpoint in an app contradict each other",
+        "SEA446": "Node.js is missing",
+        "SEA447": "the path of SSM parameters is malformed",
         "SEA450": "the app can't be synthesized",
         "SEA451": "a CloudFormation template can't be read",
         "SEA452": "a git revision can't be checked out",

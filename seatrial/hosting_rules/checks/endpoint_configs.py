@@ -128,7 +128,7 @@ def timeouts(hosting: Hosting) -> Iterator[TemplateFinding]:
 
 
 def ami(hosting: Hosting) -> Iterator[TemplateFinding]:
-    """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image on it, or none chosen for a new one."""
+    """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image, or none chosen for a new one."""
     for resource, config, variant, image in _images(hosting):
         cuda = _CUDA.search((image.text or "").rpartition(":")[2])
         chosen = variant.at("InferenceAmiVersion")
