@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from aws_cdk import Annotations, Stack, Stage, Tags, Token
 from aws_cdk import aws_kms as kms
 
+from seatrial.catalog import instances
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
+from seatrial.spec.hosting import HostingSpec
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
-from seatrial_cdk.inference_component import ComponentCopies
+from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
 from seatrial_cdk.serving_container import ServingContainer
@@ -25,7 +27,7 @@ from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_service.trial_service import service_name
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.trial_settings import TrialSettings
-from seatrial_cdk.variant_instances import VariantInstances
+from seatrial_cdk.variant_instances import RequestRouting, VariantInstances
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,8 +37,10 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.spec.hosting import PlacementSpec, RoutingSpec
 
 ENVIRONMENTS = "environments"
+AS_PLANNED = HostingSpec()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +92,13 @@ def define_endpoint(
         base_name=deployment.base_name,
         environment=environment.name,
         alias_name=alias_name(environment.name, spec.name),
-        instances=planned_instances(deployment.plan, None if deployment.has_local_nvme else key_arn),
+        instances=planned_instances(
+            deployment.plan, spec.hosting, volume_key_arn=None if deployment.has_local_nvme else key_arn
+        ),
         container=ServingContainer.of(
             deployment.serving, readable_s3_uri=spec.model.s3_uri, accept_eula=spec.model.accept_eula
         ),
-        copies=planned_copies(deployment.plan),
+        copies=planned_copies(deployment.plan, spec.hosting),
         network=network or ContainerNetwork.of(environment.network),
         weights_key=key,
     )
@@ -159,27 +165,53 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
     return found
 
 
-def planned_instances(plan: Plan, volume_key_arn: str | None = None) -> VariantInstances:
+def planned_instances(
+    plan: Plan, hosting: HostingSpec = AS_PLANNED, *, volume_key_arn: str | None = None
+) -> VariantInstances:
     """Return the instances of a plan.
 
     Args:
         plan: The plan.
-        volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe.
+        hosting: How they are hosted.
+        volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
     """
+    pools = hosting.instance_pools or ()
+    has_volumes = not any(found.nvme_gb for found in map(instances.find, pools) if found)
     return VariantInstances(
         instance_type=plan.instance_type.value,
+        pools=tuple(name for name in pools if name != plan.instance_type.value),
         initial_count=plan.instance_count.value,
         max_count=plan.max_instances + plan.surge_instances.value,
         inference_ami_version=plan.inference_ami_version.value,
-        volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb else None,
-        volume_key_arn=volume_key_arn,
+        volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb and has_volumes else None,
+        volume_key_arn=volume_key_arn if has_volumes else None,
         startup_timeout_s=plan.startup_timeout_s.value,
         download_timeout_s=plan.download_timeout_s.value,
+        provision_timeout_s=hosting.provision_timeout_s,
+        capacity_reservation_arn=hosting.capacity_reservation_arn,
+        routing=_routing(hosting.routing),
     )
 
 
-def planned_copies(plan: Plan) -> ComponentCopies:
-    """Return the copies of a plan."""
+def _routing(routing: RoutingSpec) -> RequestRouting:
+    if routing.strategy == "random":
+        return RequestRouting(strategy="RANDOM")
+    if routing.strategy == "least_outstanding_requests":
+        return RequestRouting()
+    return RequestRouting(
+        strategy="PREFIX_AWARE",
+        prefix_length=routing.prefix_length,
+        concurrency_threshold=routing.concurrency_threshold,
+    )
+
+
+def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
+    """Return the copies of a plan.
+
+    Args:
+        plan: The plan.
+        hosting: How they are hosted.
+    """
     return ComponentCopies(
         accelerators=plan.accelerators_per_copy,
         cpu_cores=plan.cpu_cores_per_copy,
@@ -189,7 +221,16 @@ def planned_copies(plan: Plan) -> ComponentCopies:
         update_batch=plan.copies_replaced_at_once,
         startup_timeout_s=plan.startup_timeout_s.value,
         download_timeout_s=plan.download_timeout_s.value,
+        data_cache=hosting.data_cache,
+        placement=_placement(hosting.placement),
     )
+
+
+def _placement(placement: PlacementSpec | None) -> CopyPlacement | None:
+    if placement is None:
+        return None
+    strategy: Literal["SPREAD", "BINPACK"] = "SPREAD" if placement.strategy == "spread" else "BINPACK"
+    return CopyPlacement(strategy=strategy, max_imbalance=placement.max_imbalance)
 
 
 def define_parts(

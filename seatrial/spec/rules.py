@@ -240,6 +240,7 @@ RULES = MappingProxyType(
         "SEA723": "the alarms of an automatic rollback are missing or too many",
         "SEA724": "an update resets the instance count of a scaled variant",
         "SEA725": "a step of a blue/green update is outside its bounds",
+        "SEA726": "no AMI is chosen for an image with a new CUDA",
         "SEA730": "an inference component is created with 0 copies",
         "SEA731": "an inference component may be created before its endpoint",
         "SEA732": "a copy of an inference component is larger than an instance",

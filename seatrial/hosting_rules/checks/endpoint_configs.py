@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.hosting_rules.hosting import Hosting
-    from seatrial.hosting_rules.stack_resource import StackResource
     from seatrial.hosting_rules.template_finding import TemplateFinding
+    from seatrial.hosting_rules.template_resources import HostedResource
     from seatrial.hosting_rules.template_value import TemplateValue
 
 MOST_POOLS = 5
@@ -128,20 +128,21 @@ def timeouts(hosting: Hosting) -> Iterator[TemplateFinding]:
 
 
 def ami(hosting: Hosting) -> Iterator[TemplateFinding]:
-    """SEA711: an AMI whose driver is too old for the CUDA of an image on it."""
+    """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image on it, or none chosen for a new one."""
     for resource, config, variant, image in _images(hosting):
         cuda = _CUDA.search((image.text or "").rpartition(":")[2])
         chosen = variant.at("InferenceAmiVersion")
         if cuda is None or not (chosen.is_absent or chosen.is_known):
             continue
         has = images.ami_cuda(chosen.text) if chosen.text else images.DEFAULT_AMI_CUDA
-        needed = (int(cuda[1]), int(cuda[2]))
-        if has is None or needed[0] <= has[0]:
+        if has is None or int(cuda[1]) <= has[0]:
             continue
-        ami_told = chosen.text or "the default AMI"
-        message = f"the image of {resource.logical_id} needs CUDA {needed[0]}.{needed[1]}, newer than {ami_told} runs"
-        best = images.ami_version(cuda[0]) or images.NEWEST_AMI
-        yield found(config, chosen, "SEA711", message, f"set InferenceAmiVersion to {best}")
+        needs = f"the image of {resource.logical_id} needs CUDA {cuda[1]}.{cuda[2]}"
+        hint = f"set InferenceAmiVersion to {images.ami_version(cuda[0]) or images.NEWEST_AMI}"
+        if chosen.text:
+            yield found(config, chosen, "SEA711", f"{needs}, newer than {chosen.text} runs", hint)
+        else:
+            yield found(config, chosen, "SEA726", f"{needs}, and no InferenceAmiVersion is chosen", hint)
 
 
 def volumes(hosting: Hosting) -> Iterator[TemplateFinding]:
@@ -183,14 +184,14 @@ def mixed(hosting: Hosting) -> Iterator[TemplateFinding]:
             yield found(component, component.at("VariantName"), "SEA703", message, hint)
 
 
-def _variants(hosting: Hosting) -> Iterator[tuple[StackResource, TemplateValue]]:
+def _variants(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValue]]:
     for config in hosting.resources.of(CONFIG):
         for name in ("ProductionVariants", "ShadowProductionVariants"):
             for variant in config.at(name).items:
                 yield config, variant
 
 
-def _images(hosting: Hosting) -> Iterator[tuple[StackResource, StackResource, TemplateValue, TemplateValue]]:
+def _images(hosting: Hosting) -> Iterator[tuple[HostedResource, HostedResource, TemplateValue, TemplateValue]]:
     """Yield each image with who runs it, and the configuration and variant that it runs on."""
     for config, variant in _variants(hosting):
         if model := hosting.model_of(config.template, variant.at("ModelName")):
@@ -204,7 +205,7 @@ def _images(hosting: Hosting) -> Iterator[tuple[StackResource, StackResource, Te
                     yield component, config_of, on, image
 
 
-def _component_images(hosting: Hosting, component: StackResource) -> Iterator[TemplateValue]:
+def _component_images(hosting: Hosting, component: HostedResource) -> Iterator[TemplateValue]:
     for specification in specifications_of(component):
         model = hosting.model_of(component.template, specification.at("ModelName"))
         yield model.at("PrimaryContainer", "Image") if model else specification.at("Container", "Image")
