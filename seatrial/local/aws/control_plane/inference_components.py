@@ -178,13 +178,13 @@ def component_view(cloud: Cloud, record: Record) -> Document:
 
 
 def _runtime_view(cloud: Cloud, record: Record) -> Document:
-    """Return the copies of a component, or those of an adapter's base."""
+    """Return the copies of a component, or those of an adapter's base; with several specifications by instance type."""
     base = cloud.store.find(Kind.INFERENCE_COMPONENT, base_name(record.request)) or record
     copies = cloud.running.copies(Place(base.name))
     types = Counter(copy.instance_type for copy in copies if copy.instance_type)
     placed = [{"InstanceType": name, "CurrentCopyCount": count} for name, count in types.items()]
     counts = {"DesiredCopyCount": copy_count(base.request), "CurrentCopyCount": len(copies)}
-    return {**counts, **({"PlacementStatus": placed} if placed else {})}
+    return {**counts, **({"PlacementStatus": placed} if "Specifications" in base.request else {})}
 
 
 def _deployed(specification: Document) -> Document:
