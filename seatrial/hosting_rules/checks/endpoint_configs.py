@@ -132,10 +132,7 @@ def ami(hosting: Hosting) -> Iterator[TemplateFinding]:
     for resource, config, variant, image in _images(hosting):
         cuda = _CUDA.search((image.text or "").rpartition(":")[2])
         chosen = variant.at("InferenceAmiVersion")
-        if cuda is None or not (chosen.is_absent or chosen.is_known):
-            continue
-        has = images.ami_cuda(chosen.text) if chosen.text else images.DEFAULT_AMI_CUDA
-        if has is None or int(cuda[1]) <= has[0]:
+        if cuda is None or not _is_too_old(chosen, int(cuda[1])):
             continue
         needs = f"the image of {resource.logical_id} needs CUDA {cuda[1]}.{cuda[2]}"
         hint = f"set InferenceAmiVersion to {images.ami_version(cuda[0]) or images.NEWEST_AMI}"
@@ -143,6 +140,14 @@ def ami(hosting: Hosting) -> Iterator[TemplateFinding]:
             yield found(config, chosen, "SEA711", f"{needs}, newer than {chosen.text} runs", hint)
         else:
             yield found(config, chosen, "SEA726", f"{needs}, and no InferenceAmiVersion is chosen", hint)
+
+
+def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
+    """Return whether an AMI, or the default one, is not known to run the major version of a CUDA."""
+    if not (chosen.is_absent or chosen.is_known):
+        return False
+    has = images.ami_cuda(chosen.text) if chosen.text else images.DEFAULT_AMI_CUDA
+    return has is not None and needed > has[0]
 
 
 def volumes(hosting: Hosting) -> Iterator[TemplateFinding]:
