@@ -128,7 +128,7 @@ def timeouts(hosting: Hosting) -> Iterator[TemplateFinding]:
 
 
 def ami(hosting: Hosting) -> Iterator[TemplateFinding]:
-    """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image on it, or none chosen for a new one."""
+    """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image, or none chosen."""
     for resource, config, variant, image in _images(hosting):
         cuda = _CUDA.search((image.text or "").rpartition(":")[2])
         chosen = variant.at("InferenceAmiVersion")
@@ -136,10 +136,8 @@ def ami(hosting: Hosting) -> Iterator[TemplateFinding]:
             continue
         needs = f"the image of {resource.logical_id} needs CUDA {cuda[1]}.{cuda[2]}"
         hint = f"set InferenceAmiVersion to {images.ami_version(cuda[0]) or images.NEWEST_AMI}"
-        if chosen.text:
-            yield found(config, chosen, "SEA711", f"{needs}, newer than {chosen.text} runs", hint)
-        else:
-            yield found(config, chosen, "SEA726", f"{needs}, and no InferenceAmiVersion is chosen", hint)
+        told = f"newer than {chosen.text} runs" if chosen.text else "and no InferenceAmiVersion is chosen"
+        yield found(config, chosen, "SEA711" if chosen.text else "SEA726", f"{needs}, {told}", hint)
 
 
 def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
