@@ -128,21 +128,24 @@ def timeouts(hosting: Hosting) -> Iterator[TemplateFinding]:
 
 
 def ami(hosting: Hosting) -> Iterator[TemplateFinding]:
-    """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image, or none chosen for a new one."""
+    """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image, or none chosen."""
     for resource, config, variant, image in _images(hosting):
         cuda = _CUDA.search((image.text or "").rpartition(":")[2])
         chosen = variant.at("InferenceAmiVersion")
-        if cuda is None or not (chosen.is_absent or chosen.is_known):
-            continue
-        has = images.ami_cuda(chosen.text) if chosen.text else images.DEFAULT_AMI_CUDA
-        if has is None or int(cuda[1]) <= has[0]:
+        if cuda is None or not _is_too_old(chosen, int(cuda[1])):
             continue
         needs = f"the image of {resource.logical_id} needs CUDA {cuda[1]}.{cuda[2]}"
         hint = f"set InferenceAmiVersion to {images.ami_version(cuda[0]) or images.NEWEST_AMI}"
-        if chosen.text:
-            yield found(config, chosen, "SEA711", f"{needs}, newer than {chosen.text} runs", hint)
-        else:
-            yield found(config, chosen, "SEA726", f"{needs}, and no InferenceAmiVersion is chosen", hint)
+        told = f"newer than {chosen.text} runs" if chosen.text else "and no InferenceAmiVersion is chosen"
+        yield found(config, chosen, "SEA711" if chosen.text else "SEA726", f"{needs}, {told}", hint)
+
+
+def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
+    """Return whether an AMI, or the default one, is not known to run the major version of a CUDA."""
+    if not (chosen.is_absent or chosen.is_known):
+        return False
+    has = images.ami_cuda(chosen.text) if chosen.text else images.DEFAULT_AMI_CUDA
+    return has is not None and needed > has[0]
 
 
 def volumes(hosting: Hosting) -> Iterator[TemplateFinding]:
