@@ -1,4 +1,4 @@
-"""Checks that the installed botocore has every operation that Seatrial calls: `python scripts/installed_operations.py`."""
+"""Checks that the installed botocore has every operation that we call: `python scripts/installed_operations.py`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from seatrial_cdk.place import TOKEN_MARKER, Place
+from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.variant_instances import VARIANT_NAME
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class ILlmEndpoint(Construct):
         """
 
     def _arn(self, kind: str, name: str) -> str:
-        return Place.of(self).arn("sagemaker", f"{kind}/{name}")
+        return StackPlace.of(self).arn("sagemaker", f"{kind}/{name}")
 
     def _allow_invoking(self, grantee: iam.IGrantable, names: Iterable[tuple[str, str]]) -> iam.Grant:
         """Allow invoking resources by kind and name."""

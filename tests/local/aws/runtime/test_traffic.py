@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from seatrial.local.aws.runtime.data_capture import CapturedExchange, DataCapture, capture_key, captured
+from seatrial.local.aws.runtime.data_capture import CapturedExchange, CaptureFiles, capture_key, captured
 from seatrial.local.aws.runtime.invocation import invoke
 from seatrial.local.aws.runtime.running_copies import Place
 from seatrial.local.aws.runtime.traffic_split import TrafficSplit
@@ -89,7 +89,7 @@ def test_a_captured_line_has_both_sides_in_their_encodings() -> None:
 
 
 def test_captured_lines_are_written_by_endpoint_variant_and_hour() -> None:
-    capture, objects = DataCapture(), Objects()
+    capture, objects = CaptureFiles(), Objects()
     capture.saw(CAPTURE, Place("chat", "a"), exchange_())
     capture.saw(CAPTURE, Place("chat", "a"), exchange_())
     capture.write(objects)
