@@ -2,42 +2,72 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from aws_cdk import Annotations, Stack, Stage, Tags, Token
 from aws_cdk import aws_kms as kms
+from constructs import Construct
 
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
+<<<<<<< HEAD
+=======
+from seatrial.spec.environment import Security
+from seatrial.spec.hosting import HostingSpec
+from seatrial.spec.load import environments_of
+from seatrial.spec.scaling import InstanceScaleInSpec
+from seatrial.units import S_PER_MINUTE
+>>>>>>> main
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
+<<<<<<< HEAD
 from seatrial_cdk.guest_models import define_adapters, define_guests, traffic_shares
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
 from seatrial_cdk.planned_props import planned_container, planned_copies, planned_instances
+=======
+from seatrial_cdk.endpoint_outputs import EndpointOutputs, endpoint_values
+from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
+from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
+from seatrial_cdk.llm_endpoint import LlmEndpoint
+from seatrial_cdk.observability.planned import define_endpoint_dashboard
+from seatrial_cdk.rolling_update import INSTANCE_START_S
+from seatrial_cdk.scaling_limits import ScalingLimits, ScheduledCapacity
+from seatrial_cdk.serving_container import ServingContainer
+>>>>>>> main
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.traffic_router.traffic_router import TrafficRouter
 from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_service.trial_service import service_name
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.trial_settings import TrialSettings
+<<<<<<< HEAD
+=======
+from seatrial_cdk.variant_instances import InstanceScaleIn, RequestRouting, VariantInstances
+>>>>>>> main
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from constructs import Construct
-
     from seatrial.deployment.document import Deployment
     from seatrial.spec.environment import EnvironmentSpec
+<<<<<<< HEAD
     from seatrial_cdk.adapter_component import AdapterComponent
     from seatrial_cdk.guest_models import GuestParts
 
 ENVIRONMENTS = "environments"
+=======
+    from seatrial.spec.hosting import PlacementSpec, RoutingSpec
+    from seatrial.spec.scaling import ScalingSpec
+
+AS_PLANNED = HostingSpec()
+>>>>>>> main
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +129,22 @@ def define_endpoint(
             deployment.plan,
             spec.hosting,
             volume_key_arn=None if deployment.has_local_nvme else key_arn,
+<<<<<<< HEAD
             packing=deployment.packing,
+=======
+            scaling=spec.scaling,
+        ),
+        container=ServingContainer.of(
+            deployment.serving, readable_s3_uri=spec.model.s3_uri, accept_eula=spec.model.accept_eula
+>>>>>>> main
         ),
         container=planned_container(deployment),
         copies=planned_copies(deployment.plan, spec.hosting),
         network=network or ContainerNetwork.of(environment.network),
         weights_key=key,
+        role_options=RoleOptions.of(Construct(scope, f"{construct_id}Roles"), environment.security)
+        if environment.security != Security()
+        else NO_OPTIONS,
     )
 
 
@@ -121,23 +161,19 @@ def endpoint_from_spec(
     adds_trials_stack: bool,
 ) -> LlmEndpoint:
     """Define the endpoint of a spec with what belongs to it: see `LlmEndpoint.from_spec`."""
-    deployment = load_deployment(spec, environments or _environments_of(spec), environment)
+    deployment = load_deployment(spec, environments or environments_of(spec), environment)
     generation = deployment.plan.generation
     name = construct_id if generation == 1 else f"{construct_id}{generation}"
     endpoint = define_endpoint(scope, name, deployment, network=network, key=key)
     _check_place(endpoint, deployment)
     if adds_trials_stack and deployment.endpoint.trial.mode != "off":
         Stack.of(scope).add_stack_dependency(trials_stack(scope, deployment.environment))
-    endpoint.parts = define_parts(endpoint, endpoint, deployment, topic=alarm_topic_arn)
+    shared = Construct(scope, f"{construct_id}Names")  # what a later generation has too, by the same logical IDs
+    endpoint.parts = define_parts(endpoint, endpoint, deployment, topic=alarm_topic_arn, alias_scope=shared)
+    define_outputs(shared, endpoint, deployment, endpoint.parts.trial)
     for tag, value in {**deployment.environment.tags, **deployment.endpoint.tags}.items():
         Tags.of(endpoint).add(tag, value)
     return endpoint
-
-
-def _environments_of(spec: Path) -> Path:
-    """Return the folder of environments beside a spec, else beside its folder."""
-    beside = spec.parent / ENVIRONMENTS
-    return beside if beside.is_dir() else spec.parent.parent / ENVIRONMENTS
 
 
 def _check_place(endpoint: LlmEndpoint, deployment: Deployment) -> None:
@@ -169,8 +205,125 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
     return found
 
 
+<<<<<<< HEAD
+=======
+def planned_instances(
+    plan: Plan,
+    hosting: HostingSpec = AS_PLANNED,
+    *,
+    volume_key_arn: str | None = None,
+    scaling: ScalingSpec | None = None,
+) -> VariantInstances:
+    """Return the instances of a plan.
+
+    Args:
+        plan: The plan.
+        hosting: How they are hosted.
+        volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
+        scaling: Whether the copies go to zero, and how instances are removed; default: as the service does it.
+    """
+    pools = hosting.instance_pools or ()
+    has_volumes = not any(found.nvme_gb for found in map(instances.find, pools) if found)
+    to_zero = scaling is not None and scaling.goes_to_zero
+    return VariantInstances(
+        min_count=0 if to_zero else None,
+        scale_in=_instance_scale_in(scaling) if scaling else None,
+        instance_type=plan.instance_type.value,
+        pools=tuple(name for name in pools if name != plan.instance_type.value),
+        initial_count=plan.instance_count.value,
+        max_count=plan.max_instances + plan.surge_instances.value,
+        inference_ami_version=plan.inference_ami_version.value,
+        volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb and has_volumes else None,
+        volume_key_arn=volume_key_arn if has_volumes else None,
+        startup_timeout_s=plan.startup_timeout_s.value,
+        download_timeout_s=plan.download_timeout_s.value,
+        provision_timeout_s=hosting.provision_timeout_s,
+        capacity_reservation_arn=hosting.capacity_reservation_arn,
+        routing=_routing(hosting.routing),
+    )
+
+
+def _routing(routing: RoutingSpec) -> RequestRouting:
+    if routing.strategy == "random":
+        return RequestRouting(strategy="RANDOM")
+    if routing.strategy == "least_outstanding_requests":
+        return RequestRouting()
+    return RequestRouting(
+        strategy="PREFIX_AWARE",
+        prefix_length=routing.prefix_length,
+        concurrency_threshold=routing.concurrency_threshold,
+    )
+
+
+def _instance_scale_in(scaling: ScalingSpec) -> InstanceScaleIn | None:
+    asked = scaling.instance_scale_in
+    if asked == InstanceScaleInSpec():
+        return None
+    return InstanceScaleIn(
+        strategy="CONSOLIDATION" if asked.strategy == "consolidation" else "IDLE_RELEASE",
+        cooldown_minutes=asked.cooldown_minutes,
+        max_step=asked.max_step,
+    )
+
+
+def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
+    """Return the limits of a spec's scaling."""
+    return ScalingLimits(
+        min_capacity=scaling.min_copies,
+        max_capacity=scaling.max_copies,
+        scale_out_cooldown_s=scaling.scale_out_cooldown_s,
+        scale_in_cooldown_s=scaling.scale_in_cooldown_s,
+        schedules=tuple(
+            ScheduledCapacity(
+                name=each.name,
+                schedule=each.schedule,
+                timezone=each.timezone,
+                min_capacity=each.min_copies,
+                max_capacity=each.max_copies,
+            )
+            for each in scaling.schedules
+        ),
+        scale_in_protection=scaling.scale_in_protection,
+    )
+
+
+def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
+    """Return the copies of a plan.
+
+    Args:
+        plan: The plan.
+        hosting: How they are hosted.
+    """
+    return ComponentCopies(
+        accelerators=plan.accelerators_per_copy,
+        cpu_cores=plan.cpu_cores_per_copy,
+        memory_min_mb=plan.memory_min_mb.value,
+        copy_count=plan.copy_count.value,
+        max_copies=plan.max_copies,
+        update_batch=plan.copies_replaced_at_once,
+        startup_timeout_s=plan.startup_timeout_s.value,
+        download_timeout_s=plan.download_timeout_s.value,
+        data_cache=hosting.data_cache,
+        placement=_placement(hosting.placement),
+    )
+
+
+def _placement(placement: PlacementSpec | None) -> CopyPlacement | None:
+    if placement is None:
+        return None
+    strategy: Literal["SPREAD", "BINPACK"] = "SPREAD" if placement.strategy == "spread" else "BINPACK"
+    return CopyPlacement(strategy=strategy, max_imbalance=placement.max_imbalance)
+
+
+>>>>>>> main
 def define_parts(
-    scope: Construct, endpoint: LlmEndpoint, deployment: Deployment, *, suffix: str = "", topic: str | None = None
+    scope: Construct,
+    endpoint: LlmEndpoint,
+    deployment: Deployment,
+    *,
+    suffix: str = "",
+    topic: str | None = None,
+    alias_scope: Construct | None = None,
 ) -> EndpointParts:
     """Define what belongs to the endpoint of a deployment.
 
@@ -180,6 +333,7 @@ def define_parts(
         deployment: What to deploy.
         suffix: Behind each construct ID but the alias's; a later generation has resources of its own.
         topic: ARN of the topic of the alarms; default: that of the environment.
+        alias_scope: What the alias belongs to, which stays in each generation; default: `scope`.
     """
     spec, environment = deployment.endpoint, deployment.environment
     alarms = EndpointAlarms(
@@ -189,6 +343,7 @@ def define_parts(
         slo=spec.slo,
         output_tokens=spec.workload.output_tokens,
         topic_arn=topic or _topic_arn(scope, deployment),
+        start_minutes=_start_minutes(deployment),
     )
     candidate = trial = None
     if spec.trial.mode != "off":
@@ -196,6 +351,7 @@ def define_parts(
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
     scaling = _scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
+<<<<<<< HEAD
     guests = define_guests(
         scope,
         endpoint,
@@ -213,6 +369,10 @@ def define_parts(
         router = TrafficRouter(
             scope, f"Router{suffix}", endpoint_name=endpoint.endpoint_name, components=[*shares.items()]
         )
+=======
+    awaited = [each for each in (trial, scaling) if each is not None]
+    alias = EndpointAlias(alias_scope or scope, "Alias", endpoint=endpoint, after=awaited)
+>>>>>>> main
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
     if environment.trial_schedule is not None and trial is not None:
@@ -223,6 +383,7 @@ def define_parts(
             environment=environment.name,
             expression=environment.trial_schedule,
             window_minutes=environment.trial_window_minutes,
+            role_path=environment.security.role_path,
         )
     return EndpointParts(
         alarms=alarms,
@@ -234,6 +395,34 @@ def define_parts(
         guests=guests,
         router=router,
         adapters=define_adapters(endpoint, endpoint, deployment),
+    )
+
+
+def define_outputs(
+    scope: Construct,
+    endpoint: LlmEndpoint,
+    deployment: Deployment,
+    trial: SmokeBenchmark | None,
+    *,
+    stack_wide: bool = False,
+) -> EndpointOutputs:
+    """Define what a stack tells of the endpoint of a deployment, as the environment's `outputs` says.
+
+    Args:
+        scope: What it belongs to; it stays in each generation, as the names of SSM parameters do.
+        endpoint: The endpoint.
+        deployment: What is deployed.
+        trial: Its trial.
+        stack_wide: The stack has this endpoint alone.
+    """
+    environment = deployment.environment
+    alias = alias_name(environment.name, deployment.endpoint.name)
+    return EndpointOutputs(
+        scope,
+        "Outputs",
+        values=endpoint_values(endpoint, plan_digest=deployment.plan.digest, trial=trial),
+        stack_wide=stack_wide,
+        parameters=alias.rpartition("/")[0] if environment.outputs == "both" else None,
     )
 
 
@@ -266,17 +455,25 @@ def _scaling(
     scope: Construct, construct_id: str, endpoint: LlmEndpoint, deployment: Deployment, trial: SmokeBenchmark | None
 ) -> CopyScaling | None:
     scaling = deployment.endpoint.scaling
-    if scaling.max_copies == scaling.min_copies:
+    if scaling.is_fixed:
         return None
     return CopyScaling(
         scope,
         construct_id,
         endpoint=endpoint,
-        scaling=scaling,
+        limits=scaling_limits(scaling),
         target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
         if trial
         else deployment.plan.target_concurrency_per_copy.value,
     )
+
+
+def _start_minutes(deployment: Deployment) -> int:
+    """Return how many minutes refused requests are normal for: as long as a start from zero may take, else one."""
+    if not deployment.endpoint.scaling.goes_to_zero:
+        return 1
+    plan = deployment.plan
+    return math.ceil((INSTANCE_START_S + plan.download_timeout_s.value + plan.startup_timeout_s.value) / S_PER_MINUTE)
 
 
 def _topic_arn(scope: Construct, deployment: Deployment) -> str | None:

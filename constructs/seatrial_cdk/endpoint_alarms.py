@@ -13,9 +13,15 @@ from seatrial.units import MS_PER_S, S_PER_MINUTE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from aws_cdk import aws_sns as sns
+
     from seatrial.spec.endpoint import Slo
+<<<<<<< HEAD
     from seatrial_cdk.added_component import AddedComponent
     from seatrial_cdk.llm_endpoint import LlmEndpoint
+=======
+    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+>>>>>>> main
 
 MINUTES_WATCHED = 5
 MINUTES_BAD = 3
@@ -54,14 +60,19 @@ class EndpointAlarms(Construct):
     """Alarms on the component's errors, capacity and latency.
 
     A minute without a request that no copy took is enough for the alarm on capacity; the others need three bad minutes
-    of five. A metric without data raises no alarm. While the component or the endpoint is updated, each alarm rolls the
-    update back (`LlmEndpoint.roll_back_on`). The alarms name the component by its name alone, so nothing waits for it.
+    of five. A metric without data raises no alarm. While an endpoint of this app is updated, each alarm rolls the
+    update back (`LlmEndpoint.roll_back_on`); one that is imported is watched alone. The alarms name the component by
+    its name alone, so nothing waits for it. An endpoint without inference component has no alarm on capacity: SageMaker
+    publishes `NoCapacityInvocationFailures` for components.
 
     Args:
         endpoint: What is watched.
         slo: Bounds the latencies; one that is left out has no alarm.
-        output_tokens: Length of an answer, in tokens.
-        topic_arn: SNS topic that is notified of each alarm and of its end; default: none.
+        output_tokens: Length of an answer, in tokens; it is needed where the SLO bounds TTFT and TPOT alone.
+        topic: SNS topic that is notified of each alarm and of its end; default: none.
+        topic_arn: The topic by its ARN, in place of `topic`.
+        start_minutes: Minutes that a copy may take to start, for an endpoint that scales to zero: requests that are
+            refused for so long are normal, and raise no alarm. Default: it always has a copy.
     """
 
     def __init__(
@@ -69,15 +80,22 @@ class EndpointAlarms(Construct):
         scope: Construct,
         construct_id: str,
         *,
+<<<<<<< HEAD
         endpoint: LlmEndpoint | AddedComponent,
+=======
+        endpoint: ILlmEndpoint,
+>>>>>>> main
         slo: Slo,
         output_tokens: int,
+        topic: sns.ITopic | None = None,
         topic_arn: str | None = None,
+        start_minutes: int = 1,
     ) -> None:
         super().__init__(scope, construct_id)
+        topic_arn = topic_arn if topic is None else topic.topic_arn
         self.alarms = tuple(
             _alarm(self, condition, endpoint.metric_dimensions, topic_arn)
-            for condition in _conditions(endpoint, slo, output_tokens)
+            for condition in _conditions(endpoint, slo, output_tokens, start_minutes)
         )
         self.names = tuple(alarm.ref for alarm in self.alarms)
         endpoint.roll_back_on(self.names)
@@ -95,7 +113,11 @@ def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
     return slo.ttft_ms.p95 + (output_tokens - 1) * slo.tpot_ms.p95
 
 
+<<<<<<< HEAD
 def _conditions(endpoint: LlmEndpoint | AddedComponent, slo: Slo, output_tokens: int) -> Iterator[_Condition]:
+=======
+def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minutes: int) -> Iterator[_Condition]:
+>>>>>>> main
     name = endpoint.endpoint_name
     yield _Condition(
         construct_id="Errors",
@@ -105,16 +127,8 @@ def _conditions(endpoint: LlmEndpoint | AddedComponent, slo: Slo, output_tokens:
         description=f"{name} returns {ERRORS_PER_MINUTE} or more 5XX errors per minute",
         section="5xx-errors",
     )
-    yield _Condition(
-        construct_id="NoCapacity",
-        metric_name="NoCapacityInvocationFailures",
-        statistic="Sum",
-        threshold=1,
-        description=f"{name} refuses requests because no copy is in service",
-        section="no-capacity",
-        minutes_bad=1,
-        minutes_watched=1,
-    )
+    if endpoint.inference_component_name is not None:
+        yield _no_capacity(endpoint, start_minutes)
     if (longest_ms := longest_latency_ms(slo, output_tokens)) is not None:
         yield _Condition(
             construct_id="Latency",
@@ -133,6 +147,20 @@ def _conditions(endpoint: LlmEndpoint | AddedComponent, slo: Slo, output_tokens:
             description=f"p95 time to first token of {name} exceeds its SLO of {ttft_ms:g} ms",
             section="time-to-first-token",
         )
+
+
+def _no_capacity(endpoint: ILlmEndpoint, start_minutes: int) -> _Condition:
+    """Return the condition on refused requests; variants with a model have no such metric."""
+    return _Condition(
+        construct_id="NoCapacity",
+        metric_name="NoCapacityInvocationFailures",
+        statistic="Sum",
+        threshold=1,
+        description=f"{endpoint.endpoint_name} refuses requests because no copy is in service",
+        section="no-capacity",
+        minutes_bad=start_minutes,
+        minutes_watched=start_minutes,
+    )
 
 
 def _alarm(

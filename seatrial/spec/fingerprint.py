@@ -23,13 +23,21 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "tags": True,
     "model": {"accept_eula", "hub_token_secret", "licence"},
     "serving": {"adapters"},
-    "scaling": {"scale_out_cooldown_s", "scale_in_cooldown_s"},
+    "scaling": {
+        "scale_out_cooldown_s",
+        "scale_in_cooldown_s",
+        "schedules",
+        "scale_in_protection",
+        "instance_scale_in",
+    },
     "hosting": True,  # but for _PLANNED_HOSTING
 }
 _PLANNED_HOSTING = {"kind", "instance_pools"}  # fields of `hosting` that a plan is made for
 _ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     **dict.fromkeys(("schema_version", "account", "owner", "network", "alarms", "kms_key_arn", "removal"), True),
-    **dict.fromkeys(("tags", "prices", "promotion", "retention", "vending", "observability"), True),
+    **dict.fromkeys(
+        ("tags", "prices", "promotion", "retention", "vending", "security", "outputs", "observability"), True
+    ),
     **dict.fromkeys(("trial_schedule", "trial_window_minutes"), True),
     # Guard rails that no plan is chosen by: each plan is checked against them whenever its lock is read.
     "guard_rails": {"models", "licences", "slo", "trial_mode", "required_tags"},

@@ -116,7 +116,7 @@ def decide_copy_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
         f"One copy sustains {highest}; peak is {peak}: at least {counted(best.needed, 'copy', 'copies')}. "
         f"Autoscaling runs {scaling.min_copies} to {scaling.max_copies}"
     )
-    more = _why_more(best, demand)
+    more = _why_more(best, demand) + _at_zero(scaling.min_copies)
     return Decision(value=load.copy_count, because=f"{because}{more}.")
 
 
@@ -132,6 +132,15 @@ def _why_more(best: FeasibleCandidate, demand: Demand) -> str:
     if demand.endpoint.slo.output_tok_s is not None:
         return f"; {count} reach slo.output_tok_s"
     return f"; {count} fill the instances at the same price"
+
+
+def _at_zero(min_copies: int) -> str:
+    """Return what an endpoint costs that scales to zero; an idle one has neither copies nor instances."""
+    return (
+        "; at 0 copies no instance runs: $0.00 per hour, and the first request waits for a start"
+        if not min_copies
+        else ""
+    )
 
 
 def decide_instance_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
