@@ -9,7 +9,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial_cdk.execution_role import read_object
 from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
-from seatrial_cdk.place import Place
+from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import policy_document
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class AdapterComponent(ILlmEndpoint):
         reading = iam.Policy(
             self,
             "Read",
-            document=policy_document(read_object(Place.of(self), artifact_s3_uri)),
+            document=policy_document(read_object(StackPlace.of(self), artifact_s3_uri)),
             roles=[*base.roles_of_weights],
         )
         self.component = sagemaker.CfnInferenceComponent(

@@ -10,7 +10,7 @@ from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources,
 from seatrial_cdk.image_repository import repository_of
 from seatrial_cdk.inference_component import ComponentCopies, define_component, define_model
 from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
-from seatrial_cdk.place import Place
+from seatrial_cdk.place import StackPlace
 from seatrial_cdk.rolling_update import component_update
 from seatrial_cdk.serving_artifact import ServingArtifact
 from seatrial_cdk.serving_container import ServingContainer, container_definition
@@ -111,6 +111,6 @@ class AddedComponent(ILlmEndpoint):
         invoked = super().grant_invoke(grantee)
         if self.alias_name is None:
             return invoked
-        alias = Place.of(self).arn("ssm", f"parameter{self.alias_name}")
+        alias = StackPlace.of(self).arn("ssm", f"parameter{self.alias_name}")
         reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
         return invoked.combine(reading)

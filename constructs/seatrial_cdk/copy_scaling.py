@@ -17,14 +17,8 @@ from seatrial_cdk.scaling_policies import (
 )
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from seatrial.spec.endpoint import ScalingSpec
-    from seatrial_cdk.added_component import AddedComponent
-    from seatrial_cdk.llm_endpoint import LlmEndpoint
-=======
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
     from seatrial_cdk.scaling_limits import ScalingLimits
->>>>>>> main
 
 METRIC = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
 COOLDOWN_FROM_ZERO_S = 60  # "Scale an endpoint to zero instances", SageMaker AI developer guide
@@ -50,13 +44,8 @@ class CopyScaling(Construct):
         scope: Construct,
         construct_id: str,
         *,
-<<<<<<< HEAD
-        endpoint: LlmEndpoint | AddedComponent,
-        scaling: ScalingSpec,
-=======
         endpoint: ILlmEndpoint,
         limits: ScalingLimits,
->>>>>>> main
         target_concurrency_per_copy: float,
     ) -> None:
         super().__init__(scope, construct_id)

@@ -12,62 +12,36 @@ from constructs import Construct
 
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
-<<<<<<< HEAD
-=======
 from seatrial.spec.environment import Security
-from seatrial.spec.hosting import HostingSpec
 from seatrial.spec.load import environments_of
-from seatrial.spec.scaling import InstanceScaleInSpec
 from seatrial.units import S_PER_MINUTE
->>>>>>> main
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
-<<<<<<< HEAD
+from seatrial_cdk.endpoint_outputs import EndpointOutputs, endpoint_values
+from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
 from seatrial_cdk.guest_models import define_adapters, define_guests, traffic_shares
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
-from seatrial_cdk.planned_props import planned_container, planned_copies, planned_instances
-=======
-from seatrial_cdk.endpoint_outputs import EndpointOutputs, endpoint_values
-from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
-from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
-from seatrial_cdk.llm_endpoint import LlmEndpoint
-from seatrial_cdk.observability.planned import define_endpoint_dashboard
+from seatrial_cdk.planned_props import planned_container, planned_copies, planned_instances, scaling_limits
 from seatrial_cdk.rolling_update import INSTANCE_START_S
-from seatrial_cdk.scaling_limits import ScalingLimits, ScheduledCapacity
-from seatrial_cdk.serving_container import ServingContainer
->>>>>>> main
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.traffic_router.traffic_router import TrafficRouter
 from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_service.trial_service import service_name
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.trial_settings import TrialSettings
-<<<<<<< HEAD
-=======
-from seatrial_cdk.variant_instances import InstanceScaleIn, RequestRouting, VariantInstances
->>>>>>> main
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
     from seatrial.spec.environment import EnvironmentSpec
-<<<<<<< HEAD
     from seatrial_cdk.adapter_component import AdapterComponent
     from seatrial_cdk.guest_models import GuestParts
-
-ENVIRONMENTS = "environments"
-=======
-    from seatrial.spec.hosting import PlacementSpec, RoutingSpec
-    from seatrial.spec.scaling import ScalingSpec
-
-AS_PLANNED = HostingSpec()
->>>>>>> main
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,14 +103,8 @@ def define_endpoint(
             deployment.plan,
             spec.hosting,
             volume_key_arn=None if deployment.has_local_nvme else key_arn,
-<<<<<<< HEAD
-            packing=deployment.packing,
-=======
             scaling=spec.scaling,
-        ),
-        container=ServingContainer.of(
-            deployment.serving, readable_s3_uri=spec.model.s3_uri, accept_eula=spec.model.accept_eula
->>>>>>> main
+            packing=deployment.packing,
         ),
         container=planned_container(deployment),
         copies=planned_copies(deployment.plan, spec.hosting),
@@ -205,117 +173,6 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
     return found
 
 
-<<<<<<< HEAD
-=======
-def planned_instances(
-    plan: Plan,
-    hosting: HostingSpec = AS_PLANNED,
-    *,
-    volume_key_arn: str | None = None,
-    scaling: ScalingSpec | None = None,
-) -> VariantInstances:
-    """Return the instances of a plan.
-
-    Args:
-        plan: The plan.
-        hosting: How they are hosted.
-        volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
-        scaling: Whether the copies go to zero, and how instances are removed; default: as the service does it.
-    """
-    pools = hosting.instance_pools or ()
-    has_volumes = not any(found.nvme_gb for found in map(instances.find, pools) if found)
-    to_zero = scaling is not None and scaling.goes_to_zero
-    return VariantInstances(
-        min_count=0 if to_zero else None,
-        scale_in=_instance_scale_in(scaling) if scaling else None,
-        instance_type=plan.instance_type.value,
-        pools=tuple(name for name in pools if name != plan.instance_type.value),
-        initial_count=plan.instance_count.value,
-        max_count=plan.max_instances + plan.surge_instances.value,
-        inference_ami_version=plan.inference_ami_version.value,
-        volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb and has_volumes else None,
-        volume_key_arn=volume_key_arn if has_volumes else None,
-        startup_timeout_s=plan.startup_timeout_s.value,
-        download_timeout_s=plan.download_timeout_s.value,
-        provision_timeout_s=hosting.provision_timeout_s,
-        capacity_reservation_arn=hosting.capacity_reservation_arn,
-        routing=_routing(hosting.routing),
-    )
-
-
-def _routing(routing: RoutingSpec) -> RequestRouting:
-    if routing.strategy == "random":
-        return RequestRouting(strategy="RANDOM")
-    if routing.strategy == "least_outstanding_requests":
-        return RequestRouting()
-    return RequestRouting(
-        strategy="PREFIX_AWARE",
-        prefix_length=routing.prefix_length,
-        concurrency_threshold=routing.concurrency_threshold,
-    )
-
-
-def _instance_scale_in(scaling: ScalingSpec) -> InstanceScaleIn | None:
-    asked = scaling.instance_scale_in
-    if asked == InstanceScaleInSpec():
-        return None
-    return InstanceScaleIn(
-        strategy="CONSOLIDATION" if asked.strategy == "consolidation" else "IDLE_RELEASE",
-        cooldown_minutes=asked.cooldown_minutes,
-        max_step=asked.max_step,
-    )
-
-
-def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
-    """Return the limits of a spec's scaling."""
-    return ScalingLimits(
-        min_capacity=scaling.min_copies,
-        max_capacity=scaling.max_copies,
-        scale_out_cooldown_s=scaling.scale_out_cooldown_s,
-        scale_in_cooldown_s=scaling.scale_in_cooldown_s,
-        schedules=tuple(
-            ScheduledCapacity(
-                name=each.name,
-                schedule=each.schedule,
-                timezone=each.timezone,
-                min_capacity=each.min_copies,
-                max_capacity=each.max_copies,
-            )
-            for each in scaling.schedules
-        ),
-        scale_in_protection=scaling.scale_in_protection,
-    )
-
-
-def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
-    """Return the copies of a plan.
-
-    Args:
-        plan: The plan.
-        hosting: How they are hosted.
-    """
-    return ComponentCopies(
-        accelerators=plan.accelerators_per_copy,
-        cpu_cores=plan.cpu_cores_per_copy,
-        memory_min_mb=plan.memory_min_mb.value,
-        copy_count=plan.copy_count.value,
-        max_copies=plan.max_copies,
-        update_batch=plan.copies_replaced_at_once,
-        startup_timeout_s=plan.startup_timeout_s.value,
-        download_timeout_s=plan.download_timeout_s.value,
-        data_cache=hosting.data_cache,
-        placement=_placement(hosting.placement),
-    )
-
-
-def _placement(placement: PlacementSpec | None) -> CopyPlacement | None:
-    if placement is None:
-        return None
-    strategy: Literal["SPREAD", "BINPACK"] = "SPREAD" if placement.strategy == "spread" else "BINPACK"
-    return CopyPlacement(strategy=strategy, max_imbalance=placement.max_imbalance)
-
-
->>>>>>> main
 def define_parts(
     scope: Construct,
     endpoint: LlmEndpoint,
@@ -351,7 +208,6 @@ def define_parts(
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
     scaling = _scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
-<<<<<<< HEAD
     guests = define_guests(
         scope,
         endpoint,
@@ -362,17 +218,13 @@ def define_parts(
     shares = traffic_shares(endpoint, guests, deployment)
     awaited = [each for each in (trial, scaling, *(guest.component for guest in guests if shares)) if each is not None]
     weights = {each.component_name: weight for each, weight in shares.items()}
-    alias = EndpointAlias(scope, "Alias", endpoint=endpoint, after=awaited, weights=weights)
+    alias = EndpointAlias(alias_scope or scope, "Alias", endpoint=endpoint, after=awaited, weights=weights)
     endpoint.siblings = tuple(each.component_name for each in shares if each is not endpoint)
     router = None
     if deployment.endpoint.hosting.router:
         router = TrafficRouter(
             scope, f"Router{suffix}", endpoint_name=endpoint.endpoint_name, components=[*shares.items()]
         )
-=======
-    awaited = [each for each in (trial, scaling) if each is not None]
-    alias = EndpointAlias(alias_scope or scope, "Alias", endpoint=endpoint, after=awaited)
->>>>>>> main
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
     if environment.trial_schedule is not None and trial is not None:

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_sns as sns
 
     from seatrial.spec.endpoint import Slo
-<<<<<<< HEAD
-    from seatrial_cdk.added_component import AddedComponent
-    from seatrial_cdk.llm_endpoint import LlmEndpoint
-=======
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
->>>>>>> main
 
 MINUTES_WATCHED = 5
 MINUTES_BAD = 3
@@ -80,11 +75,7 @@ class EndpointAlarms(Construct):
         scope: Construct,
         construct_id: str,
         *,
-<<<<<<< HEAD
-        endpoint: LlmEndpoint | AddedComponent,
-=======
         endpoint: ILlmEndpoint,
->>>>>>> main
         slo: Slo,
         output_tokens: int,
         topic: sns.ITopic | None = None,
@@ -113,11 +104,7 @@ def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
     return slo.ttft_ms.p95 + (output_tokens - 1) * slo.tpot_ms.p95
 
 
-<<<<<<< HEAD
-def _conditions(endpoint: LlmEndpoint | AddedComponent, slo: Slo, output_tokens: int) -> Iterator[_Condition]:
-=======
 def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minutes: int) -> Iterator[_Condition]:
->>>>>>> main
     name = endpoint.endpoint_name
     yield _Condition(
         construct_id="Errors",

@@ -205,8 +205,7 @@ def _read_weights(place: StackPlace, s3_uri: str) -> Iterator[Statement]:
     return _read(place, bucket, f"{prefix}*")
 
 
-<<<<<<< HEAD
-def read_object(place: Place, s3_uri: str) -> Iterator[Statement]:
+def read_object(place: StackPlace, s3_uri: str) -> Iterator[Statement]:
     """Allow reading one object of S3.
 
     Args:
@@ -217,10 +216,7 @@ def read_object(place: Place, s3_uri: str) -> Iterator[Statement]:
     return _read(place, bucket, key)
 
 
-def join_network(place: Place, network: ContainerNetwork) -> Iterator[Statement]:
-=======
 def join_network(place: StackPlace, network: ContainerNetwork) -> Iterator[Statement]:
->>>>>>> main
     """Allow what SageMaker does with a role to join a network."""
     prefix = f"arn:{place.partition}:ec2:{place.region}:{place.account}"
     interfaces = f"{prefix}:network-interface/*"

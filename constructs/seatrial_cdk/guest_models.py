@@ -13,7 +13,7 @@ from seatrial_cdk.added_component import AddedComponent
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
-from seatrial_cdk.planned_props import planned_container, planned_copies
+from seatrial_cdk.planned_props import planned_container, planned_copies, scaling_limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,12 +137,12 @@ def _define_guest(  # noqa: PLR0917 (private)
 
 def _scaling(added: AddedComponent, guest: Deployment) -> CopyScaling | None:
     scaling = guest.endpoint.scaling
-    if scaling.max_copies == scaling.min_copies:
+    if scaling.is_fixed:
         return None
     return CopyScaling(
         added,
         "Scaling",
         endpoint=added,
-        scaling=scaling,
+        limits=scaling_limits(scaling),
         target_concurrency_per_copy=guest.plan.target_concurrency_per_copy.value,
     )

@@ -264,15 +264,9 @@ class LlmEndpoint(ILlmEndpoint):
         """
         if self.alias_name is None:
             return super().grant_invoke(grantee)
-<<<<<<< HEAD
-        base = self.base_name.lower()
-        names = [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
+        names = generations_of(self.base_name)
         siblings = [name.removeprefix(self.endpoint_name).lower() for name in self.siblings]
         kinds = [("endpoint", ""), *(("inference-component", end) for end in (COMPONENT_SUFFIX, *siblings))]
-=======
-        names = generations_of(self.base_name)
-        kinds = (("endpoint", ""), ("inference-component", COMPONENT_SUFFIX))
->>>>>>> main
         invoked = self._allow_invoking(grantee, [(kind, f"{name}{suffix}") for kind, suffix in kinds for name in names])
         alias = StackPlace.of(self).arn("ssm", f"parameter{self.alias_name}")
         reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])

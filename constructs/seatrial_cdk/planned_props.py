@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
 from seatrial.spec.hosting import HostingSpec
+from seatrial.spec.scaling import InstanceScaleInSpec
 from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
+from seatrial_cdk.scaling_limits import ScalingLimits, ScheduledCapacity
 from seatrial_cdk.serving_container import ServingContainer
-from seatrial_cdk.variant_instances import RequestRouting, VariantInstances
+from seatrial_cdk.variant_instances import InstanceScaleIn, RequestRouting, VariantInstances
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from seatrial.plan.document import Plan
     from seatrial.plan.packing import Packing
     from seatrial.spec.hosting import PlacementSpec, RoutingSpec
+    from seatrial.spec.scaling import ScalingSpec
 
 AS_PLANNED = HostingSpec()
 
@@ -32,6 +35,7 @@ def planned_instances(
     hosting: HostingSpec = AS_PLANNED,
     *,
     volume_key_arn: str | None = None,
+    scaling: ScalingSpec | None = None,
     packing: Packing | None = None,
 ) -> VariantInstances:
     """Return the instances of a plan.
@@ -40,11 +44,15 @@ def planned_instances(
         plan: The plan.
         hosting: How they are hosted.
         volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
+        scaling: Whether the copies go to zero, and how instances are removed; default: as the service does it.
         packing: Where the copies of all models run; `None` for one model.
     """
     pools = hosting.instance_pools or ()
     has_volumes = not any(found.nvme_gb for found in map(instances.find, pools) if found)
+    to_zero = scaling is not None and scaling.goes_to_zero
     return VariantInstances(
+        min_count=0 if to_zero else None,
+        scale_in=_instance_scale_in(scaling) if scaling else None,
         instance_type=plan.instance_type.value,
         pools=tuple(name for name in pools if name != plan.instance_type.value),
         initial_count=packing.instance_count if packing else plan.instance_count.value,
@@ -69,6 +77,38 @@ def _routing(routing: RoutingSpec) -> RequestRouting:
         strategy="PREFIX_AWARE",
         prefix_length=routing.prefix_length,
         concurrency_threshold=routing.concurrency_threshold,
+    )
+
+
+def _instance_scale_in(scaling: ScalingSpec) -> InstanceScaleIn | None:
+    asked = scaling.instance_scale_in
+    if asked == InstanceScaleInSpec():
+        return None
+    return InstanceScaleIn(
+        strategy="CONSOLIDATION" if asked.strategy == "consolidation" else "IDLE_RELEASE",
+        cooldown_minutes=asked.cooldown_minutes,
+        max_step=asked.max_step,
+    )
+
+
+def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
+    """Return the limits of a spec's scaling."""
+    return ScalingLimits(
+        min_capacity=scaling.min_copies,
+        max_capacity=scaling.max_copies,
+        scale_out_cooldown_s=scaling.scale_out_cooldown_s,
+        scale_in_cooldown_s=scaling.scale_in_cooldown_s,
+        schedules=tuple(
+            ScheduledCapacity(
+                name=each.name,
+                schedule=each.schedule,
+                timezone=each.timezone,
+                min_capacity=each.min_copies,
+                max_capacity=each.max_copies,
+            )
+            for each in scaling.schedules
+        ),
+        scale_in_protection=scaling.scale_in_protection,
     )
 
 
