@@ -72,6 +72,7 @@ class AddedComponent(ILlmEndpoint):
             artifact=artifact,
             weights_s3_uri=container.readable_s3_uri or container.weights_s3_uri,
             kms_key_arn=weights_key.key_arn if weights_key else None,
+            described=container.described,
         )
         self.role = (
             model_role

@@ -116,6 +116,7 @@ class LlmEndpoint(ILlmEndpoint):
             artifact=artifact,
             weights_s3_uri=container.readable_s3_uri or container.weights_s3_uri,
             kms_key_arn=weights_key.key_arn if weights_key else None,
+            described=container.described,
         )
         self.model_role = model_role or self._role("ModelRole", sources, role_options)
         self.model = define_model(

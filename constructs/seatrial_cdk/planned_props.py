@@ -27,7 +27,13 @@ AS_PLANNED = HostingSpec()
 def planned_container(deployment: Deployment) -> ServingContainer:
     """Return the container of a deployment's model."""
     model = deployment.endpoint.model
-    return ServingContainer.of(deployment.serving, readable_s3_uri=model.s3_uri, accept_eula=model.accept_eula)
+    return ServingContainer.of(
+        deployment.serving,
+        readable_s3_uri=model.s3_uri,
+        accept_eula=model.accept_eula,
+        model_package_arn=model.model_package_arn,
+        hub_content_arn=model.hub_content_arn,
+    )
 
 
 def planned_instances(
