@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from aws_cdk import Annotations, Stack, Stage, Tags, Token
 from aws_cdk import aws_kms as kms
 
+from seatrial.catalog import instances
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
-from seatrial.spec.scaling import InstanceScaleInSpec
-from seatrial.units import S_PER_MINUTE
+from seatrial.spec.hosting import HostingSpec
+from seatrial.spec.scaling import ScalingSpec
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
-from seatrial_cdk.inference_component import ComponentCopies
+from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
-from seatrial_cdk.rolling_update import INSTANCE_START_S
-from seatrial_cdk.scaling_limits import ScalingLimits, ScheduledCapacity
+from seatrial_cdk.planned_scaling import instance_scale_in, scaling_limits, start_minutes
 from seatrial_cdk.serving_container import ServingContainer
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_service.trial_service import service_name
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.trial_settings import TrialSettings
-from seatrial_cdk.variant_instances import InstanceScaleIn, VariantInstances
+from seatrial_cdk.variant_instances import RequestRouting, VariantInstances
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,9 +39,10 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
-    from seatrial.spec.scaling import ScalingSpec
+    from seatrial.spec.hosting import PlacementSpec, RoutingSpec
 
 ENVIRONMENTS = "environments"
+AS_PLANNED, AS_SCALED = HostingSpec(), ScalingSpec()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +95,15 @@ def define_endpoint(
         environment=environment.name,
         alias_name=alias_name(environment.name, spec.name),
         instances=planned_instances(
-            deployment.plan, None if deployment.has_local_nvme else key_arn, scaling=spec.scaling
+            deployment.plan,
+            spec.hosting,
+            spec.scaling,
+            volume_key_arn=None if deployment.has_local_nvme else key_arn,
         ),
         container=ServingContainer.of(
             deployment.serving, readable_s3_uri=spec.model.s3_uri, accept_eula=spec.model.accept_eula
         ),
-        copies=planned_copies(deployment.plan),
+        copies=planned_copies(deployment.plan, spec.hosting),
         network=network or ContainerNetwork.of(environment.network),
         weights_key=key,
     )
@@ -168,64 +171,59 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
 
 
 def planned_instances(
-    plan: Plan, volume_key_arn: str | None = None, *, scaling: ScalingSpec | None = None
+    plan: Plan,
+    hosting: HostingSpec = AS_PLANNED,
+    scaling: ScalingSpec = AS_SCALED,
+    *,
+    volume_key_arn: str | None = None,
 ) -> VariantInstances:
     """Return the instances of a plan.
 
     Args:
         plan: The plan.
-        volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe.
-        scaling: Whether the copies go to zero, and how instances are removed; default: as the service does it.
+        hosting: How they are hosted.
+        scaling: Whether the copies go to zero, and how instances are removed.
+        volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
     """
-    to_zero = scaling is not None and scaling.goes_to_zero
+    pools = hosting.instance_pools or ()
+    has_volumes = not any(found.nvme_gb for found in map(instances.find, pools) if found)
     return VariantInstances(
-        min_count=0 if to_zero else None,
-        scale_in=_instance_scale_in(scaling) if scaling else None,
+        min_count=0 if scaling.goes_to_zero else None,
+        scale_in=instance_scale_in(scaling),
         instance_type=plan.instance_type.value,
+        pools=tuple(name for name in pools if name != plan.instance_type.value),
         initial_count=plan.instance_count.value,
         max_count=plan.max_instances + plan.surge_instances.value,
         inference_ami_version=plan.inference_ami_version.value,
-        volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb else None,
-        volume_key_arn=volume_key_arn,
+        volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb and has_volumes else None,
+        volume_key_arn=volume_key_arn if has_volumes else None,
         startup_timeout_s=plan.startup_timeout_s.value,
         download_timeout_s=plan.download_timeout_s.value,
+        provision_timeout_s=hosting.provision_timeout_s,
+        capacity_reservation_arn=hosting.capacity_reservation_arn,
+        routing=_routing(hosting.routing),
     )
 
 
-def _instance_scale_in(scaling: ScalingSpec) -> InstanceScaleIn | None:
-    asked = scaling.instance_scale_in
-    if asked == InstanceScaleInSpec():
-        return None
-    return InstanceScaleIn(
-        strategy="CONSOLIDATION" if asked.strategy == "consolidation" else "IDLE_RELEASE",
-        cooldown_minutes=asked.cooldown_minutes,
-        max_step=asked.max_step,
+def _routing(routing: RoutingSpec) -> RequestRouting:
+    if routing.strategy == "random":
+        return RequestRouting(strategy="RANDOM")
+    if routing.strategy == "least_outstanding_requests":
+        return RequestRouting()
+    return RequestRouting(
+        strategy="PREFIX_AWARE",
+        prefix_length=routing.prefix_length,
+        concurrency_threshold=routing.concurrency_threshold,
     )
 
 
-def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
-    """Return the limits of a spec's scaling."""
-    return ScalingLimits(
-        min_capacity=scaling.min_copies,
-        max_capacity=scaling.max_copies,
-        scale_out_cooldown_s=scaling.scale_out_cooldown_s,
-        scale_in_cooldown_s=scaling.scale_in_cooldown_s,
-        schedules=tuple(
-            ScheduledCapacity(
-                name=each.name,
-                schedule=each.schedule,
-                timezone=each.timezone,
-                min_capacity=each.min_copies,
-                max_capacity=each.max_copies,
-            )
-            for each in scaling.schedules
-        ),
-        scale_in_protection=scaling.scale_in_protection,
-    )
+def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
+    """Return the copies of a plan.
 
-
-def planned_copies(plan: Plan) -> ComponentCopies:
-    """Return the copies of a plan."""
+    Args:
+        plan: The plan.
+        hosting: How they are hosted.
+    """
     return ComponentCopies(
         accelerators=plan.accelerators_per_copy,
         cpu_cores=plan.cpu_cores_per_copy,
@@ -235,7 +233,16 @@ def planned_copies(plan: Plan) -> ComponentCopies:
         update_batch=plan.copies_replaced_at_once,
         startup_timeout_s=plan.startup_timeout_s.value,
         download_timeout_s=plan.download_timeout_s.value,
+        data_cache=hosting.data_cache,
+        placement=_placement(hosting.placement),
     )
+
+
+def _placement(placement: PlacementSpec | None) -> CopyPlacement | None:
+    if placement is None:
+        return None
+    strategy: Literal["SPREAD", "BINPACK"] = "SPREAD" if placement.strategy == "spread" else "BINPACK"
+    return CopyPlacement(strategy=strategy, max_imbalance=placement.max_imbalance)
 
 
 def define_parts(
@@ -258,7 +265,7 @@ def define_parts(
         slo=spec.slo,
         output_tokens=spec.workload.output_tokens,
         topic_arn=topic or _topic_arn(scope, deployment),
-        start_minutes=_start_minutes(deployment),
+        start_minutes=start_minutes(deployment),
     )
     candidate = trial = None
     if spec.trial.mode != "off":
@@ -324,14 +331,6 @@ def _scaling(
         if trial
         else deployment.plan.target_concurrency_per_copy.value,
     )
-
-
-def _start_minutes(deployment: Deployment) -> int:
-    """Return how many minutes refused requests are normal for: as long as a start from zero may take, else one."""
-    if not deployment.endpoint.scaling.goes_to_zero:
-        return 1
-    plan = deployment.plan
-    return math.ceil((INSTANCE_START_S + plan.download_timeout_s.value + plan.startup_timeout_s.value) / S_PER_MINUTE)
 
 
 def _topic_arn(scope: Construct, deployment: Deployment) -> str | None:

@@ -59,6 +59,7 @@ class VariantInstances:
         volume_key_arn: KMS key of the volumes; not for types with local NVMe.
         startup_timeout_s: Time that a container may take to answer its first health check, 60 to 3,600 s.
         download_timeout_s: Time that a download of model data may take, 60 to 3,600 s.
+        provision_timeout_s: Time to find capacity in all pools, 300 to 3,600 s; default: the service's.
         capacity_reservation_arn: Reserved capacity that alone is used; default: on demand.
         routing: How a copy is chosen.
         scale_in: How instances are removed; default: as the service does it.
@@ -74,6 +75,7 @@ class VariantInstances:
     volume_key_arn: str | None = None
     startup_timeout_s: int = DEFAULT_TIMEOUT_S
     download_timeout_s: int = DEFAULT_TIMEOUT_S
+    provision_timeout_s: int | None = None
     capacity_reservation_arn: str | None = None
     routing: RequestRouting = RequestRouting()
     scale_in: InstanceScaleIn | None = None
@@ -99,6 +101,7 @@ def component_variant(instances: VariantInstances) -> sagemaker.CfnEndpointConfi
         variant_name=VARIANT_NAME,
         instance_type=None if instances.pools else instances.instance_type,
         instance_pools=instance_pools(instances),
+        variant_instance_provision_timeout_in_seconds=instances.provision_timeout_s,
         initial_instance_count=instances.initial_count,
         inference_ami_version=instances.inference_ami_version,
         volume_size_in_gb=instances.volume_size_gb,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # ml.g5.xlarge accepted 1,024 MiB and refused 4,096: what can be reserved is far below the host's memory.
 _HOST_MEMORY_MB = 1024
 # An assumption: the other half stays for the service and for peaks, which an exact division would not leave.
-_SHARE_OF_CPUS = 0.5
+SHARE_OF_CPUS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ def decide_host_memory() -> Decision[int]:
 
 def cpu_cores_per_copy(best: FeasibleCandidate) -> float:
     """Return the virtual CPUs reserved for one copy: half of its share of the host, an assumption."""
-    return best.candidate.instance.vcpus * _SHARE_OF_CPUS / best.candidate.copies_per_instance
+    return best.candidate.instance.vcpus * SHARE_OF_CPUS / best.candidate.copies_per_instance
 
 
 def _peak(workload: WorkloadSpec) -> str:

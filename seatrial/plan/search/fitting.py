@@ -96,7 +96,11 @@ def _unplannable(demand: Demand, instance: Instance) -> str:
 
 
 def _why_not_neuron(demand: Demand, instance: Instance) -> str:
-    if instance.instance_type not in (demand.endpoint.serving.instance_types or ()):
+    endpoint = demand.endpoint
+    if instance.instance_type not in (
+        *(endpoint.serving.instance_types or ()),
+        *(endpoint.hosting.instance_pools or ()),
+    ):
         return "AWS Neuron is planned only where serving.instance_types names it."
     if not demand.engine.compiled_shapes:
         return "The engine's image is for NVIDIA GPUs: name types with AWS Neuron alone to plan for them."
