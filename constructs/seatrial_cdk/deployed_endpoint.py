@@ -8,28 +8,25 @@ from typing import TYPE_CHECKING, Literal, cast
 from aws_cdk import Annotations, Stack, Stage, Tags, Token
 from aws_cdk import aws_kms as kms
 
-from seatrial.catalog import instances
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
-from seatrial.spec.hosting import HostingSpec
-from seatrial.spec.scaling import ScalingSpec
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
-from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
-from seatrial_cdk.planned_scaling import instance_scale_in, scaling_limits, start_minutes
+from seatrial_cdk.planned_instances import AS_PLANNED, planned_instances
+from seatrial_cdk.planned_scaling import define_scaling, start_minutes
+from seatrial_cdk.planned_variants import define_single_model
 from seatrial_cdk.serving_container import ServingContainer
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_service.trial_service import service_name
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.trial_settings import TrialSettings
-from seatrial_cdk.variant_instances import RequestRouting, VariantInstances
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,10 +36,12 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
-    from seatrial.spec.hosting import PlacementSpec, RoutingSpec
+    from seatrial.spec.hosting import HostingSpec, PlacementSpec
+    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.planned_scaling import EndpointScaling
+    from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
 
 ENVIRONMENTS = "environments"
-AS_PLANNED, AS_SCALED = HostingSpec(), ScalingSpec()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class EndpointParts:
         alarms: Its alarms.
         candidate: The trial before an update; `None` without trials.
         trial: The trial of what is deployed; `None` without trials.
-        scaling: The scaling of its copies; `None` when their number is fixed.
+        scaling: The scaling of its copies or instances; `None` when their number is fixed.
         alias: The SSM parameter that names it.
         schedule: The schedule of its trials; `None` without one.
     """
@@ -61,7 +60,7 @@ class EndpointParts:
     alarms: EndpointAlarms
     candidate: CandidateTrial | None
     trial: SmokeBenchmark | None
-    scaling: CopyScaling | None
+    scaling: EndpointScaling | None
     alias: EndpointAlias
     schedule: TrialSchedule | None
 
@@ -73,7 +72,7 @@ def define_endpoint(
     *,
     network: ContainerNetwork | None = None,
     key: kms.IKey | None = None,
-) -> LlmEndpoint:
+) -> LlmEndpoint | SingleModelEndpoint:
     """Define the endpoint of a deployment, without what belongs to it.
 
     Args:
@@ -87,6 +86,8 @@ def define_endpoint(
     key_arn = key.key_arn if key else environment.kms_key_arn
     if key is None and key_arn is not None:
         key = kms.Key.from_key_arn(scope, f"{construct_id}Key", key_arn)
+    if spec.hosting.kind == "single_model":
+        return define_single_model(scope, construct_id, deployment, network=network, key=key)
     return LlmEndpoint(
         scope,
         construct_id,
@@ -120,7 +121,7 @@ def endpoint_from_spec(
     key: kms.IKey | None,
     alarm_topic_arn: str | None,
     adds_trials_stack: bool,
-) -> LlmEndpoint:
+) -> LlmEndpoint | SingleModelEndpoint:
     """Define the endpoint of a spec with what belongs to it: see `LlmEndpoint.from_spec`."""
     deployment = load_deployment(spec, environments or _environments_of(spec), environment)
     generation = deployment.plan.generation
@@ -141,7 +142,7 @@ def _environments_of(spec: Path) -> Path:
     return beside if beside.is_dir() else spec.parent.parent / ENVIRONMENTS
 
 
-def _check_place(endpoint: LlmEndpoint, deployment: Deployment) -> None:
+def _check_place(endpoint: ILlmEndpoint, deployment: Deployment) -> None:
     """Report a stack in another account or region than the environment's: names and prices would be of another one."""
     stack, environment = Stack.of(endpoint), deployment.environment
     for what, found, asked in (
@@ -168,53 +169,6 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
     if not isinstance(found, TrialsStack):
         raise TypeError(f"{found.node.path} is no TrialsStack")
     return found
-
-
-def planned_instances(
-    plan: Plan,
-    hosting: HostingSpec = AS_PLANNED,
-    scaling: ScalingSpec = AS_SCALED,
-    *,
-    volume_key_arn: str | None = None,
-) -> VariantInstances:
-    """Return the instances of a plan.
-
-    Args:
-        plan: The plan.
-        hosting: How they are hosted.
-        scaling: Whether the copies go to zero, and how instances are removed.
-        volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
-    """
-    pools = hosting.instance_pools or ()
-    has_volumes = not any(found.nvme_gb for found in map(instances.find, pools) if found)
-    return VariantInstances(
-        min_count=0 if scaling.goes_to_zero else None,
-        scale_in=instance_scale_in(scaling),
-        instance_type=plan.instance_type.value,
-        pools=tuple(name for name in pools if name != plan.instance_type.value),
-        initial_count=plan.instance_count.value,
-        max_count=plan.max_instances + plan.surge_instances.value,
-        inference_ami_version=plan.inference_ami_version.value,
-        volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb and has_volumes else None,
-        volume_key_arn=volume_key_arn if has_volumes else None,
-        startup_timeout_s=plan.startup_timeout_s.value,
-        download_timeout_s=plan.download_timeout_s.value,
-        provision_timeout_s=hosting.provision_timeout_s,
-        capacity_reservation_arn=hosting.capacity_reservation_arn,
-        routing=_routing(hosting.routing),
-    )
-
-
-def _routing(routing: RoutingSpec) -> RequestRouting:
-    if routing.strategy == "random":
-        return RequestRouting(strategy="RANDOM")
-    if routing.strategy == "least_outstanding_requests":
-        return RequestRouting()
-    return RequestRouting(
-        strategy="PREFIX_AWARE",
-        prefix_length=routing.prefix_length,
-        concurrency_threshold=routing.concurrency_threshold,
-    )
 
 
 def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
@@ -246,7 +200,12 @@ def _placement(placement: PlacementSpec | None) -> CopyPlacement | None:
 
 
 def define_parts(
-    scope: Construct, endpoint: LlmEndpoint, deployment: Deployment, *, suffix: str = "", topic: str | None = None
+    scope: Construct,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
+    deployment: Deployment,
+    *,
+    suffix: str = "",
+    topic: str | None = None,
 ) -> EndpointParts:
     """Define what belongs to the endpoint of a deployment.
 
@@ -268,16 +227,16 @@ def define_parts(
         start_minutes=start_minutes(deployment),
     )
     candidate = trial = None
-    if spec.trial.mode != "off":
+    if isinstance(endpoint, LlmEndpoint) and spec.trial.mode != "off":
         settings = trial_settings(deployment, alarms)
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
-    scaling = _scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
+    scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
     alias = EndpointAlias(scope, "Alias", endpoint=endpoint, after=awaited)
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
-    if environment.trial_schedule is not None and trial is not None:
+    if isinstance(endpoint, LlmEndpoint) and environment.trial_schedule is not None and trial is not None:
         schedule = TrialSchedule(
             scope,
             f"Schedule{suffix}",
@@ -313,23 +272,6 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         removal=deployment.environment.removal,
         alarms=alarms.names,
         replaces=list(deployment.former_components),
-    )
-
-
-def _scaling(
-    scope: Construct, construct_id: str, endpoint: LlmEndpoint, deployment: Deployment, trial: SmokeBenchmark | None
-) -> CopyScaling | None:
-    scaling = deployment.endpoint.scaling
-    if scaling.is_fixed:
-        return None
-    return CopyScaling(
-        scope,
-        construct_id,
-        endpoint=endpoint,
-        limits=scaling_limits(scaling),
-        target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
-        if trial
-        else deployment.plan.target_concurrency_per_copy.value,
     )
 
 

@@ -12,6 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial.errors import SpecError
 from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions
@@ -181,7 +182,7 @@ class LlmEndpoint(ILlmEndpoint):
         if vpc is not None:
             home = Construct(scope, f"{construct_id}Network")
             network = ContainerNetwork.in_vpc(home, vpc, subnets=vpc_subnets, security_groups=security_groups)
-        return endpoint_from_spec(
+        endpoint = endpoint_from_spec(
             scope,
             construct_id,
             Path(spec),
@@ -192,6 +193,10 @@ class LlmEndpoint(ILlmEndpoint):
             alarm_topic_arn=None if alarm_topic is None else alarm_topic.topic_arn,
             adds_trials_stack=trials == "stack",
         )
+        if not isinstance(endpoint, LlmEndpoint):
+            message, hint = "hosting.kind is single_model", "use SingleModelEndpoint.from_spec"
+            raise SpecError.of("SEA125", message, hint=hint, where=str(spec), field="hosting.kind")
+        return endpoint
 
     @classmethod
     def from_endpoint_name(cls, scope: Construct, construct_id: str, endpoint_name: str) -> ILlmEndpoint:

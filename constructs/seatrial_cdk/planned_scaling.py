@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+from aws_cdk import Token
 
 from seatrial.spec.scaling import InstanceScaleInSpec
 from seatrial.units import S_PER_MINUTE
+from seatrial_cdk.backlog_scaling import BacklogScaling
+from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.rolling_update import INSTANCE_START_S
 from seatrial_cdk.scaling_limits import ScalingLimits, ScheduledCapacity
 from seatrial_cdk.variant_instances import InstanceScaleIn
+from seatrial_cdk.variant_scaling import VariantScaling
 
 if TYPE_CHECKING:
+    from constructs import Construct
+
     from seatrial.deployment.document import Deployment
     from seatrial.spec.scaling import ScalingSpec
+    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.smoke_benchmark import SmokeBenchmark
+
+EndpointScaling: TypeAlias = CopyScaling | VariantScaling | BacklogScaling
 
 
 def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
@@ -47,6 +58,46 @@ def instance_scale_in(scaling: ScalingSpec) -> InstanceScaleIn | None:
         cooldown_minutes=asked.cooldown_minutes,
         max_step=asked.max_step,
     )
+
+
+def define_scaling(
+    scope: Construct, construct_id: str, endpoint: ILlmEndpoint, deployment: Deployment, trial: SmokeBenchmark | None
+) -> EndpointScaling | None:
+    """Define the scaling that matches the kind of a deployed endpoint; `None` when the number of copies is fixed.
+
+    Each variant is scaled between the same limits; a queue by what waits for its first variant.
+
+    Args:
+        scope: What it belongs to.
+        construct_id: Its construct ID; the variant's name is added from the second variant on.
+        endpoint: The endpoint.
+        deployment: What is deployed.
+        trial: Its response attributes have the target; `None` without trials.
+    """
+    scaling, planned = deployment.endpoint.scaling, deployment.plan.target_concurrency_per_copy.value
+    if scaling.is_fixed:
+        return None
+    limits = scaling_limits(scaling)
+    if endpoint.inference_component_name is not None:
+        target = planned if trial is None else Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
+        return CopyScaling(scope, construct_id, endpoint=endpoint, limits=limits, target_concurrency_per_copy=target)
+    if endpoint.is_asynchronous:
+        return BacklogScaling(
+            scope, construct_id, endpoint=endpoint, limits=limits, target_backlog_per_instance=planned
+        )
+    names = [each.name for each in deployment.endpoint.hosting.variants or ()] or [endpoint.variant_name]
+    made = [
+        VariantScaling(
+            scope,
+            construct_id if name == names[0] else f"{construct_id}{name}",
+            endpoint=endpoint,
+            limits=limits,
+            target_concurrency_per_instance=planned,
+            variant_name=name,
+        )
+        for name in names
+    ]
+    return made[0]
 
 
 def start_minutes(deployment: Deployment) -> int:

@@ -59,9 +59,9 @@ class EndpointStack(Stack):
             Tags.of(self).add(key, value)
 
     def _outputs(self, deployment: Deployment, trial: SmokeBenchmark | None) -> None:
-        values = {
+        values: dict[str, str | None] = {
             "EndpointName": self.endpoint.endpoint_name,
-            "InferenceComponentName": self.endpoint.component_name,
+            "InferenceComponentName": self.endpoint.inference_component_name,
             "EndpointConfigName": self.endpoint.config.attr_endpoint_config_name,
             "ModelName": self.endpoint.model.attr_model_name,
             "PlanDigest": deployment.plan.digest,
@@ -72,4 +72,5 @@ class EndpointStack(Stack):
             values["TrialReportUri"] = trial.attribute("ReportUri")
             values |= {name: trial.attribute(name) for name in TRIAL_OUTPUTS}
         for name, value in values.items():
-            CfnOutput(self, name, value=value)
+            if value is not None:
+                CfnOutput(self, name, value=value)
