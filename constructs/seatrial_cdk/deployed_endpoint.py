@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from aws_cdk import Annotations, Stack, Stage, Tags, Token
 from aws_cdk import aws_kms as kms
+from constructs import Construct
 
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
+from seatrial.spec.environment import Security
+from seatrial.spec.load import environments_of
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
+from seatrial_cdk.endpoint_outputs import EndpointOutputs, endpoint_values
+from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
 from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
@@ -31,8 +36,6 @@ from seatrial_cdk.trial_settings import TrialSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from constructs import Construct
-
     from seatrial.deployment.document import Deployment
     from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
@@ -40,8 +43,6 @@ if TYPE_CHECKING:
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
     from seatrial_cdk.planned_scaling import EndpointScaling
     from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
-
-ENVIRONMENTS = "environments"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,8 @@ def define_endpoint(
     if key is None and key_arn is not None:
         key = kms.Key.from_key_arn(scope, f"{construct_id}Key", key_arn)
     if spec.hosting.kind == "single_model":
-        return define_single_model(scope, construct_id, deployment, network=network, key=key)
+        options = _role_options(scope, construct_id, environment.security)
+        return define_single_model(scope, construct_id, deployment, network=network, key=key, role_options=options)
     return LlmEndpoint(
         scope,
         construct_id,
@@ -107,7 +109,13 @@ def define_endpoint(
         copies=planned_copies(deployment.plan, spec.hosting),
         network=network or ContainerNetwork.of(environment.network),
         weights_key=key,
+        role_options=_role_options(scope, construct_id, environment.security),
     )
+
+
+def _role_options(scope: Construct, construct_id: str, security: Security) -> RoleOptions:
+    """Return what an environment asks of roles."""
+    return NO_OPTIONS if security == Security() else RoleOptions.of(Construct(scope, f"{construct_id}Roles"), security)
 
 
 def endpoint_from_spec(
@@ -123,23 +131,19 @@ def endpoint_from_spec(
     adds_trials_stack: bool,
 ) -> LlmEndpoint | SingleModelEndpoint:
     """Define the endpoint of a spec with what belongs to it: see `LlmEndpoint.from_spec`."""
-    deployment = load_deployment(spec, environments or _environments_of(spec), environment)
+    deployment = load_deployment(spec, environments or environments_of(spec), environment)
     generation = deployment.plan.generation
     name = construct_id if generation == 1 else f"{construct_id}{generation}"
     endpoint = define_endpoint(scope, name, deployment, network=network, key=key)
     _check_place(endpoint, deployment)
     if adds_trials_stack and deployment.endpoint.trial.mode != "off":
         Stack.of(scope).add_stack_dependency(trials_stack(scope, deployment.environment))
-    endpoint.parts = define_parts(endpoint, endpoint, deployment, topic=alarm_topic_arn)
+    shared = Construct(scope, f"{construct_id}Names")  # what a later generation has too, by the same logical IDs
+    endpoint.parts = define_parts(endpoint, endpoint, deployment, topic=alarm_topic_arn, alias_scope=shared)
+    define_outputs(shared, endpoint, deployment, endpoint.parts.trial)
     for tag, value in {**deployment.environment.tags, **deployment.endpoint.tags}.items():
         Tags.of(endpoint).add(tag, value)
     return endpoint
-
-
-def _environments_of(spec: Path) -> Path:
-    """Return the folder of environments beside a spec, else beside its folder."""
-    beside = spec.parent / ENVIRONMENTS
-    return beside if beside.is_dir() else spec.parent.parent / ENVIRONMENTS
 
 
 def _check_place(endpoint: ILlmEndpoint, deployment: Deployment) -> None:
@@ -206,6 +210,7 @@ def define_parts(
     *,
     suffix: str = "",
     topic: str | None = None,
+    alias_scope: Construct | None = None,
 ) -> EndpointParts:
     """Define what belongs to the endpoint of a deployment.
 
@@ -215,6 +220,7 @@ def define_parts(
         deployment: What to deploy.
         suffix: Behind each construct ID but the alias's; a later generation has resources of its own.
         topic: ARN of the topic of the alarms; default: that of the environment.
+        alias_scope: What the alias belongs to, which stays in each generation; default: `scope`.
     """
     spec, environment = deployment.endpoint, deployment.environment
     alarms = EndpointAlarms(
@@ -233,7 +239,7 @@ def define_parts(
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
     scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
-    alias = EndpointAlias(scope, "Alias", endpoint=endpoint, after=awaited)
+    alias = EndpointAlias(alias_scope or scope, "Alias", endpoint=endpoint, after=awaited)
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
     if isinstance(endpoint, LlmEndpoint) and environment.trial_schedule is not None and trial is not None:
@@ -244,9 +250,38 @@ def define_parts(
             environment=environment.name,
             expression=environment.trial_schedule,
             window_minutes=environment.trial_window_minutes,
+            role_path=environment.security.role_path,
         )
     return EndpointParts(
         alarms=alarms, candidate=candidate, trial=trial, scaling=scaling, alias=alias, schedule=schedule
+    )
+
+
+def define_outputs(
+    scope: Construct,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
+    deployment: Deployment,
+    trial: SmokeBenchmark | None,
+    *,
+    stack_wide: bool = False,
+) -> EndpointOutputs:
+    """Define what a stack tells of the endpoint of a deployment, as the environment's `outputs` says.
+
+    Args:
+        scope: What it belongs to; it stays in each generation, as the names of SSM parameters do.
+        endpoint: The endpoint.
+        deployment: What is deployed.
+        trial: Its trial.
+        stack_wide: The stack has this endpoint alone.
+    """
+    environment = deployment.environment
+    alias = alias_name(environment.name, deployment.endpoint.name)
+    return EndpointOutputs(
+        scope,
+        "Outputs",
+        values=endpoint_values(endpoint, plan_digest=deployment.plan.digest, trial=trial),
+        stack_wide=stack_wide,
+        parameters=alias.rpartition("/")[0] if environment.outputs == "both" else None,
     )
 
 

@@ -13,6 +13,8 @@ from seatrial.units import MS_PER_S, S_PER_MINUTE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from aws_cdk import aws_sns as sns
+
     from seatrial.spec.endpoint import Slo
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
 
@@ -53,14 +55,17 @@ class EndpointAlarms(Construct):
     """Alarms on the component's errors, capacity and latency.
 
     A minute without a request that no copy took is enough for the alarm on capacity; the others need three bad minutes
-    of five. A metric without data raises no alarm. While the component or the endpoint is updated, each alarm rolls the
-    update back (`LlmEndpoint.roll_back_on`). The alarms name the component by its name alone, so nothing waits for it.
+    of five. A metric without data raises no alarm. While an endpoint of this app is updated, each alarm rolls the
+    update back (`LlmEndpoint.roll_back_on`); one that is imported is watched alone. The alarms name the component by
+    its name alone, so nothing waits for it. An endpoint without inference component has no alarm on capacity: SageMaker
+    publishes `NoCapacityInvocationFailures` for components.
 
     Args:
         endpoint: What is watched.
         slo: Bounds the latencies; one that is left out has no alarm.
-        output_tokens: Length of an answer, in tokens.
-        topic_arn: SNS topic that is notified of each alarm and of its end; default: none.
+        output_tokens: Length of an answer, in tokens; it is needed where the SLO bounds TTFT and TPOT alone.
+        topic: SNS topic that is notified of each alarm and of its end; default: none.
+        topic_arn: The topic by its ARN, in place of `topic`.
         start_minutes: Minutes that a copy may take to start, for an endpoint that scales to zero: requests that are
             refused for so long are normal, and raise no alarm. Default: it always has a copy.
     """
@@ -73,10 +78,12 @@ class EndpointAlarms(Construct):
         endpoint: ILlmEndpoint,
         slo: Slo,
         output_tokens: int,
+        topic: sns.ITopic | None = None,
         topic_arn: str | None = None,
         start_minutes: int = 1,
     ) -> None:
         super().__init__(scope, construct_id)
+        topic_arn = topic_arn if topic is None else topic.topic_arn
         self.alarms = tuple(
             _alarm(self, condition, endpoint.metric_dimensions, topic_arn)
             for condition in _conditions(endpoint, slo, output_tokens, start_minutes)

@@ -19,7 +19,7 @@ from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources,
 from seatrial_cdk.image_repository import repository_of
 from seatrial_cdk.inference_component import ComponentCopies, define_component, define_model, specification_document
 from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint, generations_of
-from seatrial_cdk.place import Place
+from seatrial_cdk.place import StackPlace
 from seatrial_cdk.rolling_update import component_update, endpoint_update
 from seatrial_cdk.serving_artifact import ServingArtifact
 from seatrial_cdk.serving_container import ServingContainer, container_definition
@@ -269,7 +269,7 @@ class LlmEndpoint(ILlmEndpoint):
         names = generations_of(self.base_name)
         kinds = (("endpoint", ""), ("inference-component", COMPONENT_SUFFIX))
         invoked = self._allow_invoking(grantee, [(kind, f"{name}{suffix}") for kind, suffix in kinds for name in names])
-        alias = Place.of(self).arn("ssm", f"parameter{self.alias_name}")
+        alias = StackPlace.of(self).arn("ssm", f"parameter{self.alias_name}")
         reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
         return invoked.combine(reading)
 

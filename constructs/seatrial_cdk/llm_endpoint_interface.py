@@ -9,7 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from seatrial_cdk.place import TOKEN_MARKER, Place
+from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.variant_instances import VARIANT_NAME
 
 if TYPE_CHECKING:
@@ -59,9 +59,6 @@ class ILlmEndpoint(Construct):
 
     def keep_instance_counts(self) -> None:
         """Let an update keep the instance counts that scaling has reached; nothing to do where it does anyway."""
-
-    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
-        """Roll an update back when an alarm is raised meanwhile; nothing to do where something else updates it."""
 
     @property
     def endpoint_arn(self) -> str:
@@ -156,8 +153,17 @@ class ILlmEndpoint(Construct):
         name = "ConcurrentRequestsPerModel" if self.inference_component_name is None else "ConcurrentRequestsPerCopy"
         return self.metric(name, statistic=statistic, period=period)
 
+    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
+        """Roll an update back when one of these alarms is raised meanwhile; what made the endpoint overrides this.
+
+        An endpoint that is imported is updated by something else, so nothing happens.
+
+        Args:
+            alarm_names: One to ten alarms of this account and region.
+        """
+
     def _arn(self, kind: str, name: str) -> str:
-        return Place.of(self).arn("sagemaker", f"{kind}/{name}")
+        return StackPlace.of(self).arn("sagemaker", f"{kind}/{name}")
 
     def _allow_invoking(self, grantee: iam.IGrantable, names: Iterable[tuple[str, str]]) -> iam.Grant:
         """Allow invoking resources by kind and name."""

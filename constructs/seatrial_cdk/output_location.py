@@ -16,7 +16,7 @@ from seatrial_cdk.policy import allow
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_cdk.place import Place
+    from seatrial_cdk.place import StackPlace
     from seatrial_cdk.policy import Statement
 
 ACKNOWLEDGED = {"S1": "The endpoint and its callers alone read and write the bucket; CloudTrail data events log who."}
@@ -65,13 +65,13 @@ class OutputLocation:
         """The S3 URI."""
         return f"s3://{self.bucket_name}/{self.prefix}"
 
-    def writing(self, place: Place) -> Iterator[Statement]:
+    def writing(self, place: StackPlace) -> Iterator[Statement]:
         """Yield what writes objects here."""
         yield allow(["s3:PutObject", "s3:AbortMultipartUpload"], [self._objects(place)])
         if self.key_arn is not None:
             yield allow(["kms:GenerateDataKey", "kms:Decrypt"], [self.key_arn])
 
-    def reading(self, place: Place) -> Iterator[Statement]:
+    def reading(self, place: StackPlace) -> Iterator[Statement]:
         """Yield what reads objects here, and tells a missing one from one that is denied."""
         yield allow(["s3:GetObject"], [self._objects(place)])
         bucket = f"arn:{place.partition}:s3:::{self.bucket_name}"
@@ -79,7 +79,7 @@ class OutputLocation:
         if self.key_arn is not None:
             yield allow(["kms:Decrypt"], [self.key_arn])
 
-    def _objects(self, place: Place) -> str:
+    def _objects(self, place: StackPlace) -> str:
         return f"arn:{place.partition}:s3:::{self.bucket_name}/{self.prefix}*"
 
 

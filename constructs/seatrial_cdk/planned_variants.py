@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.spec.hosting import AsynchronousSpec, DataCaptureSpec, ShadowSpec, VariantSpec
+    from seatrial_cdk.execution_role import RoleOptions
 
 
 def define_single_model(
@@ -33,6 +34,7 @@ def define_single_model(
     *,
     network: ContainerNetwork | None,
     key: kms.IKey | None,
+    role_options: RoleOptions,
 ) -> SingleModelEndpoint:
     """Define the endpoint of a deployment whose model is in a production variant.
 
@@ -42,6 +44,7 @@ def define_single_model(
         deployment: What to deploy.
         network: The VPC of the containers; default: that of the environment.
         key: Key of weights, volumes, answers and captures; default: none.
+        role_options: Path and permissions boundary of the new roles.
     """
     environment, hosting = deployment.environment, deployment.endpoint.hosting
     variants = [_variant(deployment, each, key) for each in hosting.variants or ()]
@@ -58,6 +61,7 @@ def define_single_model(
         data_capture=_capture(hosting.data_capture, key) if hosting.data_capture else None,
         network=network or ContainerNetwork.of(environment.network),
         weights_key=key,
+        role_options=role_options,
     )
 
 

@@ -23,7 +23,7 @@ from seatrial_cdk.inference_component import define_model
 from seatrial_cdk.llm_endpoint_interface import INVOKE_ACTIONS, ILlmEndpoint, generations_of
 from seatrial_cdk.model_variant import model_variant
 from seatrial_cdk.output_location import OutputBucket
-from seatrial_cdk.place import Place
+from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import resources_of
 from seatrial_cdk.serving_artifact import ServingArtifact
 from seatrial_cdk.serving_container import container_definition
@@ -217,7 +217,7 @@ class SingleModelEndpoint(ILlmEndpoint):
         An asynchronous endpoint allows putting requests and reading answers too.
         """
         names = [self.base_name.lower()] if self.alias_name is None else generations_of(self.base_name)
-        place = Place.of(self)
+        place = StackPlace.of(self)
         actions = [ASYNCHRONOUS_ACTION] if self.is_asynchronous else [*INVOKE_ACTIONS]
         arns = [place.arn("sagemaker", f"endpoint/{name}") for name in names]
         grant = iam.Grant.add_to_principal(grantee=grantee, actions=actions, resource_arns=arns)
@@ -229,7 +229,7 @@ class SingleModelEndpoint(ILlmEndpoint):
             grantee.grant_principal.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
         return grant
 
-    def _of_callers(self, place: Place) -> Iterator[Statement]:
+    def _of_callers(self, place: StackPlace) -> Iterator[Statement]:
         if self.locations is None:
             return
         yield from self.locations.requests.writing(place)
@@ -277,7 +277,7 @@ class SingleModelEndpoint(ILlmEndpoint):
 
     def _allow_output(self, role: iam.IRole, asynchronous: AsynchronousInference | None) -> None:
         """Allow what the service does with a model's role: read requests, write answers and captures, tell topics."""
-        place = Place.of(self)
+        place = StackPlace.of(self)
         statements: list[Statement] = []
         if self.locations is not None:
             statements += self.locations.requests.reading(place)

@@ -10,9 +10,11 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
+from seatrial_cdk.execution_role import NO_OPTIONS
 from seatrial_cdk.trial_service.trial_service import function_arn, service_name
 
 if TYPE_CHECKING:
+    from seatrial_cdk.execution_role import RoleOptions
     from seatrial_cdk.llm_endpoint import LlmEndpoint
 
 LONGEST_SCHEDULE_NAME: Final = 64  # EventBridge Scheduler API reference, CreateSchedule
@@ -29,9 +31,12 @@ class TrialScheduleGroup(Construct):
 
     Args:
         environment: The environment's name.
+        role_options: Path and permissions boundary of the role; `TrialSchedule` is told the same path.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, environment: str) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, environment: str, role_options: RoleOptions = NO_OPTIONS
+    ) -> None:
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
         name = service_name(environment)
@@ -42,6 +47,8 @@ class TrialScheduleGroup(Construct):
             self,
             "Role",
             role_name=_role_name(stack, environment),
+            path=role_options.path,
+            permissions_boundary=role_options.permissions_boundary,
             description=f"Schedules of trials of {environment}",
             assumed_by=iam.ServicePrincipal(
                 "scheduler.amazonaws.com",
@@ -63,6 +70,7 @@ class TrialSchedule(Construct):
         expression: When, as `cron(...)` in UTC or `rate(...)`.
         window_minutes: The trial starts at some time in so many minutes after that, which spreads the trials of an
             environment; 0 starts all of them at once.
+        role_path: Path of the role of the environment's schedules.
     """
 
     def __init__(
@@ -74,6 +82,7 @@ class TrialSchedule(Construct):
         environment: str,
         expression: str,
         window_minutes: int,
+        role_path: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
@@ -83,7 +92,8 @@ class TrialSchedule(Construct):
             "StackId": stack.stack_id,
             "Id": "<aws.scheduler.execution-id>",
         }
-        role = stack.format_arn(service="iam", region="", resource="role", resource_name=_role_name(stack, environment))
+        name = f"{(role_path or '/')[1:]}{_role_name(stack, environment)}"
+        role = stack.format_arn(service="iam", region="", resource="role", resource_name=name)
         self.schedule = scheduler.CfnSchedule(
             self,
             "Resource",

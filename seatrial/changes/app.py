@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.errors import SeatrialError, SpecError
 from seatrial.files import read_text
+from seatrial.node import check_node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +47,7 @@ def run_app(root: Path, narrowed: Mapping[str, str], folder: Path, variables: Ma
         variables: Environment variables beside this process's.
 
     Raises:
-        SeatrialError: SEA450 with the app's last lines when it fails.
+        SeatrialError: SEA446 without Node; SEA450 with the app's last lines when it fails.
     """
     command, context = _app(root)
     out, scratch = folder / "out", folder / "tmp"  # what an app that is ended leaves behind goes with the folder
@@ -118,6 +119,7 @@ def app_variables(root: Path) -> dict[str, str]:
 def _run(
     command: list[str], folder: Path, variables: Mapping[str, str], where: str
 ) -> subprocess.CompletedProcess[str]:
+    check_node(variables)
     try:
         return subprocess.run(
             command,

@@ -34,6 +34,8 @@ DEFAULT_WINDOW_MINUTES = 240
 Email = Annotated[str, StringConstraints(pattern=shapes.EMAIL, max_length=50)]
 ScheduleExpression = Annotated[str, StringConstraints(max_length=256)]
 KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
+PolicyArn = Annotated[str, StringConstraints(pattern=shapes.POLICY_ARN)]
+RolePath = Annotated[str, StringConstraints(pattern=shapes.ROLE_PATH, max_length=512)]
 TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
 
 
@@ -102,6 +104,17 @@ class PromotionSpec(FrozenModel):
     )
 
 
+class Security(FrozenModel):
+    """What the account asks of every IAM role that is created."""
+
+    permissions_boundary: PolicyArn | None = Field(
+        None, description="ARN of the managed policy that bounds the rights of every role. Default: none."
+    )
+    role_path: RolePath | None = Field(
+        None, description="Path of the roles, with a slash at both ends, as `/seatrial/`. Default: `/`."
+    )
+
+
 LogDays = Literal[
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
 ]
@@ -148,6 +161,12 @@ class EnvironmentSpec(FrozenModel):
     alarms: Alarms = Alarms()
     observability: Observability = Observability()
     kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results. Default: a new key.")
+    security: Security = Security()
+    outputs: Literal["cloudformation", "both"] = Field(
+        "cloudformation",
+        description="Where names and results of an endpoint are written: outputs of its stack, or `both` these and SSM "
+        "parameters `/seatrial/ENVIRONMENT/NAME/OUTPUT`.",
+    )
     removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
     tags: Tags = Field({}, description="Tags of every resource.")
 

@@ -35,7 +35,9 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
 _PLANNED_HOSTING = {"kind", "instance_pools"}  # fields of `hosting` that a plan is made for
 _ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     **dict.fromkeys(("schema_version", "account", "owner", "network", "alarms", "kms_key_arn", "removal"), True),
-    **dict.fromkeys(("tags", "prices", "promotion", "retention", "vending", "observability"), True),
+    **dict.fromkeys(
+        ("tags", "prices", "promotion", "retention", "vending", "security", "outputs", "observability"), True
+    ),
     **dict.fromkeys(("trial_schedule", "trial_window_minutes"), True),
     # Guard rails that no plan is chosen by: each plan is checked against them whenever its lock is read.
     "guard_rails": {"models", "licences", "slo", "trial_mode", "required_tags"},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
@@ -41,8 +43,8 @@ from seatrial.spec.yaml_source import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
+ENVIRONMENTS = "environments"
 Spec = TypeVar("Spec", bound=FrozenModel)
 
 
@@ -189,6 +191,19 @@ def load_environment(environments: Path, name: str) -> EnvironmentSpec:
     if problems or spec is None:
         raise SpecError(ordered(problems))
     return spec
+
+
+def environments_of(spec: Path) -> Path:
+    """Return the folder of environments of a spec: `environments` beside it, else beside its folder.
+
+    Args:
+        spec: The spec's file; a relative one has a relative folder.
+    """
+    beside = spec.parent / ENVIRONMENTS
+    if beside.is_dir():
+        return beside
+    folder = spec.resolve().parent.parent / ENVIRONMENTS
+    return folder if spec.is_absolute() else Path(os.path.relpath(folder))
 
 
 def environment_names(environments: Path) -> tuple[str, ...]:

@@ -53,6 +53,8 @@ PIPELINE_NAME = r"^[A-Za-z0-9][A-Za-z0-9-]*$"
 CONNECTION_ARN = r"^arn:aws[a-z-]*:(codeconnections|codestar-connections):[a-z0-9-]+:[0-9]{12}:connection/[a-z0-9-]+$"
 REPOSITORY = r"^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)+$"
 KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
+POLICY_ARN = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+$"
+ROLE_PATH = r"^/([!-.0-~]+/)*$"
 SNS_TOPIC_ARN = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
 HINTS = MappingProxyType(
@@ -93,6 +95,8 @@ HINTS = MappingProxyType(
         CONNECTION_ARN: "arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
         REPOSITORY: "as in OWNER/NAME",
         KMS_KEY_ARN: "the key's full ARN, not an alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
+        POLICY_ARN: "the ARN of a managed policy: arn:aws:iam::ACCOUNT:policy/NAME",
+        ROLE_PATH: "a slash at both ends, as in /seatrial/",
         SNS_TOPIC_ARN: "the ARN of a standard topic, no FIFO topic: arn:aws:sns:REGION:ACCOUNT:NAME",
     }
 )

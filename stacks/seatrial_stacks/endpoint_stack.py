@@ -4,31 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, Environment, Stack, Tags
+from aws_cdk import Environment, Stack, Tags
 
-from seatrial_cdk.deployed_endpoint import define_endpoint, define_parts
+from seatrial_cdk.deployed_endpoint import define_endpoint, define_outputs, define_parts
 
 if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
-    from seatrial_cdk.smoke_benchmark import SmokeBenchmark
-
-TRIAL_OUTPUTS = (
-    "TargetConcurrencyPerCopy",
-    "KneeConcurrencyPerCopy",
-    "OutputTokensPerSecond",
-    "TtftP95Ms",
-    "TpotP95Ms",
-    "E2eP95Ms",
-    "UsdPerMillionOutputTokens",
-    "BlendedUsdPerMillionTokens",
-    "TrialUsd",
-    "Comparison",
-    "Verdict",
-    "Verified",
-)
-"""The attributes of the trial that are outputs of the stack."""
 
 
 class EndpointStack(Stack):
@@ -54,23 +37,6 @@ class EndpointStack(Stack):
         later = "" if deployment.plan.generation == 1 else f"{deployment.plan.generation}"
         self.endpoint = define_endpoint(self, f"Endpoint{later}", deployment)
         self.parts = define_parts(self, self.endpoint, deployment, suffix=later)
-        self._outputs(deployment, self.parts.trial)
+        define_outputs(self, self.endpoint, deployment, self.parts.trial, stack_wide=True)
         for key, value in {**environment.tags, **spec.tags}.items():
             Tags.of(self).add(key, value)
-
-    def _outputs(self, deployment: Deployment, trial: SmokeBenchmark | None) -> None:
-        values: dict[str, str | None] = {
-            "EndpointName": self.endpoint.endpoint_name,
-            "InferenceComponentName": self.endpoint.inference_component_name,
-            "EndpointConfigName": self.endpoint.config.attr_endpoint_config_name,
-            "ModelName": self.endpoint.model.attr_model_name,
-            "PlanDigest": deployment.plan.digest,
-        }
-        if trial:
-            values["ResultsBucket"] = trial.attribute("ResultsBucket")
-            values["TrialResultUri"] = trial.attribute("ResultUri")
-            values["TrialReportUri"] = trial.attribute("ReportUri")
-            values |= {name: trial.attribute(name) for name in TRIAL_OUTPUTS}
-        for name, value in values.items():
-            if value is not None:
-                CfnOutput(self, name, value=value)

@@ -133,7 +133,7 @@ def test_a_token_in_a_key_is_not_repeated(seatrial: Seatrial, project: Path) -> 
             ("tgi.env", "--to", "ollama"),
             "tgi.env: SEA107: ollama is not a container; valid: lmi, tgi, vllm, sglang, or lmi-async, lmi-vllm, "
             "lmi-dist, "
-            "lmi-trtllm, lmi-neuronx, lmi-deepspeed, lmi-python, tgi, vllm, sglang\n"
+            "lmi-trtllm, lmi-neuronx, lmi-deepspeed, lmi-python, tgi, tgi-neuronx, vllm, vllm-neuronx, sglang\n"
             "  hint: give --from and its version\n",
         ),
         (("tgi.env", "--to", "vllm", "-o", "tgi.env"), "tgi.env: SEA101: can't be written: File exists\n"),

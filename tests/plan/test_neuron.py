@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from tests.plan.conftest import Ask
 
 LLAMA = {"hub_id": "meta-llama/Llama-3.1-8B"}
-FALCON = {"hub_id": "tiiuae/falcon-7b"}
 
 
 @pytest.mark.parametrize(

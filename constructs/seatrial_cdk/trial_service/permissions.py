@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from aws_cdk import Stack
 
-    from seatrial.spec.environment import Network
+    from seatrial_cdk.container_network import ContainerNetwork
     from seatrial_cdk.trial_service.results import TrialResults
 
 CLEARED = (LATEST, PASSED, RELEASED, RUNS, HELD)
@@ -34,7 +34,7 @@ def statements(
     stack: Stack,
     environment: str,
     results: TrialResults,
-    network: Network,
+    network: ContainerNetwork,
     *,
     state_machine_name: str,
     any_stack: bool = False,
@@ -170,7 +170,7 @@ def _workflow(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:
     yield _allow(["states:DescribeExecution", "states:StopExecution"], [executions])
 
 
-def _network(stack: Stack, network: Network) -> Iterator[iam.PolicyStatement]:
+def _network(stack: Stack, network: ContainerNetwork) -> Iterator[iam.PolicyStatement]:
     """Allow Lambda what it does with the function's role to join a network."""
     prefix = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}"
     interfaces = f"{prefix}:network-interface/*"

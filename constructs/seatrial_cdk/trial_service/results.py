@@ -23,9 +23,9 @@ class TrialResults(Construct):
     passing result of each plan) or compared with (what is released) stays.
 
     Args:
-        kms_key_arn: Key to encrypt with; default: a key of its own that rotates every year.
         removal: `destroy` empties and deletes the bucket with the stack; `retain` keeps it and its key, unless it is
             their own creation that is rolled back.
+        key: Key to encrypt with; default: a key of its own that rotates every year.
         expiry: How long the history is kept; default: one year.
     """
 
@@ -34,16 +34,16 @@ class TrialResults(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        kms_key_arn: str | None,
-        removal: Literal["destroy", "retain"],
+        removal: Literal["destroy", "retain"] = "retain",
+        key: kms.IKey | None = None,
         expiry: Duration | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.removal = removal
         policy = RemovalPolicy.DESTROY if removal == "destroy" else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
         self.key: kms.IKey = (
-            kms.Key.from_key_arn(self, "Key", kms_key_arn)
-            if kms_key_arn
+            key
+            if key is not None
             else kms.Key(self, "Key", description="Results of trials", enable_key_rotation=True, removal_policy=policy)
         )
         self.bucket = s3.Bucket(

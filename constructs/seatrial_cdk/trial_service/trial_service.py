@@ -15,7 +15,9 @@ from constructs import Construct
 from seatrial.spec.environment import Retention
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.archive_file import archive_file
-from seatrial_cdk.place import Place
+from seatrial_cdk.container_network import ContainerNetwork
+from seatrial_cdk.execution_role import NO_OPTIONS
+from seatrial_cdk.place import StackPlace
 from seatrial_cdk.trial_service.permissions import publishing, statements
 from seatrial_cdk.trial_service.results import TrialResults, log_group_of
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
@@ -25,9 +27,11 @@ from seatrial_cdk.trial_service.workflow import definition
 if TYPE_CHECKING:
     from typing import Literal
 
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sns as sns
     from aws_cdk.aws_logs import LogGroup
 
-    from seatrial.spec.environment import Network
+    from seatrial_cdk.execution_role import RoleOptions
 
 HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
 ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
@@ -56,7 +60,7 @@ def function_arn(stack: Stack, environment: str) -> str:
         stack: The endpoint's stack, in the account and region of the environment.
         environment: The environment's name.
     """
-    return Place.of(stack).arn("lambda", f"function:{service_name(environment)}")
+    return StackPlace.of(stack).arn("lambda", f"function:{service_name(environment)}")
 
 
 class TrialService(Construct):
@@ -69,12 +73,14 @@ class TrialService(Construct):
 
     Args:
         environment: The environment's name; what is tried has it at the beginning of its name and as its tag.
-        network: The VPC of the function; with no subnets it runs in Lambda's own network.
-        kms_key_arn: Key of the results; default: a key of its own.
         removal: What becomes of results and log on deletion.
+        network: The VPC of the function (`ContainerNetwork.in_vpc`); default: Lambda's own network.
+        key: Key of the results; default: a key of its own.
+        role_options: Path and permissions boundary of its roles.
         retention: How long results and logs are kept; default: a year and a month.
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
-        findings_topic_arn: Topic that is told of what scheduled trials found; default: no endpoint may have a schedule.
+        findings_topic: Topic that is told of what scheduled trials found; default: no endpoint may have a schedule.
+        findings_topic_arn: The topic by its ARN, in place of `findings_topic`.
         any_stack: Stacks ask for trials too, whatever their names.
     """
 
@@ -84,20 +90,24 @@ class TrialService(Construct):
         construct_id: str,
         *,
         environment: str,
-        network: Network,
-        kms_key_arn: str | None,
-        removal: Literal["destroy", "retain"],
+        removal: Literal["destroy", "retain"] = "retain",
+        network: ContainerNetwork | None = None,
+        key: kms.IKey | None = None,
+        role_options: RoleOptions = NO_OPTIONS,
         retention: Retention | None = None,
         sockets_per_function: int = SOCKETS_PER_FUNCTION,
         any_stack: bool = False,
+        findings_topic: sns.ITopic | None = None,
         findings_topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = service_name(environment)
-        self.findings_topic_arn = findings_topic_arn
+        self.findings_topic_arn = findings_topic_arn if findings_topic is None else findings_topic.topic_arn
+        self.role_options = role_options
+        network = network or ContainerNetwork()
         kept = retention or Retention()
         expiry = None if kept.results_days is None else Duration.days(kept.results_days)
-        self.results = TrialResults(self, "Results", kms_key_arn=kms_key_arn, removal=removal, expiry=expiry)
+        self.results = TrialResults(self, "Results", key=key, removal=removal, expiry=expiry)
         logs = log_group_of(self, keep=removal == "retain", days=kept.log_days)
         self.function = _function(
             self,
@@ -114,7 +124,9 @@ class TrialService(Construct):
         acknowledge(self, ACKNOWLEDGED)
 
 
-def _role(scope: TrialService, environment: str, network: Network, logs: LogGroup, *, any_stack: bool) -> iam.Role:
+def _role(
+    scope: TrialService, environment: str, network: ContainerNetwork, logs: LogGroup, *, any_stack: bool
+) -> iam.Role:
     stack = Stack.of(scope)
     writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
     rights = [
@@ -126,6 +138,8 @@ def _role(scope: TrialService, environment: str, network: Network, logs: LogGrou
         "Role",
         description=f"Trials of the endpoints of {environment}",
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        path=scope.role_options.path,
+        permissions_boundary=scope.role_options.permissions_boundary,
         inline_policies={"Try": iam.PolicyDocument(statements=[writing, *rights])},
     )
     acknowledge_wildcards(role, [resource for each in rights for resource in each.resources], WILDCARDS)
@@ -135,7 +149,7 @@ def _role(scope: TrialService, environment: str, network: Network, logs: LogGrou
 def _function(
     scope: TrialService,
     environment: str,
-    network: Network,
+    network: ContainerNetwork,
     logs: LogGroup,
     *,
     log_days: int | None,
@@ -192,6 +206,8 @@ def _state_machine(scope: TrialService) -> sfn.CfnStateMachine:
         "WorkflowRole",
         description=f"Workflow of {scope.name}",
         assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
+        path=scope.role_options.path,
+        permissions_boundary=scope.role_options.permissions_boundary,
         inline_policies={"Call": iam.PolicyDocument(statements=[calling])},
     )
     return sfn.CfnStateMachine(

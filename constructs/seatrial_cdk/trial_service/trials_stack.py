@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, Environment, Stack, Tags
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 
 from seatrial_cdk.alarm_topic import AlarmTopic, topic_arn
+from seatrial_cdk.container_network import ContainerNetwork
+from seatrial_cdk.execution_role import RoleOptions
 from seatrial_cdk.observability.planned import define_budget
 from seatrial_cdk.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.trial_service.trial_service import TrialService, service_name
@@ -25,9 +29,19 @@ class TrialsStack(Stack):
     Args:
         environment: Where its endpoints are.
         any_stack: Stacks ask for trials whatever their names, not only those that `app.py` makes.
+        network: The VPC of the service's function; default: that of the environment.
+        key: Key of results and topic; default: that of the environment, else a new one.
     """
 
-    def __init__(self, scope: Construct, *, environment: EnvironmentSpec, any_stack: bool = False) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        environment: EnvironmentSpec,
+        any_stack: bool = False,
+        network: ContainerNetwork | None = None,
+        key: kms.IKey | None = None,
+    ) -> None:
         name = service_name(environment.name)
         super().__init__(
             scope,
@@ -36,12 +50,18 @@ class TrialsStack(Stack):
             description=f"Trials of the endpoints of {environment.name}",
             env=Environment(account=environment.account, region=environment.region),
         )
+        options = RoleOptions.of(self, environment.security)
+        if options.permissions_boundary is not None:  # the CDK's own functions have roles too
+            iam.PermissionsBoundary.of(self).apply(options.permissions_boundary)
+        if key is None and environment.kms_key_arn is not None:
+            key = kms.Key.from_key_arn(self, "Key", environment.kms_key_arn)
         self.service = TrialService(
             self,
             "Service",
             environment=environment.name,
-            network=environment.network,
-            kms_key_arn=environment.kms_key_arn,
+            network=network or ContainerNetwork.of(environment.network),
+            key=key,
+            role_options=options,
             removal=environment.removal,
             findings_topic_arn=self._findings_topic_arn(environment),
             retention=environment.retention,
@@ -54,11 +74,11 @@ class TrialsStack(Stack):
         )
         define_budget(self, environment, self.alarms)
         if environment.trial_schedule is not None:
-            TrialScheduleGroup(self, "Schedules", environment=environment.name)
+            TrialScheduleGroup(self, "Schedules", environment=environment.name, role_options=options)
         CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
-        for key, value in environment.tags.items():
-            Tags.of(self).add(key, value)
+        for tag, value in environment.tags.items():
+            Tags.of(self).add(tag, value)
 
     def _findings_topic_arn(self, environment: EnvironmentSpec) -> str | None:
         """Return the topic that is told of what scheduled trials found; `None` without a schedule."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from seatrial.spec.load import environments_of
 
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The endpoint's YAML file.", show_default=False)]
 SpecFiles = Annotated[
@@ -23,8 +24,5 @@ EnvironmentsFolder = Annotated[
 
 
 def environments_folder(given: Path | None, spec: Path) -> Path:
-    """Return the folder of environments: as given, else `environments` beside the folder of the spec."""
-    if given is not None:
-        return given
-    folder = spec.resolve().parent.parent / "environments"
-    return folder if spec.is_absolute() else Path(os.path.relpath(folder))
+    """Return the folder of environments: as given, else `environments` beside the spec, or beside its folder."""
+    return environments_of(spec) if given is None else given

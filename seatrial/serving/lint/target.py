@@ -173,6 +173,7 @@ def _dialect(engine: EngineName, source: ConfigSource, version: Version | None, 
     )
 
 
+# Of an engine: its dialects for GPUs and for AWS Neuron, and how variables begin that only the latter reads.
 _ON_NEURON: dict[EngineName, tuple[DialectName, DialectName, tuple[str, ...]]] = {
     "tgi": ("tgi", "tgi-neuronx", ("HF_NUM_CORES", "HF_AUTO_CAST_TYPE")),
     "vllm": ("vllm", "vllm-neuronx", (NEURON_PREFIX,)),

@@ -1,0 +1,40 @@
+"""What an app prints when its user made a mistake: the message, and no traceback."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from seatrial.errors import SeatrialError
+from seatrial.node import check_node
+from seatrial.printable import printable
+from seatrial.secrets import redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Print an error of Seatrial to stderr and exit with its code; import `aws_cdk` inside, so that Node is checked.
+
+    Findings of a validation (`HostingChecks`) exit with 1.
+
+    ```python
+    with plain_errors():
+        from aws_cdk import App
+        ...
+        app.synth()
+    ```
+    """
+    try:
+        check_node()
+        yield
+    except SeatrialError as error:
+        sys.stderr.write(f"{printable(redacted(str(error)))}\n")
+        sys.exit(error.exit_code)
+    except RuntimeError as error:  # of the CDK, which has told every finding of the validation
+        if not str(error).startswith("ValidationFailed"):
+            raise
+        sys.exit(f"{error}")
