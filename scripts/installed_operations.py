@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, cast
 
 import boto3
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OPERATIONS = {
     "application-autoscaling": ("describe_scalable_targets", "describe_scaling_policies", "register_scalable_target"),
@@ -36,11 +40,12 @@ OPERATIONS = {
 def main() -> None:
     """Tell what is missing, and exit with 1 then."""
     session = boto3.Session(region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")  # noqa: S106
+    make = cast("Callable[[str], object]", session.client)
     missing = [
         f"{service}.{operation}"
         for service, operations in OPERATIONS.items()
         for operation in operations
-        if not hasattr(session.client(service), operation)
+        if not hasattr(make(service), operation)
     ]
     parameters = session.client("sagemaker-runtime").meta.service_model.operation_model("InvokeEndpoint").input_shape
     if parameters is None or "InferenceComponentName" not in parameters.members:
