@@ -18,6 +18,7 @@ from seatrial_cdk.serving_container import ServingContainer, container_definitio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from aws_cdk import CfnResource
     from aws_cdk import aws_kms as kms
     from constructs import Construct
 
@@ -64,7 +65,7 @@ class AddedComponent(ILlmEndpoint):
             variant_name=endpoint.variant_name,
         )
         self.component_name = component_name
-        self._instance_role = endpoint.instance_role
+        self._instance_role, self._fewest_instances = endpoint.instance_role, endpoint.fewest_instances
         self.base_name, self.alias_name, self.copies = self.component_name, alias_name, copies
         artifact = ServingArtifact(self, "Artifact", files=container.files) if container.files else None
         sources = ModelSources(
@@ -93,6 +94,16 @@ class AddedComponent(ILlmEndpoint):
             self, endpoint.endpoint.attr_endpoint_name, self.model, self.component_name, copies
         )
         self.component.add_resource_dependency(endpoint.endpoint)
+
+    @property
+    def serving_resource(self) -> CfnResource:
+        """The component, which scaling waits for."""
+        return self.component
+
+    @property
+    def fewest_instances(self) -> int:
+        """Fewest instances that the endpoint keeps without copies."""
+        return self._fewest_instances
 
     @property
     def roles_of_weights(self) -> tuple[iam.IRole, ...]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from aws_cdk import Annotations, Stack, Stage, Tags, Token
@@ -14,11 +13,9 @@ from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
 from seatrial.spec.environment import Security
 from seatrial.spec.load import environments_of
-from seatrial.units import S_PER_MINUTE
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
-from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.endpoint_outputs import EndpointOutputs, endpoint_values
@@ -26,8 +23,10 @@ from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
 from seatrial_cdk.guest_models import define_adapters, define_guests, traffic_shares
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
-from seatrial_cdk.planned_props import planned_container, planned_copies, planned_instances, scaling_limits
-from seatrial_cdk.rolling_update import INSTANCE_START_S
+from seatrial_cdk.planned_instances import planned_instances
+from seatrial_cdk.planned_props import planned_container, planned_copies
+from seatrial_cdk.planned_scaling import define_scaling, start_minutes
+from seatrial_cdk.planned_variants import define_single_model
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.traffic_router.traffic_router import TrafficRouter
 from seatrial_cdk.trial_schedule import TrialSchedule
@@ -36,12 +35,17 @@ from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.trial_settings import TrialSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
     from seatrial.spec.environment import EnvironmentSpec
     from seatrial_cdk.adapter_component import AdapterComponent
+    from seatrial_cdk.added_component import AddedComponent
     from seatrial_cdk.guest_models import GuestParts
+    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.planned_scaling import EndpointScaling
+    from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,7 @@ class EndpointParts:
         alarms: Its alarms.
         candidate: The trial before an update; `None` without trials.
         trial: The trial of what is deployed; `None` without trials.
-        scaling: The scaling of its copies; `None` when their number is fixed.
+        scaling: The scaling of its copies or instances; `None` when their number is fixed.
         alias: The SSM parameter that names it.
         schedule: The schedule of its trials; `None` without one.
         guests: The further models on its instances.
@@ -63,7 +67,7 @@ class EndpointParts:
     alarms: EndpointAlarms
     candidate: CandidateTrial | None
     trial: SmokeBenchmark | None
-    scaling: CopyScaling | None
+    scaling: EndpointScaling | None
     alias: EndpointAlias
     schedule: TrialSchedule | None
     guests: tuple[GuestParts, ...] = ()
@@ -78,7 +82,7 @@ def define_endpoint(
     *,
     network: ContainerNetwork | None = None,
     key: kms.IKey | None = None,
-) -> LlmEndpoint:
+) -> LlmEndpoint | SingleModelEndpoint:
     """Define the endpoint of a deployment, without what belongs to it.
 
     Args:
@@ -92,6 +96,9 @@ def define_endpoint(
     key_arn = key.key_arn if key else environment.kms_key_arn
     if key is None and key_arn is not None:
         key = kms.Key.from_key_arn(scope, f"{construct_id}Key", key_arn)
+    if spec.hosting.kind == "single_model":
+        options = _role_options(scope, construct_id, environment.security)
+        return define_single_model(scope, construct_id, deployment, network=network, key=key, role_options=options)
     return LlmEndpoint(
         scope,
         construct_id,
@@ -102,18 +109,21 @@ def define_endpoint(
         instances=planned_instances(
             deployment.plan,
             spec.hosting,
+            spec.scaling,
             volume_key_arn=None if deployment.has_local_nvme else key_arn,
-            scaling=spec.scaling,
             packing=deployment.packing,
         ),
         container=planned_container(deployment),
         copies=planned_copies(deployment.plan, spec.hosting),
         network=network or ContainerNetwork.of(environment.network),
         weights_key=key,
-        role_options=RoleOptions.of(Construct(scope, f"{construct_id}Roles"), environment.security)
-        if environment.security != Security()
-        else NO_OPTIONS,
+        role_options=_role_options(scope, construct_id, environment.security),
     )
+
+
+def _role_options(scope: Construct, construct_id: str, security: Security) -> RoleOptions:
+    """Return what an environment asks of roles."""
+    return NO_OPTIONS if security == Security() else RoleOptions.of(Construct(scope, f"{construct_id}Roles"), security)
 
 
 def endpoint_from_spec(
@@ -127,9 +137,10 @@ def endpoint_from_spec(
     key: kms.IKey | None,
     alarm_topic_arn: str | None,
     adds_trials_stack: bool,
-) -> LlmEndpoint:
+    templates: Path | None,
+) -> LlmEndpoint | SingleModelEndpoint:
     """Define the endpoint of a spec with what belongs to it: see `LlmEndpoint.from_spec`."""
-    deployment = load_deployment(spec, environments or environments_of(spec), environment)
+    deployment = load_deployment(spec, environments or environments_of(spec), environment, templates=templates)
     generation = deployment.plan.generation
     name = construct_id if generation == 1 else f"{construct_id}{generation}"
     endpoint = define_endpoint(scope, name, deployment, network=network, key=key)
@@ -144,7 +155,7 @@ def endpoint_from_spec(
     return endpoint
 
 
-def _check_place(endpoint: LlmEndpoint, deployment: Deployment) -> None:
+def _check_place(endpoint: ILlmEndpoint, deployment: Deployment) -> None:
     """Report a stack in another account or region than the environment's: names and prices would be of another one."""
     stack, environment = Stack.of(endpoint), deployment.environment
     for what, found, asked in (
@@ -175,7 +186,7 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
 
 def define_parts(
     scope: Construct,
-    endpoint: LlmEndpoint,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
     deployment: Deployment,
     *,
     suffix: str = "",
@@ -200,34 +211,29 @@ def define_parts(
         slo=spec.slo,
         output_tokens=spec.workload.output_tokens,
         topic_arn=topic or _topic_arn(scope, deployment),
-        start_minutes=_start_minutes(deployment),
+        start_minutes=start_minutes(deployment),
     )
+    _alarms_of_variants(scope, f"Alarms{suffix}", endpoint, deployment, topic or _topic_arn(scope, deployment))
     candidate = trial = None
-    if spec.trial.mode != "off":
+    if isinstance(endpoint, LlmEndpoint) and spec.trial.mode != "off":
         settings = trial_settings(deployment, alarms)
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
-    scaling = _scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
-    guests = define_guests(
-        scope,
-        endpoint,
-        deployment,
-        key=endpoint.weights_key,
-        topic_arn=(topic or _topic_arn(scope, deployment)) if deployment.guests else None,
+    scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
+    awaited = [each for each in (trial, scaling) if each is not None]
+    beside = _Beside()
+    if isinstance(endpoint, LlmEndpoint):
+        beside = _define_beside(scope, endpoint, deployment, suffix, topic, alias_scope or scope)
+    alias = EndpointAlias(
+        alias_scope or scope,
+        "Alias",
+        endpoint=endpoint,
+        after=[*awaited, *(each for each in beside.weights if each is not endpoint)],
+        weights={each.component_name: weight for each, weight in beside.weights.items()},
     )
-    shares = traffic_shares(endpoint, guests, deployment)
-    awaited = [each for each in (trial, scaling, *(guest.component for guest in guests if shares)) if each is not None]
-    weights = {each.component_name: weight for each, weight in shares.items()}
-    alias = EndpointAlias(alias_scope or scope, "Alias", endpoint=endpoint, after=awaited, weights=weights)
-    endpoint.siblings = tuple(each.component_name for each in shares if each is not endpoint)
-    router = None
-    if deployment.endpoint.hosting.router:
-        router = TrafficRouter(
-            scope, f"Router{suffix}", endpoint_name=endpoint.endpoint_name, components=[*shares.items()]
-        )
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
-    if environment.trial_schedule is not None and trial is not None:
+    if isinstance(endpoint, LlmEndpoint) and environment.trial_schedule is not None and trial is not None:
         schedule = TrialSchedule(
             scope,
             f"Schedule{suffix}",
@@ -244,15 +250,68 @@ def define_parts(
         scaling=scaling,
         alias=alias,
         schedule=schedule,
-        guests=guests,
-        router=router,
-        adapters=define_adapters(endpoint, endpoint, deployment),
+        guests=beside.guests,
+        adapters=beside.adapters,
+        router=beside.router,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What stands beside the model of an endpoint: further models, adapters, and how requests are split."""
+
+    guests: tuple[GuestParts, ...] = ()
+    adapters: tuple[AdapterComponent, ...] = ()
+    weights: Mapping[LlmEndpoint | AddedComponent, float] = field(default_factory=dict)
+    router: TrafficRouter | None = None
+
+
+def _define_beside(  # noqa: PLR0917 (private)
+    scope: Construct,
+    endpoint: LlmEndpoint,
+    deployment: Deployment,
+    suffix: str,
+    topic: str | None,
+    alias_scope: Construct,
+) -> _Beside:
+    guests: tuple[GuestParts, ...] = ()
+    if deployment.guests:
+        topic_arn = topic or _topic_arn(scope, deployment)
+        guests = define_guests(scope, endpoint, deployment, topic_arn=topic_arn, alias_scope=alias_scope)
+    weights = traffic_shares(endpoint, guests, deployment)
+    endpoint.siblings = tuple(each.component_name for each in weights if each is not endpoint)
+    router = None
+    if deployment.endpoint.hosting.router:
+        shares = [*weights.items()]
+        router = TrafficRouter(scope, f"Router{suffix}", endpoint_name=endpoint.endpoint_name, components=shares)
+    return _Beside(guests, define_adapters(endpoint, endpoint, deployment), weights, router)
+
+
+def _alarms_of_variants(
+    scope: Construct,
+    construct_id: str,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
+    deployment: Deployment,
+    topic: str | None,
+) -> None:
+    """Define the alarms of each production variant but the first, whose alarms are those of the endpoint."""
+    spec = deployment.endpoint
+    if isinstance(endpoint, LlmEndpoint):
+        return
+    for variant in endpoint.variants[1:]:
+        EndpointAlarms(
+            scope,
+            f"{construct_id}{variant.name}",
+            endpoint=endpoint.variant(variant.name),
+            slo=spec.slo,
+            output_tokens=spec.workload.output_tokens,
+            topic_arn=topic,
+        )
 
 
 def define_outputs(
     scope: Construct,
-    endpoint: LlmEndpoint,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
     deployment: Deployment,
     trial: SmokeBenchmark | None,
     *,
@@ -301,31 +360,6 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         alarms=alarms.names,
         replaces=list(deployment.former_components),
     )
-
-
-def _scaling(
-    scope: Construct, construct_id: str, endpoint: LlmEndpoint, deployment: Deployment, trial: SmokeBenchmark | None
-) -> CopyScaling | None:
-    scaling = deployment.endpoint.scaling
-    if scaling.is_fixed:
-        return None
-    return CopyScaling(
-        scope,
-        construct_id,
-        endpoint=endpoint,
-        limits=scaling_limits(scaling),
-        target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
-        if trial
-        else deployment.plan.target_concurrency_per_copy.value,
-    )
-
-
-def _start_minutes(deployment: Deployment) -> int:
-    """Return how many minutes refused requests are normal for: as long as a start from zero may take, else one."""
-    if not deployment.endpoint.scaling.goes_to_zero:
-        return 1
-    plan = deployment.plan
-    return math.ceil((INSTANCE_START_S + plan.download_timeout_s.value + plan.startup_timeout_s.value) / S_PER_MINUTE)
 
 
 def _topic_arn(scope: Construct, deployment: Deployment) -> str | None:

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
     from seatrial_cdk.added_component import AddedComponent
     from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
 
 
 class EndpointAlias(Construct):
     """The alias of an endpoint; it moves only after everything that must hold before traffic comes.
 
-    Its value is JSON with `endpoint_name`, `inference_component_name` and, where requests are split, `weights` by
-    component. A failed trial leaves it where it was.
+    Its value is JSON with `endpoint_name`, `inference_component_name`, which is null where the model is in the
+    production variant, and `weights` by component where requests are split. A failed trial leaves it where it was.
 
     Args:
         endpoint: What the alias names.
@@ -35,14 +36,14 @@ class EndpointAlias(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        endpoint: LlmEndpoint | AddedComponent,
+        endpoint: LlmEndpoint | AddedComponent | SingleModelEndpoint,
         after: Iterable[IDependable] = (),
         weights: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         value = AliasValue(
             endpoint_name=endpoint.endpoint_name,
-            inference_component_name=endpoint.component_name,
+            inference_component_name=endpoint.inference_component_name,
             weights=weights or {},
         )
         self.parameter = ssm.CfnParameter(
@@ -53,4 +54,4 @@ class EndpointAlias(Construct):
             value=value.to_json(),
             description=f"Endpoint and component that serve {endpoint.base_name}",
         )
-        self.parameter.node.add_dependency(endpoint.component, *after)
+        self.parameter.node.add_dependency(endpoint.serving_resource, *after)

@@ -10,19 +10,19 @@ from aws_cdk import Tags
 from seatrial.deployment.alias import alias_name
 from seatrial_cdk.adapter_component import AdapterComponent
 from seatrial_cdk.added_component import AddedComponent
-from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
-from seatrial_cdk.planned_props import planned_container, planned_copies, scaling_limits
+from seatrial_cdk.planned_props import planned_container, planned_copies
+from seatrial_cdk.planned_scaling import define_scaling, start_minutes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aws_cdk import aws_kms as kms
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
     from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.planned_scaling import EndpointScaling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +39,13 @@ class GuestParts:
 
     component: AddedComponent
     alarms: EndpointAlarms
-    scaling: CopyScaling | None
+    scaling: EndpointScaling | None
     alias: EndpointAlias
     adapters: tuple[AdapterComponent, ...]
 
 
 def define_guests(
-    scope: Construct, host: LlmEndpoint, deployment: Deployment, *, key: kms.IKey | None, topic_arn: str | None
+    scope: Construct, host: LlmEndpoint, deployment: Deployment, *, topic_arn: str | None, alias_scope: Construct
 ) -> tuple[GuestParts, ...]:
     """Define the further models of an endpoint, each with alarms, scaling, alias and adapters.
 
@@ -53,10 +53,10 @@ def define_guests(
         scope: What they belong to.
         host: The endpoint.
         deployment: The endpoint's deployment.
-        key: Key of the weights.
         topic_arn: Topic of the alarms.
+        alias_scope: What the aliases belong to, which stays in each generation.
     """
-    return tuple(_define_guest(scope, host, deployment, guest, key, topic_arn) for guest in deployment.guests)
+    return tuple(_define_guest(scope, host, deployment, guest, topic_arn, alias_scope) for guest in deployment.guests)
 
 
 def traffic_shares(
@@ -96,8 +96,8 @@ def _define_guest(  # noqa: PLR0917 (private)
     host: LlmEndpoint,
     deployment: Deployment,
     guest: Deployment,
-    key: kms.IKey | None,
     topic_arn: str | None,
+    alias_scope: Construct,
 ) -> GuestParts:
     spec, component = guest.endpoint, deployment.component_of(guest)
     # An inference component can't be moved to another endpoint or renamed: a later generation is another resource.
@@ -110,7 +110,7 @@ def _define_guest(  # noqa: PLR0917 (private)
         container=planned_container(guest),
         copies=planned_copies(guest.plan, spec.hosting),
         alias_name=alias_name(deployment.environment.name, spec.name),
-        weights_key=key,
+        weights_key=host.weights_key,
     )
     alarms = EndpointAlarms(
         added,
@@ -119,10 +119,11 @@ def _define_guest(  # noqa: PLR0917 (private)
         slo=spec.slo,
         output_tokens=spec.workload.output_tokens,
         topic_arn=topic_arn,
+        start_minutes=start_minutes(guest),
     )
-    scaling = _scaling(added, guest)
+    scaling = define_scaling(added, "Scaling", added, guest, None)
     alias = EndpointAlias(
-        scope, f"Alias-{spec.name}", endpoint=added, after=[each for each in (scaling,) if each is not None]
+        alias_scope, f"Alias-{spec.name}", endpoint=added, after=[each for each in (scaling,) if each is not None]
     )
     for tag, value in spec.tags.items():
         Tags.of(added).add(tag, value)
@@ -132,17 +133,4 @@ def _define_guest(  # noqa: PLR0917 (private)
         scaling=scaling,
         alias=alias,
         adapters=define_adapters(added, added, guest),
-    )
-
-
-def _scaling(added: AddedComponent, guest: Deployment) -> CopyScaling | None:
-    scaling = guest.endpoint.scaling
-    if scaling.is_fixed:
-        return None
-    return CopyScaling(
-        added,
-        "Scaling",
-        endpoint=added,
-        limits=scaling_limits(scaling),
-        target_concurrency_per_copy=guest.plan.target_concurrency_per_copy.value,
     )

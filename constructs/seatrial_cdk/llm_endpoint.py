@@ -12,6 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial.errors import SpecError
 from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions
@@ -154,6 +155,7 @@ class LlmEndpoint(ILlmEndpoint):
         key: kms.IKey | None = None,
         alarm_topic: sns.ITopic | None = None,
         trials: Literal["stack", "deployed"] = "stack",
+        templates: str | Path | None = None,
     ) -> LlmEndpoint:
         """Define the endpoint of a spec and its lock, with its trial, scaling, alarms, alias and schedule in `parts`.
 
@@ -172,6 +174,7 @@ class LlmEndpoint(ILlmEndpoint):
             alarm_topic: Is told of alarms; default: that of the environment.
             trials: `stack` adds the environment's `TrialsStack` to the app, unless it is there; `deployed` takes the
                 one that the account has already.
+            templates: Folder of serving templates that override ours file by file; default: none.
 
         Raises:
             SpecError: With every problem of spec, environment and lock.
@@ -183,7 +186,7 @@ class LlmEndpoint(ILlmEndpoint):
         if vpc is not None:
             home = Construct(scope, f"{construct_id}Network")
             network = ContainerNetwork.in_vpc(home, vpc, subnets=vpc_subnets, security_groups=security_groups)
-        return endpoint_from_spec(
+        endpoint = endpoint_from_spec(
             scope,
             construct_id,
             Path(spec),
@@ -193,7 +196,12 @@ class LlmEndpoint(ILlmEndpoint):
             key=key,
             alarm_topic_arn=None if alarm_topic is None else alarm_topic.topic_arn,
             adds_trials_stack=trials == "stack",
+            templates=None if templates is None else Path(templates),
         )
+        if not isinstance(endpoint, LlmEndpoint):
+            message, hint = "hosting.kind is single_model", "use SingleModelEndpoint.from_spec"
+            raise SpecError.of("SEA125", message, hint=hint, where=str(spec), field="hosting.kind")
+        return endpoint
 
     @classmethod
     def from_endpoint_name(cls, scope: Construct, construct_id: str, endpoint_name: str) -> ILlmEndpoint:

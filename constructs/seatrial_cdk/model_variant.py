@@ -81,6 +81,7 @@ def model_variant(variant: ModelVariant, model_name: str) -> sagemaker.CfnEndpoi
         initial_variant_weight=variant.weight,
         instance_type=None if instances.pools else instances.instance_type,
         instance_pools=instance_pools(instances),
+        variant_instance_provision_timeout_in_seconds=instances.provision_timeout_s,
         initial_instance_count=instances.initial_count,
         inference_ami_version=instances.inference_ami_version,
         volume_size_in_gb=instances.volume_size_gb,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aws_cdk import Annotations, CfnResource, IResolvable, Names, Tags, Token
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sns as sns
 
     from seatrial_cdk.asynchronous_inference import AsynchronousInference, AsynchronousLocations
     from seatrial_cdk.data_capture import DataCapture
@@ -119,12 +121,63 @@ class SingleModelEndpoint(ILlmEndpoint):
         self._locate(asynchronous, data_capture)
         shadows = () if shadow is None else (shadow.beside(self.variants[0]),)
         self.models = {each.name: self._model(each, asynchronous) for each in (*self.variants, *shadows)}
+        self.model = self.models[self.variant_name]
         self.config = self._config(shadows, asynchronous, data_capture)
         self.endpoint = self._endpoint()
         if environment is not None:
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
         for error in _contradictions(self.variants, shadow, asynchronous, data_capture):
             Annotations.of(self).add_error(f"SEA445: {error}")
+
+    @classmethod
+    def from_spec(
+        cls,
+        scope: Construct,
+        construct_id: str,
+        spec: str | Path,
+        *,
+        environment: str,
+        environments: str | Path | None = None,
+        network: ContainerNetwork | None = None,
+        key: kms.IKey | None = None,
+        alarm_topic: sns.ITopic | None = None,
+        templates: str | Path | None = None,
+    ) -> SingleModelEndpoint:
+        """Define the endpoint of a spec and its lock, with its scaling, alarms and alias in `parts`.
+
+        Args:
+            scope: What it belongs to.
+            construct_id: Its construct ID; a later generation of the plan has its number behind it.
+            spec: The endpoint's YAML file with `hosting.kind: single_model`; its lock lies beside it.
+            environment: Name of the environment.
+            environments: Folder of environments; default: `environments` beside the spec, or beside its folder.
+            network: The VPC of the containers; default: that of the environment's file.
+            key: Key of weights, volumes, answers and captures; default: that of the environment's file.
+            alarm_topic: Is told of alarms; default: that of the environment.
+            templates: Folder of serving templates that override ours file by file; default: none.
+
+        Raises:
+            SpecError: With every problem of spec, environment and lock; SEA125 for a spec of the other kind.
+            RenderError: When the plan can't be rendered.
+        """
+        from seatrial_cdk.deployed_endpoint import endpoint_from_spec  # noqa: PLC0415 (it defines this class)
+
+        endpoint = endpoint_from_spec(
+            scope,
+            construct_id,
+            Path(spec),
+            environment,
+            environments=None if environments is None else Path(environments),
+            network=network,
+            key=key,
+            alarm_topic_arn=None if alarm_topic is None else alarm_topic.topic_arn,
+            adds_trials_stack=False,
+            templates=None if templates is None else Path(templates),
+        )
+        if not isinstance(endpoint, cls):
+            message, hint = "hosting.kind is not single_model", "use LlmEndpoint.from_spec"
+            raise SpecError.of("SEA125", message, hint=hint, where=str(spec), field="hosting.kind")
+        return endpoint
 
     @property
     def serving_resource(self) -> CfnResource:

@@ -42,6 +42,7 @@ with plain_errors():
             image_repository=repository,
             environment={"SM_VLLM_MODEL": "/opt/ml/model", "SM_VLLM_MAX_MODEL_LEN": "4096"},
             weights_s3_uri="s3://amzn-s3-demo-bucket/qwen2.5-7b/",
+            accept_eula=True,
             network_isolation=True,
         ),
         copies=ComponentCopies(accelerators=1, memory_min_mb=16_384, max_copies=2),

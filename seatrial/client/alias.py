@@ -95,7 +95,7 @@ class Alias:
 
         `None` when the alias still names it, or can't be read.
         """
-        value = self._parameter.changed_from(gone.endpoint_name, gone.inference_component or "")
+        value = self._parameter.changed_from(gone.endpoint_name, gone.inference_component)
         return None if value is None else self._chosen(value)
 
     def _chosen(self, value: AliasValue) -> Target:
@@ -125,7 +125,7 @@ class _Parameter:
             except InvocationError:
                 return self._value
 
-    def changed_from(self, endpoint_name: str, component: str) -> AliasValue | None:
+    def changed_from(self, endpoint_name: str, component: str | None) -> AliasValue | None:
         """Return the value once it does not name a component any more; `None` while it does, or can't be read."""
         with self._lock:
             if self._value is not None and _names(self._value, endpoint_name, component):
@@ -146,10 +146,10 @@ class _Parameter:
         return self._value
 
 
-def _names(value: AliasValue, endpoint_name: str, component: str) -> bool:
+def _names(value: AliasValue, endpoint_name: str, component: str | None) -> bool:
     if value.endpoint_name != endpoint_name:
         return False
-    return value.weights.get(component, 0) > 0 if value.weights else value.inference_component_name == component
+    return value.weights.get(component or "", 0) > 0 if value.weights else value.inference_component_name == component
 
 
 def at_target(destination: Target | Alias, send: Callable[[Target], Answer]) -> Answer:

@@ -19,12 +19,12 @@ class AliasValue:
 
     Attributes:
         endpoint_name: SageMaker's name of the endpoint.
-        inference_component_name: Its component.
+        inference_component_name: Its component; `None` when the model is in the production variant.
         weights: Share of the requests of each component of the endpoint; empty where one component takes all.
     """
 
     endpoint_name: str
-    inference_component_name: str
+    inference_component_name: str | None
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -44,20 +44,24 @@ class AliasValue:
         """
         document = json.loads(text)
         read = document if isinstance(document, dict) else {}
-        names = [read.get(name) for name in ("endpoint_name", "inference_component_name")]
+        endpoint_name, component_name = (read.get(name, "") for name in ("endpoint_name", "inference_component_name"))
         weights = read.get("weights", {})
-        if not all(isinstance(name, str) and name for name in names) or not _are_weights(weights):
+        named = isinstance(endpoint_name, str) and endpoint_name and _is_component(component_name)
+        if not named or not _are_weights(weights):
             raise ValueError(f"not an alias: {text[:100]!r}")
-        endpoint_name, component_name = map(str, names)
         return cls(endpoint_name=endpoint_name, inference_component_name=component_name, weights=weights)
 
-    def component_at(self, fraction: float) -> str:
-        """Return the component that takes a request.
+    def component_at(self, fraction: float) -> str | None:
+        """Return the component that takes a request; `None` when the model is in the production variant.
 
         Args:
             fraction: From 0 to below 1: random, or that of a session.
         """
         return choose(self.weights, fraction) if self.weights else self.inference_component_name
+
+
+def _is_component(name: object) -> bool:
+    return name is None or (isinstance(name, str) and name != "")
 
 
 def _are_weights(weights: object) -> bool:

@@ -67,6 +67,7 @@ class Deployment:
         has_local_nvme: The instance type has local NVMe, so the service refuses a volume size and a volume key for it.
         guests: Further models that share the instances; each has a component on this endpoint and no stack of its own.
         packing: Where the copies of all models run; `None` without further models.
+        variants: The deployments of other specs that production and shadow variants of this endpoint run.
     """
 
     endpoint: EndpointSpec
@@ -77,11 +78,20 @@ class Deployment:
     has_local_nvme: bool
     guests: tuple[Deployment, ...] = ()
     packing: Packing | None = None
+    variants: tuple[Deployment, ...] = ()
 
     @property
     def endpoint_name(self) -> str:
         """The endpoint's name on SageMaker; its generation stands behind it from the second on."""
         return endpoint_name(self.environment.name, self.endpoint.name, self.plan.generation)
+
+    def variant_of(self, spec: str) -> Deployment:
+        """Return the deployment of another spec that a variant runs.
+
+        Args:
+            spec: The spec's name.
+        """
+        return next(each for each in self.variants if each.endpoint.name == spec)
 
     @property
     def base_name(self) -> str:

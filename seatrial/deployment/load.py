@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
@@ -19,15 +20,20 @@ from seatrial.spec.load import environment_names, load_environment, load_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
     from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.yaml_source import FieldPath
 
 
 def load_deployments(
-    endpoints: Path, environments: Path, environment: str, endpoint: str | None = None
+    endpoints: Path,
+    environments: Path,
+    environment: str,
+    endpoint: str | None = None,
+    *,
+    templates: Path | None = None,
 ) -> LockedDeployments:
     """Load the endpoints of a folder for one environment, sorted by file name.
 
@@ -38,11 +44,14 @@ def load_deployments(
         environments: Folder of environments.
         environment: The environment's name.
         endpoint: Load only the file of this name, also when it awaits a promotion; `None` loads all.
+        templates: Folder of serving templates that override ours file by file; default: none.
 
     Raises:
         SpecError: With every problem of every spec, environment and lock; SEA404 when no spec is found.
     """
-    found = _load(_specs(endpoints, endpoint), environments, environment, asked=endpoint is not None)
+    found = _load(
+        _specs(endpoints, endpoint), environments, environment, asked=endpoint is not None, templates=templates
+    )
     if found.problems:
         raise SpecError(dict.fromkeys(found.problems))  # one of an environment concerns every spec, and is told once
     return LockedDeployments(found.deployments, tuple(_awaiting(found.awaiting)), _environments(found.awaiting))
@@ -63,13 +72,16 @@ class LockedDeployments:
     awaiting: tuple[EnvironmentSpec, ...] = ()
 
 
-def find_deployments(endpoints: Path, environments: Path, endpoint: str | None = None) -> LockedDeployments:
+def find_deployments(
+    endpoints: Path, environments: Path, endpoint: str | None = None, *, templates: Path | None = None
+) -> LockedDeployments:
     """Load what is locked in every environment; the embedded AWS is none of them, since it must be asked for by name.
 
     Args:
         endpoints: Folder of specs with their locks.
         environments: Folder of environments.
         endpoint: Load only the file of this name; `None` loads all.
+        templates: Folder of serving templates that override ours file by file; default: none.
 
     Raises:
         SpecError: With every problem of every environment; SEA404 when nothing is found.
@@ -89,7 +101,7 @@ def find_deployments(endpoints: Path, environments: Path, endpoint: str | None =
             continue
         required = place.promotion.required
         locked = [file for file, known in locks.items() if name in known or required]
-        found = _load(locked, environments, name)
+        found = _load(locked, environments, name, templates=templates)
         deployments += found.deployments
         problems += found.problems
         awaiting += found.awaiting
@@ -152,7 +164,9 @@ class _Loaded:
     problems: tuple[Problem, ...]
 
 
-def _load(files: Iterable[Path], environments: Path, environment: str, *, asked: bool = False) -> _Loaded:
+def _load(
+    files: Iterable[Path], environments: Path, environment: str, *, asked: bool = False, templates: Path | None
+) -> _Loaded:
     """Load some endpoints for one environment; one that was asked for by name can't await a promotion."""
     deployments: dict[Path, Deployment] = {}
     awaiting: list[LoadedSpec] = []
@@ -172,7 +186,7 @@ def _load(files: Iterable[Path], environments: Path, environment: str, *, asked:
             problems.append(_hosted_problem(loaded, hosted[file.stem]))
             continue
         try:
-            deployments[file] = deployment_of(loaded)
+            deployments[file] = deployment_of(loaded, templates=templates)
         except SeatrialError as error:
             if asked or not awaits_promotion(error, loaded):
                 problems += error.problems
@@ -196,14 +210,20 @@ def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
 
 
 def load_deployment(
-    spec: Path, environments: Path, environment: str, *, hosted: Mapping[str, tuple[Path, ...]] | None = None
+    spec: Path,
+    environments: Path,
+    environment: str,
+    *,
+    templates: Path | None = None,
+    hosted: Mapping[str, tuple[Path, ...]] | None = None,
 ) -> Deployment:
     """Load one endpoint with its locked plan and render it.
 
     Args:
-        spec: The endpoint's file.
+        spec: The endpoint's YAML file; its lock lies beside it.
         environments: Folder of environments.
         environment: The environment's name.
+        templates: Folder of serving templates that override ours file by file; default: none.
         hosted: The models of the folder that others host; default: they are looked up.
 
     Raises:
@@ -214,7 +234,7 @@ def load_deployment(
     others = (hosts(spec.parent, environment) if hosted is None else hosted).get(spec.stem, ())
     if others:
         raise SpecError([_hosted_problem(loaded, others)])
-    return deployment_of(loaded)
+    return deployment_of(loaded, templates=templates)
 
 
 def _hosted_problem(loaded: LoadedSpec, others: Sequence[Path]) -> Problem:
@@ -234,12 +254,13 @@ def _hosted_twice(hosted: Mapping[str, tuple[Path, ...]], files: Iterable[Path])
             yield Problem(others[1].as_posix(), "hosting.more_models", "SEA128", message, "keep it in one of them")
 
 
-def deployment_of(loaded: LoadedSpec, *, packaged: bool = True) -> Deployment:
+def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path | None = None) -> Deployment:
     """Render the locked plan of a spec.
 
     Args:
         loaded: The spec.
         packaged: As `seatrial.serving.render.render` takes it.
+        templates: Likewise.
 
     Raises:
         SpecError: When the lock is wrong.
@@ -247,18 +268,18 @@ def deployment_of(loaded: LoadedSpec, *, packaged: bool = True) -> Deployment:
     """
     plan = read_locked_plan(loaded)
     guests = read_guests(loaded, plan)
-    deployment = _rendered(loaded, plan, packaged=packaged)
+    deployment = _rendered(loaded, plan, packaged=packaged, templates=templates)
     if not guests:
         return deployment
     return replace(
         deployment,
-        guests=tuple(_rendered(guest.loaded, guest.plan, packaged=packaged) for guest in guests),
+        guests=tuple(_rendered(each.loaded, each.plan, packaged=packaged, templates=templates) for each in guests),
         packing=packing_of(loaded, plan, guests),
     )
 
 
-def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool) -> Deployment:
-    serving = render(loaded, plan, packaged=packaged)
+def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool, templates: Path | None) -> Deployment:
+    serving = render(loaded, plan, packaged=packaged, templates=templates)
     instance = instances.find(plan.instance_type.value)
     return Deployment(
         endpoint=loaded.endpoint,
@@ -267,7 +288,48 @@ def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool) -> Deployment:
         serving=serving,
         trial_request=request_template(loaded, plan, serving),
         has_local_nvme=instance is not None and bool(instance.nvme_gb),
+        variants=tuple(read_variants(loaded)),
     )
+
+
+def read_variants(loaded: LoadedSpec) -> Iterator[Deployment]:
+    """Yield the deployments of other specs in the same folder that variants of an endpoint run.
+
+    Raises:
+        SpecError: SEA130 for a spec that is not there, has another name or has variants itself; or what is wrong with
+            it or its lock.
+    """
+    hosting, seen = loaded.endpoint.hosting, set[str]()
+    asked: list[tuple[FieldPath, str | None]]
+    asked = [(("hosting", "variants", index, "spec"), each.spec) for index, each in enumerate(hosting.variants or ())]
+    asked += [(("hosting", "shadow", "spec"), hosting.shadow.spec)] if hosting.shadow else []
+    for path, name in asked:
+        if name is None or name in seen:
+            continue
+        seen.add(name)
+        file = loaded.path.parent / f"{name}.yaml"
+        if not file.is_file():
+            problem = loaded.problem(path, "SEA130", f"there is no spec {file.name} beside this one", f"write {file}")
+            raise SpecError([problem])
+        other = load_spec(file, loaded.environment.name, environments=Path(loaded.place.path).parent)
+        if wrong := _unfit_variant(loaded.endpoint.name, other):
+            raise SpecError([loaded.problem(path, "SEA130", f"{file.name} {wrong[0]}", wrong[1])])
+        yield deployment_of(other)
+
+
+def _unfit_variant(endpoint: str, other: LoadedSpec) -> tuple[str, str] | None:
+    """Return what is wrong with a spec as a variant of an endpoint, and a hint."""
+    spec = other.endpoint
+    if spec.name != other.path.stem or spec.name == endpoint:
+        return f"has the name {spec.name}", "name another spec, whose name is that of its file"
+    if spec.hosting.kind != "single_model":
+        return "is planned for inference components", "set hosting.kind: single_model in it, and plan it again"
+    if spec.hosting.variants or spec.hosting.shadow:
+        return "has variants itself", "name a spec with one model"
+    return None
+
+
+_LONGEST_NAME = 63  # of endpoints and components (API reference, CreateInferenceComponent)
 
 
 def _long_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:

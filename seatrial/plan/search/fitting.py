@@ -58,6 +58,9 @@ def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | Rejec
         yield rejection_of(instance, instance.accelerator_count, "degree", because)
     for degree in degrees:
         fits = degree <= instance.accelerator_count
+        if fits and demand.endpoint.hosting.kind == "single_model" and degree < instance.accelerator_count:
+            yield _part_of_an_instance(instance, degree)
+            continue
         yield _fitted(demand, instance, hardware, degree) if fits else _too_few(instance, degree)
 
 
@@ -117,6 +120,20 @@ def _too_few(instance: Instance, degree: int) -> RejectedCandidate:
         gap=degree - count,
         field=("serving", "overrides", "tensor_parallel_degree"),
         hint=f"set it to at most {count}",
+    )
+
+
+def _part_of_an_instance(instance: Instance, degree: int) -> RejectedCandidate:
+    """Reject a copy that shares its instance: in a production variant the model takes each instance whole."""
+    count = instance.accelerator_count
+    return RejectedCandidate(
+        instance_type=instance.instance_type,
+        degree=degree,
+        stage="degree",
+        because=f"A model in a production variant takes the whole instance: {count} accelerators, not {degree}.",
+        gap=count - degree,
+        field=("serving", "overrides", "tensor_parallel_degree"),
+        hint=f"set it to {count}, or host the model as an inference component",
     )
 
 
