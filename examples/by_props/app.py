@@ -25,7 +25,10 @@ with plain_errors():
     private = ec2.SubnetConfiguration(name="Private", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
     vpc = ec2.Vpc(stack, "Vpc", max_azs=2, nat_gateways=0, subnet_configuration=[private])
     isolated = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
-    HostingVpcEndpoints(stack, "VpcEndpoints", vpc=vpc, vpc_subnets=isolated)
+    containers = ec2.SecurityGroup(stack, "Containers", vpc=vpc)
+    interfaces = ec2.SecurityGroup(stack, "Interfaces", vpc=vpc, allow_all_outbound=False)
+    interfaces.add_ingress_rule(containers, ec2.Port.tcp(443), "HTTPS of the containers")
+    HostingVpcEndpoints(stack, "VpcEndpoints", vpc=vpc, vpc_subnets=isolated, security_groups=[interfaces])
     key = kms.Key(stack, "Key", enable_key_rotation=True)
     topic = sns.Topic(stack, "Alarms", master_key=key, enforce_ssl=True)
     repository = ecr.Repository.from_repository_name(stack, "Repository", "vllm")
@@ -48,6 +51,7 @@ with plain_errors():
         copies=ComponentCopies(accelerators=1, memory_min_mb=16_384, max_copies=2),
         vpc=vpc,
         vpc_subnets=isolated,
+        security_groups=[containers],
         weights_key=key,
     )
     slo = Slo(ttft_ms=Percentiles(p95=2000), tpot_ms=Percentiles(p95=100))
