@@ -12,7 +12,7 @@ CDK_CONTEXT = -c "environment=$(ENV)" $(if $(ENDPOINT),-c "endpoint=$(ENDPOINT)"
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install demo synth diff deploy environment test test-random test-flaky test-updates check lint bench bench-load-client lock clean
+.PHONY: help install demo synth diff deploy environment test test-random test-flaky test-updates check lint bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -59,6 +59,9 @@ lint: $(DEV_STAMP) ## Format, lint, types and layers.
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+check-security: $(DEV_STAMP) ## Check the templates of every environment: rule book, cfn-lint and checkov.
+	@sh scripts/check_security.sh
 
 check: lint test ## Everything that a change must pass.
 

@@ -1,14 +1,11 @@
-"""Checks that the installed boto3 has every operation that Seatrial calls: `python scripts/installed_operations.py`."""
+"""Checks that the installed botocore has every operation that we call: `python scripts/installed_operations.py`."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, cast
 
-import boto3
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+import botocore
+import botocore.session
 
 OPERATIONS = {
     "application-autoscaling": ("describe_scalable_targets", "describe_scaling_policies", "register_scalable_target"),
@@ -36,23 +33,29 @@ OPERATIONS = {
     "stepfunctions": ("describe_execution", "start_execution"),
 }
 
+REGION = "us-east-1"
+
 
 def main() -> None:
     """Tell what is missing, and exit with 1 then."""
-    session = boto3.Session(region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")  # noqa: S106
-    make = cast("Callable[[str], object]", session.client)
+    session = botocore.session.Session()
+    session.set_credentials("none", "none")
     missing = [
         f"{service}.{operation}"
         for service, operations in OPERATIONS.items()
         for operation in operations
-        if not hasattr(make(service), operation)
+        if not hasattr(session.create_client(service, REGION), operation)
     ]
-    parameters = session.client("sagemaker-runtime").meta.service_model.operation_model("InvokeEndpoint").input_shape
+    parameters = (
+        session.create_client("sagemaker-runtime", REGION)
+        .meta.service_model.operation_model("InvokeEndpoint")
+        .input_shape
+    )
     if parameters is None or "InferenceComponentName" not in parameters.members:
         missing.append("InferenceComponentName of sagemaker-runtime.invoke_endpoint")
     if missing:
-        sys.exit(f"boto3 {boto3.__version__} has no {', '.join(missing)}")
-    print(f"boto3 {boto3.__version__} has every operation")
+        sys.exit(f"botocore {botocore.__version__} has no {', '.join(missing)}")
+    print(f"botocore {botocore.__version__} has every operation")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from seatrial_cdk.place import Place
+from seatrial_cdk.place import StackPlace
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -29,7 +29,7 @@ def topic_arn(stack: Stack, environment: str) -> str:
         stack: The endpoint's stack, in the account and region of the environment.
         environment: The environment's name.
     """
-    return Place.of(stack).arn("sns", topic_name(environment))
+    return StackPlace.of(stack).arn("sns", topic_name(environment))
 
 
 class AlarmTopic(Construct):

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import Annotations
 from constructs import Construct
 
+from seatrial_cdk.scaling_policies import (
+    COPIES,
+    FromZero,
+    define_start_from_zero,
+    define_target,
+    define_tracking,
+    refuse_kind,
+)
+
 if TYPE_CHECKING:
-    from seatrial.spec.endpoint import ScalingSpec
-    from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.scaling_limits import ScalingLimits
 
 METRIC = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
+COOLDOWN_FROM_ZERO_S = 60  # "Scale an endpoint to zero instances", SageMaker AI developer guide
 
 
 class CopyScaling(Construct):
@@ -20,9 +30,12 @@ class CopyScaling(Construct):
     The metric counts every 10 s, so copies are added within a minute; they are removed as slowly as always. Both
     cooldowns are written out, because inference components have no documented default.
 
+    With 0 as a lowest limit, the first copy is started once a request was refused for lack of one. Until it serves,
+    every request is refused. The endpoint keeps its instances unless their `min_count` is 0 too.
+
     Args:
-        endpoint: Whose component is scaled.
-        scaling: Bounds and cooldowns.
+        endpoint: Whose component is scaled; SEA442 is reported for an endpoint of another kind.
+        limits: Fewest and most copies, cooldowns, schedules.
         target_concurrency_per_copy: Requests in flight per copy to hold; a number, or a token that resolves to one.
     """
 
@@ -31,40 +44,42 @@ class CopyScaling(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        endpoint: LlmEndpoint,
-        scaling: ScalingSpec,
+        endpoint: ILlmEndpoint,
+        limits: ScalingLimits,
         target_concurrency_per_copy: float,
     ) -> None:
         super().__init__(scope, construct_id)
-        self.target = autoscaling.CfnScalableTarget(
-            self,
-            "Resource",
-            service_namespace="sagemaker",
-            scalable_dimension="sagemaker:inference-component:DesiredCopyCount",
-            resource_id=f"inference-component/{endpoint.component_name}",
-            min_capacity=scaling.min_copies,
-            max_capacity=scaling.max_copies,
+        refuse_kind(self, endpoint, type(self).__name__)
+        component = endpoint.inference_component_name or ""
+        self.target = define_target(
+            self, endpoint, limits, dimension=COPIES, resource_id=f"inference-component/{component}"
         )
-        self.target.add_resource_dependency(endpoint.component)
-        self.policy = autoscaling.CfnScalingPolicy(
-            self,
-            "Policy",
-            policy_name="concurrency-per-copy",
-            policy_type="TargetTrackingScaling",
-            scaling_target_id=self.target.ref,
-            target_tracking_scaling_policy_configuration=_tracking(scaling, target_concurrency_per_copy),
+        self.policy = define_tracking(
+            self, self.target, limits, name="concurrency-per-copy", value=target_concurrency_per_copy, metric=METRIC
         )
-        self.policy.add_resource_dependency(self.target)
+        if limits.goes_to_zero:
+            self.from_zero = define_start_from_zero(self, self.target, _refused(component))
+            _check_to_zero(self, endpoint)
 
 
-def _tracking(
-    scaling: ScalingSpec, target: float
-) -> autoscaling.CfnScalingPolicy.TargetTrackingScalingPolicyConfigurationProperty:
-    return autoscaling.CfnScalingPolicy.TargetTrackingScalingPolicyConfigurationProperty(
-        predefined_metric_specification=autoscaling.CfnScalingPolicy.PredefinedMetricSpecificationProperty(
-            predefined_metric_type=METRIC
-        ),
-        target_value=target,
-        scale_out_cooldown=scaling.scale_out_cooldown_s,
-        scale_in_cooldown=scaling.scale_in_cooldown_s,
+def _refused(component: str) -> FromZero:
+    """Return the alarm on refused requests: one is enough, and minutes without one count as good."""
+    return FromZero(
+        metric_name="NoCapacityInvocationFailures",
+        statistic="Sum",
+        dimensions=(("InferenceComponentName", component),),
+        evaluation_periods=1,
+        missing_data="notBreaching",
+        aggregation="Maximum",
+        cooldown_s=COOLDOWN_FROM_ZERO_S,
     )
+
+
+def _check_to_zero(scope: Construct, endpoint: ILlmEndpoint) -> None:
+    """Warn of instances that stay when the copies go (SEA443)."""
+    fewest = endpoint.fewest_instances
+    if fewest:
+        message = (
+            f"SEA443: without copies the endpoint still keeps {fewest} instances. Set min_count=0 of its instances."
+        )
+        Annotations.of(scope).add_warning_v2("seatrial:SEA443", message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from aws_cdk import Annotations, Stack, Stage, Tags, Token
 from aws_cdk import aws_kms as kms
@@ -16,21 +16,22 @@ from seatrial.spec.load import environments_of
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
-from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.endpoint_outputs import EndpointOutputs, endpoint_values
 from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
-from seatrial_cdk.inference_component import ComponentCopies
+from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
+from seatrial_cdk.planned_instances import AS_PLANNED, planned_instances
+from seatrial_cdk.planned_scaling import define_scaling, start_minutes
+from seatrial_cdk.planned_variants import define_single_model
 from seatrial_cdk.serving_container import ServingContainer
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_service.trial_service import service_name
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.trial_settings import TrialSettings
-from seatrial_cdk.variant_instances import VariantInstances
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.spec.hosting import HostingSpec, PlacementSpec
+    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.planned_scaling import EndpointScaling
+    from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +53,7 @@ class EndpointParts:
         alarms: Its alarms.
         candidate: The trial before an update; `None` without trials.
         trial: The trial of what is deployed; `None` without trials.
-        scaling: The scaling of its copies; `None` when their number is fixed.
+        scaling: The scaling of its copies or instances; `None` when their number is fixed.
         alias: The SSM parameter that names it.
         schedule: The schedule of its trials; `None` without one.
     """
@@ -56,7 +61,7 @@ class EndpointParts:
     alarms: EndpointAlarms
     candidate: CandidateTrial | None
     trial: SmokeBenchmark | None
-    scaling: CopyScaling | None
+    scaling: EndpointScaling | None
     alias: EndpointAlias
     schedule: TrialSchedule | None
 
@@ -68,7 +73,7 @@ def define_endpoint(
     *,
     network: ContainerNetwork | None = None,
     key: kms.IKey | None = None,
-) -> LlmEndpoint:
+) -> LlmEndpoint | SingleModelEndpoint:
     """Define the endpoint of a deployment, without what belongs to it.
 
     Args:
@@ -82,6 +87,9 @@ def define_endpoint(
     key_arn = key.key_arn if key else environment.kms_key_arn
     if key is None and key_arn is not None:
         key = kms.Key.from_key_arn(scope, f"{construct_id}Key", key_arn)
+    if spec.hosting.kind == "single_model":
+        options = _role_options(scope, construct_id, environment.security)
+        return define_single_model(scope, construct_id, deployment, network=network, key=key, role_options=options)
     return LlmEndpoint(
         scope,
         construct_id,
@@ -89,17 +97,25 @@ def define_endpoint(
         base_name=deployment.base_name,
         environment=environment.name,
         alias_name=alias_name(environment.name, spec.name),
-        instances=planned_instances(deployment.plan, None if deployment.has_local_nvme else key_arn),
+        instances=planned_instances(
+            deployment.plan,
+            spec.hosting,
+            spec.scaling,
+            volume_key_arn=None if deployment.has_local_nvme else key_arn,
+        ),
         container=ServingContainer.of(
             deployment.serving, readable_s3_uri=spec.model.s3_uri, accept_eula=spec.model.accept_eula
         ),
-        copies=planned_copies(deployment.plan),
+        copies=planned_copies(deployment.plan, spec.hosting),
         network=network or ContainerNetwork.of(environment.network),
         weights_key=key,
-        role_options=RoleOptions.of(Construct(scope, f"{construct_id}Roles"), environment.security)
-        if environment.security != Security()
-        else NO_OPTIONS,
+        role_options=_role_options(scope, construct_id, environment.security),
     )
+
+
+def _role_options(scope: Construct, construct_id: str, security: Security) -> RoleOptions:
+    """Return what an environment asks of roles."""
+    return NO_OPTIONS if security == Security() else RoleOptions.of(Construct(scope, f"{construct_id}Roles"), security)
 
 
 def endpoint_from_spec(
@@ -114,7 +130,7 @@ def endpoint_from_spec(
     alarm_topic_arn: str | None,
     adds_trials_stack: bool,
     templates: Path | None,
-) -> LlmEndpoint:
+) -> LlmEndpoint | SingleModelEndpoint:
     """Define the endpoint of a spec with what belongs to it: see `LlmEndpoint.from_spec`."""
     deployment = load_deployment(spec, environments or environments_of(spec), environment, templates=templates)
     generation = deployment.plan.generation
@@ -131,7 +147,7 @@ def endpoint_from_spec(
     return endpoint
 
 
-def _check_place(endpoint: LlmEndpoint, deployment: Deployment) -> None:
+def _check_place(endpoint: ILlmEndpoint, deployment: Deployment) -> None:
     """Report a stack in another account or region than the environment's: names and prices would be of another one."""
     stack, environment = Stack.of(endpoint), deployment.environment
     for what, found, asked in (
@@ -160,27 +176,13 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
     return found
 
 
-def planned_instances(plan: Plan, volume_key_arn: str | None = None) -> VariantInstances:
-    """Return the instances of a plan.
+def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
+    """Return the copies of a plan.
 
     Args:
         plan: The plan.
-        volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe.
+        hosting: How they are hosted.
     """
-    return VariantInstances(
-        instance_type=plan.instance_type.value,
-        initial_count=plan.instance_count.value,
-        max_count=plan.max_instances + plan.surge_instances.value,
-        inference_ami_version=plan.inference_ami_version.value,
-        volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb else None,
-        volume_key_arn=volume_key_arn,
-        startup_timeout_s=plan.startup_timeout_s.value,
-        download_timeout_s=plan.download_timeout_s.value,
-    )
-
-
-def planned_copies(plan: Plan) -> ComponentCopies:
-    """Return the copies of a plan."""
     return ComponentCopies(
         accelerators=plan.accelerators_per_copy,
         cpu_cores=plan.cpu_cores_per_copy,
@@ -190,12 +192,21 @@ def planned_copies(plan: Plan) -> ComponentCopies:
         update_batch=plan.copies_replaced_at_once,
         startup_timeout_s=plan.startup_timeout_s.value,
         download_timeout_s=plan.download_timeout_s.value,
+        data_cache=hosting.data_cache,
+        placement=_placement(hosting.placement),
     )
+
+
+def _placement(placement: PlacementSpec | None) -> CopyPlacement | None:
+    if placement is None:
+        return None
+    strategy: Literal["SPREAD", "BINPACK"] = "SPREAD" if placement.strategy == "spread" else "BINPACK"
+    return CopyPlacement(strategy=strategy, max_imbalance=placement.max_imbalance)
 
 
 def define_parts(
     scope: Construct,
-    endpoint: LlmEndpoint,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
     deployment: Deployment,
     *,
     suffix: str = "",
@@ -220,18 +231,19 @@ def define_parts(
         slo=spec.slo,
         output_tokens=spec.workload.output_tokens,
         topic_arn=topic or _topic_arn(scope, deployment),
+        start_minutes=start_minutes(deployment),
     )
     candidate = trial = None
-    if spec.trial.mode != "off":
+    if isinstance(endpoint, LlmEndpoint) and spec.trial.mode != "off":
         settings = trial_settings(deployment, alarms)
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
-    scaling = _scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
+    scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
     alias = EndpointAlias(alias_scope or scope, "Alias", endpoint=endpoint, after=awaited)
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
-    if environment.trial_schedule is not None and trial is not None:
+    if isinstance(endpoint, LlmEndpoint) and environment.trial_schedule is not None and trial is not None:
         schedule = TrialSchedule(
             scope,
             f"Schedule{suffix}",
@@ -248,7 +260,7 @@ def define_parts(
 
 def define_outputs(
     scope: Construct,
-    endpoint: LlmEndpoint,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
     deployment: Deployment,
     trial: SmokeBenchmark | None,
     *,
@@ -296,23 +308,6 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         removal=deployment.environment.removal,
         alarms=alarms.names,
         replaces=list(deployment.former_components),
-    )
-
-
-def _scaling(
-    scope: Construct, construct_id: str, endpoint: LlmEndpoint, deployment: Deployment, trial: SmokeBenchmark | None
-) -> CopyScaling | None:
-    scaling = deployment.endpoint.scaling
-    if scaling.max_copies == scaling.min_copies:
-        return None
-    return CopyScaling(
-        scope,
-        construct_id,
-        endpoint=endpoint,
-        scaling=scaling,
-        target_concurrency_per_copy=Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
-        if trial
-        else deployment.plan.target_concurrency_per_copy.value,
     )
 
 

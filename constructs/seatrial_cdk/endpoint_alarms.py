@@ -66,6 +66,8 @@ class EndpointAlarms(Construct):
         output_tokens: Length of an answer, in tokens; it is needed where the SLO bounds TTFT and TPOT alone.
         topic: SNS topic that is notified of each alarm and of its end; default: none.
         topic_arn: The topic by its ARN, in place of `topic`.
+        start_minutes: Minutes that a copy may take to start, for an endpoint that scales to zero: requests that are
+            refused for so long are normal, and raise no alarm. Default: it always has a copy.
     """
 
     def __init__(
@@ -78,12 +80,13 @@ class EndpointAlarms(Construct):
         output_tokens: int,
         topic: sns.ITopic | None = None,
         topic_arn: str | None = None,
+        start_minutes: int = 1,
     ) -> None:
         super().__init__(scope, construct_id)
         topic_arn = topic_arn if topic is None else topic.topic_arn
         self.alarms = tuple(
             _alarm(self, condition, endpoint.metric_dimensions, topic_arn)
-            for condition in _conditions(endpoint, slo, output_tokens)
+            for condition in _conditions(endpoint, slo, output_tokens, start_minutes)
         )
         self.names = tuple(alarm.ref for alarm in self.alarms)
         endpoint.roll_back_on(self.names)
@@ -101,7 +104,7 @@ def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
     return slo.ttft_ms.p95 + (output_tokens - 1) * slo.tpot_ms.p95
 
 
-def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int) -> Iterator[_Condition]:
+def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minutes: int) -> Iterator[_Condition]:
     name = endpoint.endpoint_name
     yield _Condition(
         construct_id="Errors",
@@ -112,16 +115,7 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int) -> Iterato
         section="5xx-errors",
     )
     if endpoint.inference_component_name is not None:
-        yield _Condition(
-            construct_id="NoCapacity",
-            metric_name="NoCapacityInvocationFailures",
-            statistic="Sum",
-            threshold=1,
-            description=f"{name} refuses requests because no copy is in service",
-            section="no-capacity",
-            minutes_bad=1,
-            minutes_watched=1,
-        )
+        yield _no_capacity(endpoint, start_minutes)
     if (longest_ms := longest_latency_ms(slo, output_tokens)) is not None:
         yield _Condition(
             construct_id="Latency",
@@ -140,6 +134,20 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int) -> Iterato
             description=f"p95 time to first token of {name} exceeds its SLO of {ttft_ms:g} ms",
             section="time-to-first-token",
         )
+
+
+def _no_capacity(endpoint: ILlmEndpoint, start_minutes: int) -> _Condition:
+    """Return the condition on refused requests; variants with a model have no such metric."""
+    return _Condition(
+        construct_id="NoCapacity",
+        metric_name="NoCapacityInvocationFailures",
+        statistic="Sum",
+        threshold=1,
+        description=f"{endpoint.endpoint_name} refuses requests because no copy is in service",
+        section="no-capacity",
+        minutes_bad=start_minutes,
+        minutes_watched=start_minutes,
+    )
 
 
 def _alarm(

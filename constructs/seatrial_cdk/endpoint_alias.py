@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from constructs import IDependable
 
     from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
 
 
 class EndpointAlias(Construct):
     """The alias of an endpoint; it moves only after everything that must hold before traffic comes.
 
-    Its value is JSON with `endpoint_name` and `inference_component_name`. A failed trial leaves it where it was.
+    Its value is JSON with `endpoint_name` and `inference_component_name`, which is null where the model is in the
+    production variant. A failed trial leaves it where it was.
 
     Args:
         endpoint: What the alias names.
@@ -28,10 +30,17 @@ class EndpointAlias(Construct):
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, endpoint: LlmEndpoint, after: Iterable[IDependable] = ()
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: LlmEndpoint | SingleModelEndpoint,
+        after: Iterable[IDependable] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        value = AliasValue(endpoint_name=endpoint.endpoint_name, inference_component_name=endpoint.component_name)
+        value = AliasValue(
+            endpoint_name=endpoint.endpoint_name, inference_component_name=endpoint.inference_component_name
+        )
         self.parameter = ssm.CfnParameter(
             self,
             "Resource",
@@ -40,4 +49,4 @@ class EndpointAlias(Construct):
             value=value.to_json(),
             description=f"Endpoint and component that serve {endpoint.base_name}",
         )
-        self.parameter.node.add_dependency(endpoint.component, *after)
+        self.parameter.node.add_dependency(endpoint.serving_resource, *after)

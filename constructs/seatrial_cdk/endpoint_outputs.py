@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
     from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 
 TRIAL_OUTPUTS = (
@@ -48,7 +49,7 @@ class EndpointOutputs(Construct):
             default: no parameters.
 
     Raises:
-        SpecError: SEA443 when the path has no slash in front, or one behind it.
+        SpecError: SEA447 when the path has no slash in front, or one behind it.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class EndpointOutputs(Construct):
         if parameters is not None and (not parameters.startswith("/") or parameters.endswith("/")):
             message = f"the path of parameters is {parameters!r}"
             raise SpecError.of(
-                "SEA443", message, hint="begin it with a slash and end it without, as in /seatrial/dev/chat"
+                "SEA447", message, hint="begin it with a slash and end it without, as in /seatrial/dev/chat"
             )
         for name, value in values.items():
             if outputs:
@@ -74,7 +75,9 @@ class EndpointOutputs(Construct):
                 ssm.CfnParameter(self, f"{name}Parameter", name=f"{parameters}/{name}", type="String", value=value)
 
 
-def endpoint_values(endpoint: LlmEndpoint, *, plan_digest: str, trial: SmokeBenchmark | None = None) -> dict[str, str]:
+def endpoint_values(
+    endpoint: LlmEndpoint | SingleModelEndpoint, *, plan_digest: str, trial: SmokeBenchmark | None = None
+) -> dict[str, str]:
     """Return what a stack tells of an endpoint, by name.
 
     Args:
@@ -82,9 +85,10 @@ def endpoint_values(endpoint: LlmEndpoint, *, plan_digest: str, trial: SmokeBenc
         plan_digest: Of what is deployed.
         trial: Its trial; default: none.
     """
+    component = endpoint.inference_component_name
     values = {
         "EndpointName": endpoint.endpoint_name,
-        "InferenceComponentName": endpoint.component_name,
+        **({} if component is None else {"InferenceComponentName": component}),
         "EndpointConfigName": endpoint.config.attr_endpoint_config_name,
         "ModelName": endpoint.model.attr_model_name,
         "PlanDigest": plan_digest,

@@ -13,7 +13,7 @@ from constructs import Construct
 from seatrial.model import digest
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.image_repository import ImageRepository
-from seatrial_cdk.place import TOKEN_MARKER, Place
+from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.policy import Statement, allow, policy_document, resources_of
 from seatrial_cdk.unnamed_resources import unnamed_statement
 
@@ -115,7 +115,7 @@ class ExecutionRole(Construct):
         options: RoleOptions = NO_OPTIONS,
     ) -> None:
         super().__init__(scope, construct_id)
-        place = Place.of(self)
+        place = StackPlace.of(self)
         reads = [] if sources is None else [*_reads(place, sources)]
         joins = [*join_network(place, network)] if network.subnet_ids else []
         statements = [*reads, *_observe(place, name), *joins]
@@ -151,7 +151,7 @@ def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNe
     return digest(text)[:8].upper()
 
 
-def _reads(place: Place, sources: ModelSources) -> Iterator[Statement]:
+def _reads(place: StackPlace, sources: ModelSources) -> Iterator[Statement]:
     yield from _pull(_repository_arn(sources.repository, place.partition))
     if sources.artifact:
         yield from _read(place, sources.artifact.bucket_name, sources.artifact.object_key)
@@ -177,7 +177,7 @@ def _pull(repository_arn: str | None) -> Iterator[Statement]:
     )
 
 
-def _observe(place: Place, name: str) -> Iterator[Statement]:
+def _observe(place: StackPlace, name: str) -> Iterator[Statement]:
     """Allow logs and metrics of every generation of an endpoint, its components and their candidates."""
     groups = (f"Endpoints/{name}", f"Endpoints/{name}:*", f"Endpoints/{name}-*", f"InferenceComponents/{name}-*")
     prefix = f"arn:{place.partition}:logs:{place.region}:{place.account}:log-group:/aws/sagemaker"
@@ -191,7 +191,7 @@ def _observe(place: Place, name: str) -> Iterator[Statement]:
     )
 
 
-def _read(place: Place, bucket: str, keys: str) -> Iterator[Statement]:
+def _read(place: StackPlace, bucket: str, keys: str) -> Iterator[Statement]:
     yield allow(["s3:GetObject"], [f"arn:{place.partition}:s3:::{bucket}/{keys}"])
     yield allow(
         ["s3:ListBucket"],
@@ -200,12 +200,12 @@ def _read(place: Place, bucket: str, keys: str) -> Iterator[Statement]:
     )
 
 
-def _read_weights(place: Place, s3_uri: str) -> Iterator[Statement]:
+def _read_weights(place: StackPlace, s3_uri: str) -> Iterator[Statement]:
     bucket, _, prefix = s3_uri.removeprefix("s3://").partition("/")
     return _read(place, bucket, f"{prefix}*")
 
 
-def join_network(place: Place, network: ContainerNetwork) -> Iterator[Statement]:
+def join_network(place: StackPlace, network: ContainerNetwork) -> Iterator[Statement]:
     """Allow what SageMaker does with a role to join a network."""
     prefix = f"arn:{place.partition}:ec2:{place.region}:{place.account}"
     interfaces = f"{prefix}:network-interface/*"

@@ -26,11 +26,12 @@ class CopyPlacement:
 
     Attributes:
         strategy: One copy on each instance as far as there are some, or as many copies on an instance as fit.
-        max_imbalance: Most copies that one availability zone may have more than another, 0 to 100.
+        max_imbalance: Most copies that one availability zone may have more than another, 0 to 100; default: not
+            balanced.
     """
 
     strategy: Literal["SPREAD", "BINPACK"] = "SPREAD"
-    max_imbalance: int = 1
+    max_imbalance: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +150,13 @@ def specification_document(copies: ComponentCopies, model_name: str) -> dict[str
     if copies.data_cache:
         document["DataCacheConfig"] = {"EnableCaching": True}
     if copies.placement is not None:
-        balance = {"EnforcementMode": "PERMISSIVE", "MaxImbalance": copies.placement.max_imbalance}
-        document["SchedulingConfig"] = {
-            "PlacementStrategy": copies.placement.strategy,
-            "AvailabilityZoneBalance": balance,
-        }
+        document["SchedulingConfig"] = _scheduling(copies.placement)
     return document
+
+
+def _scheduling(placement: CopyPlacement) -> dict[str, object]:
+    strategy = {"PlacementStrategy": placement.strategy}
+    if placement.max_imbalance is None:
+        return {**strategy}
+    balance = {"EnforcementMode": "PERMISSIVE", "MaxImbalance": placement.max_imbalance}
+    return {**strategy, "AvailabilityZoneBalance": balance}

@@ -6,19 +6,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from aws_cdk import Names, Stack, Tags
+from aws_cdk import Annotations, CfnResource, Names, Stack, Tags, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial.errors import SpecError
 from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions
 from seatrial_cdk.image_repository import repository_of
 from seatrial_cdk.inference_component import ComponentCopies, define_component, define_model, specification_document
-from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
-from seatrial_cdk.place import Place
+from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint, generations_of
+from seatrial_cdk.place import StackPlace
 from seatrial_cdk.rolling_update import component_update, endpoint_update
 from seatrial_cdk.serving_artifact import ServingArtifact
 from seatrial_cdk.serving_container import ServingContainer, container_definition
@@ -133,6 +134,9 @@ class LlmEndpoint(ILlmEndpoint):
         self.specification = specification_document(copies, self.model.attr_model_name)
         if environment is not None:
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
+        if not Token.is_unresolved(copies.copy_count) and copies.copy_count < 1:
+            message = "SEA443: SageMaker creates no component without copies. Set copy_count to 1 or more; with "
+            Annotations.of(self).add_error(message + "min_capacity=0, CopyScaling scales it to zero afterwards.")
 
     @classmethod
     def from_spec(
@@ -180,7 +184,7 @@ class LlmEndpoint(ILlmEndpoint):
         if vpc is not None:
             home = Construct(scope, f"{construct_id}Network")
             network = ContainerNetwork.in_vpc(home, vpc, subnets=vpc_subnets, security_groups=security_groups)
-        return endpoint_from_spec(
+        endpoint = endpoint_from_spec(
             scope,
             construct_id,
             Path(spec),
@@ -192,6 +196,10 @@ class LlmEndpoint(ILlmEndpoint):
             adds_trials_stack=trials == "stack",
             templates=None if templates is None else Path(templates),
         )
+        if not isinstance(endpoint, LlmEndpoint):
+            message, hint = "hosting.kind is single_model", "use SingleModelEndpoint.from_spec"
+            raise SpecError.of("SEA125", message, hint=hint, where=str(spec), field="hosting.kind")
+        return endpoint
 
     @classmethod
     def from_endpoint_name(cls, scope: Construct, construct_id: str, endpoint_name: str) -> ILlmEndpoint:
@@ -213,6 +221,7 @@ class LlmEndpoint(ILlmEndpoint):
         endpoint_name: str,
         inference_component_name: str | None = None,
         variant_name: str = VARIANT_NAME,
+        is_asynchronous: bool = False,
     ) -> ILlmEndpoint:
         """Name an endpoint of this account and region that something else made.
 
@@ -222,6 +231,7 @@ class LlmEndpoint(ILlmEndpoint):
             endpoint_name: Its name.
             inference_component_name: The component that serves; `None` when the variant has the model.
             variant_name: Its production variant.
+            is_asynchronous: It takes requests by `InvokeEndpointAsync` alone.
         """
         return ILlmEndpoint(
             scope,
@@ -229,7 +239,18 @@ class LlmEndpoint(ILlmEndpoint):
             endpoint_name=endpoint_name,
             inference_component_name=inference_component_name,
             variant_name=variant_name,
+            is_asynchronous=is_asynchronous,
         )
+
+    @property
+    def serving_resource(self) -> CfnResource:
+        """The component, which scaling waits for."""
+        return self.component
+
+    @property
+    def fewest_instances(self) -> int:
+        """Fewest instances that the endpoint keeps without copies."""
+        return self.instances.fewest
 
     def roll_back_on(self, alarm_names: Sequence[str]) -> None:
         """Roll an update of the component or of the endpoint back when one of these alarms is raised meanwhile.
@@ -248,11 +269,10 @@ class LlmEndpoint(ILlmEndpoint):
         """
         if self.alias_name is None:
             return super().grant_invoke(grantee)
-        base = self.base_name.lower()
-        names = [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
+        names = generations_of(self.base_name)
         kinds = (("endpoint", ""), ("inference-component", COMPONENT_SUFFIX))
         invoked = self._allow_invoking(grantee, [(kind, f"{name}{suffix}") for kind, suffix in kinds for name in names])
-        alias = Place.of(self).arn("ssm", f"parameter{self.alias_name}")
+        alias = StackPlace.of(self).arn("ssm", f"parameter{self.alias_name}")
         reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
         return invoked.combine(reading)
 

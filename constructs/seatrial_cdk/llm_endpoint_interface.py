@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration
+from aws_cdk import CfnResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from seatrial_cdk.place import TOKEN_MARKER, Place
+from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.variant_instances import VARIANT_NAME
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class ILlmEndpoint(Construct):
         endpoint_name: Name of the endpoint, or a token of it.
         inference_component_name: Name of the inference component that serves; `None` when the variant has the model.
         variant_name: Name of the production variant.
+        is_asynchronous: It takes requests by `InvokeEndpointAsync` alone.
     """
 
     def __init__(
@@ -38,11 +39,26 @@ class ILlmEndpoint(Construct):
         endpoint_name: str,
         inference_component_name: str | None = None,
         variant_name: str = VARIANT_NAME,
+        is_asynchronous: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self.endpoint_name = endpoint_name
         self.inference_component_name = inference_component_name
         self.variant_name = variant_name
+        self.is_asynchronous = is_asynchronous
+
+    @property
+    def serving_resource(self) -> CfnResource | None:
+        """What must be there before scaling; `None` when something else made the endpoint."""
+        return None
+
+    @property
+    def fewest_instances(self) -> int | None:
+        """Fewest instances that the endpoint keeps without copies; `None` when that is not known."""
+        return None
+
+    def keep_instance_counts(self) -> None:
+        """Let an update keep the instance counts that scaling has reached; nothing to do where it does anyway."""
 
     @property
     def endpoint_arn(self) -> str:
@@ -147,12 +163,18 @@ class ILlmEndpoint(Construct):
         """
 
     def _arn(self, kind: str, name: str) -> str:
-        return Place.of(self).arn("sagemaker", f"{kind}/{name}")
+        return StackPlace.of(self).arn("sagemaker", f"{kind}/{name}")
 
     def _allow_invoking(self, grantee: iam.IGrantable, names: Iterable[tuple[str, str]]) -> iam.Grant:
         """Allow invoking resources by kind and name."""
         arns = [self._arn(kind, name) for kind, name in names]
         return iam.Grant.add_to_principal(grantee=grantee, actions=[*INVOKE_ACTIONS], resource_arns=arns)
+
+
+def generations_of(base_name: str) -> list[str]:
+    """Return the names of each generation of an endpoint as ARNs have them; a generation has up to three digits."""
+    base = base_name.lower()
+    return [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
 
 
 def _lower(name: str) -> str:

@@ -18,7 +18,7 @@ TOKEN_MARKER: Final = "${Token["  # noqa: S105 (no password)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StackPlace:
     """Where a stack is; each part may be a token.
 
     Attributes:
@@ -32,7 +32,7 @@ class Place:
     account: str
 
     @classmethod
-    def of(cls, construct: IConstruct) -> Place:
+    def of(cls, construct: IConstruct) -> StackPlace:
         """Return where the stack of a construct is."""
         stack = Stack.of(construct)
         found = _PLACES.get(stack)
@@ -50,4 +50,4 @@ class Place:
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
 
-_PLACES: WeakKeyDictionary[Stack, Place] = WeakKeyDictionary()
+_PLACES: WeakKeyDictionary[Stack, StackPlace] = WeakKeyDictionary()

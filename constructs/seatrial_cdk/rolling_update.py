@@ -33,7 +33,7 @@ def component_update(
         alarm_names: Alarms of the component.
     """
     count = copies.replaced_at_once
-    if count is None:
+    if not count:
         return None
     batch = sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty(type="COPY_COUNT", value=count)
     each_s = copies.download_timeout_s + copies.startup_timeout_s + WAIT_S
@@ -42,7 +42,7 @@ def component_update(
             maximum_batch_size=batch,
             rollback_maximum_batch_size=batch,
             wait_interval_in_seconds=WAIT_S,
-            maximum_execution_timeout_in_seconds=_timeout_s(copies.most, count, each_s),
+            maximum_execution_timeout_in_seconds=timeout_s(copies.most, count, each_s),
         ),
         auto_rollback_configuration=sagemaker.CfnInferenceComponent.AutoRollbackConfigurationProperty(
             alarms=[sagemaker.CfnInferenceComponent.AlarmProperty(alarm_name=name) for name in alarm_names]
@@ -84,7 +84,7 @@ def _some_instances_at_a_time(
         maximum_batch_size=size,
         rollback_maximum_batch_size=size,
         wait_interval_in_seconds=WAIT_S,
-        maximum_execution_timeout_in_seconds=_timeout_s(instances.most, batch, _start_s(instances) + WAIT_S),
+        maximum_execution_timeout_in_seconds=timeout_s(instances.most, batch, start_s(instances) + WAIT_S),
     )
 
 
@@ -94,15 +94,15 @@ def _all_at_once(instances: VariantInstances) -> sagemaker.CfnEndpoint.BlueGreen
             type="ALL_AT_ONCE", wait_interval_in_seconds=WAIT_S
         ),
         termination_wait_in_seconds=ALARM_WAIT_S,
-        maximum_execution_timeout_in_seconds=_timeout_s(1, 1, _start_s(instances) + WAIT_S + ALARM_WAIT_S),
+        maximum_execution_timeout_in_seconds=timeout_s(1, 1, start_s(instances) + WAIT_S + ALARM_WAIT_S),
     )
 
 
-def _start_s(instances: VariantInstances) -> int:
-    """Return the time that an instance with its copies may take to start."""
+def start_s(instances: VariantInstances) -> int:
+    """Return the time that an instance with its copies may take to start, in seconds."""
     return INSTANCE_START_S + instances.download_timeout_s + instances.startup_timeout_s
 
 
-def _timeout_s(count: int, batch: int, each_s: int) -> int:
+def timeout_s(count: int, batch: int, each_s: int) -> int:
     """Return the time that all batches may take one after the other, within the API's bounds."""
     return sorted((MIN_EXECUTION_TIMEOUT_S, -(-count // batch) * each_s, MAX_EXECUTION_TIMEOUT_S))[1]

@@ -59,6 +59,7 @@ class VariantInstances:
         volume_key_arn: KMS key of the volumes; not for types with local NVMe.
         startup_timeout_s: Time that a container may take to answer its first health check, 60 to 3,600 s.
         download_timeout_s: Time that a download of model data may take, 60 to 3,600 s.
+        provision_timeout_s: Time to find capacity in all pools, 300 to 3,600 s; default: the service's.
         capacity_reservation_arn: Reserved capacity that alone is used; default: on demand.
         routing: How a copy is chosen.
         scale_in: How instances are removed; default: as the service does it.
@@ -74,6 +75,7 @@ class VariantInstances:
     volume_key_arn: str | None = None
     startup_timeout_s: int = DEFAULT_TIMEOUT_S
     download_timeout_s: int = DEFAULT_TIMEOUT_S
+    provision_timeout_s: int | None = None
     capacity_reservation_arn: str | None = None
     routing: RequestRouting = RequestRouting()
     scale_in: InstanceScaleIn | None = None
@@ -98,7 +100,8 @@ def component_variant(instances: VariantInstances) -> sagemaker.CfnEndpointConfi
     return config.ProductionVariantProperty(
         variant_name=VARIANT_NAME,
         instance_type=None if instances.pools else instances.instance_type,
-        instance_pools=_pools(instances),
+        instance_pools=instance_pools(instances),
+        variant_instance_provision_timeout_in_seconds=instances.provision_timeout_s,
         initial_instance_count=instances.initial_count,
         inference_ami_version=instances.inference_ami_version,
         volume_size_in_gb=instances.volume_size_gb,
@@ -110,12 +113,13 @@ def component_variant(instances: VariantInstances) -> sagemaker.CfnEndpointConfi
             max_instance_count=instances.most,
             scale_in_policy=_scale_in(instances.scale_in) if instances.scale_in else None,
         ),
-        capacity_reservation_config=_reservation(instances),
-        routing_config=_routing(instances.routing),
+        capacity_reservation_config=reserved_capacity(instances),
+        routing_config=request_routing(instances.routing),
     )
 
 
-def _pools(instances: VariantInstances) -> list[sagemaker.CfnEndpointConfig.InstancePoolProperty] | None:
+def instance_pools(instances: VariantInstances) -> list[sagemaker.CfnEndpointConfig.InstancePoolProperty] | None:
+    """Define the instance types by priority; `None` when there is one type."""
     types = (instances.instance_type, *instances.pools)
     pool = sagemaker.CfnEndpointConfig.InstancePoolProperty
     made = [pool(instance_type=name, priority=priority) for priority, name in enumerate(types, 1)]
@@ -130,7 +134,10 @@ def _scale_in(scale_in: InstanceScaleIn) -> sagemaker.CfnEndpointConfig.ScaleInP
     )
 
 
-def _reservation(instances: VariantInstances) -> sagemaker.CfnEndpointConfig.CapacityReservationConfigProperty | None:
+def reserved_capacity(
+    instances: VariantInstances,
+) -> sagemaker.CfnEndpointConfig.CapacityReservationConfigProperty | None:
+    """Define the capacity that alone is used; `None` on demand."""
     if instances.capacity_reservation_arn is None:
         return None
     return sagemaker.CfnEndpointConfig.CapacityReservationConfigProperty(
@@ -139,7 +146,8 @@ def _reservation(instances: VariantInstances) -> sagemaker.CfnEndpointConfig.Cap
     )
 
 
-def _routing(routing: RequestRouting) -> sagemaker.CfnEndpointConfig.RoutingConfigProperty:
+def request_routing(routing: RequestRouting) -> sagemaker.CfnEndpointConfig.RoutingConfigProperty:
+    """Define how a copy or instance is chosen for a request."""
     config = sagemaker.CfnEndpointConfig
     return config.RoutingConfigProperty(
         routing_strategy=routing.strategy,

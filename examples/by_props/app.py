@@ -2,6 +2,8 @@
 
 from seatrial_cdk.plain_errors import plain_errors
 
+CIDR = "10.40.0.0/16"
+
 with plain_errors():
     from aws_cdk import App, Environment, Stack
     from aws_cdk import aws_ec2 as ec2
@@ -23,11 +25,12 @@ with plain_errors():
     app = App()
     stack = Stack(app, "Support", env=Environment(region="us-east-1"))
     private = ec2.SubnetConfiguration(name="Private", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
-    vpc = ec2.Vpc(stack, "Vpc", max_azs=2, nat_gateways=0, subnet_configuration=[private])
+    addresses = ec2.IpAddresses.cidr(CIDR)
+    vpc = ec2.Vpc(stack, "Vpc", ip_addresses=addresses, max_azs=2, nat_gateways=0, subnet_configuration=[private])
     isolated = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
     containers = ec2.SecurityGroup(stack, "Containers", vpc=vpc)
     interfaces = ec2.SecurityGroup(stack, "Interfaces", vpc=vpc, allow_all_outbound=False)
-    interfaces.add_ingress_rule(containers, ec2.Port.tcp(443), "HTTPS of the containers")
+    interfaces.add_ingress_rule(ec2.Peer.ipv4(CIDR), ec2.Port.tcp(443), "HTTPS from the VPC")
     HostingVpcEndpoints(stack, "VpcEndpoints", vpc=vpc, vpc_subnets=isolated, security_groups=[interfaces])
     key = kms.Key(stack, "Key", enable_key_rotation=True)
     topic = sns.Topic(stack, "Alarms", master_key=key, enforce_ssl=True)

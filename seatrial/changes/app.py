@@ -47,7 +47,7 @@ def run_app(root: Path, narrowed: Mapping[str, str], folder: Path, variables: Ma
         variables: Environment variables beside this process's.
 
     Raises:
-        SeatrialError: SEA442 without Node; SEA450 with the app's last lines when it fails.
+        SeatrialError: SEA446 without Node; SEA450 with the app's last lines when it fails.
     """
     command, context = _app(root)
     out, scratch = folder / "out", folder / "tmp"  # what an app that is ended leaves behind goes with the folder

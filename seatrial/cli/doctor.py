@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial.changes.doctor.calls import AwsCalls
     from seatrial.changes.doctor.diagnosis import Diagnosis
     from seatrial.changes.doctor.facts import Examination
-    from seatrial.changes.preflight.clients import AccountClients
+    from seatrial.changes.doctor.gather import AskedEndpoint
     from seatrial.deployment.document import Deployment
 
 FOUND = 1
@@ -58,19 +57,25 @@ def doctor(
     It reads endpoint, components, logs, scaling, alarms, stack, roles, weights, secrets and quotas. What could not be
     asked is told. `--fix` deletes nothing that serves.
     """
-    from seatrial.changes.doctor.view import is_healthy
+    from seatrial.changes.doctor.steps import fix_steps
+    from seatrial.changes.doctor.view import as_document, is_healthy
+    from seatrial.cli.support.terminal import show_json
 
     _check_options(fix=fix, dry_run=dry_run, yes=yes)
-    patient = _patient(endpoint, environment, environments, region)
-    found, diagnoses = patient.examined()
-    _show(found, diagnoses, output_format, why=why)
-    if fix and _fixed(found, patient.calls, dry_run=dry_run, yes=yes):
-        found, diagnoses = patient.examined()
-        if found.is_empty:
+    asked = _asked(endpoint, environment, environments, region)
+    found, diagnoses = _examined(asked)
+    if output_format == "text":
+        _show_text(found, diagnoses, why=why)
+    is_deleted = False
+    if fix and _fixed(found, asked.calls, dry_run=dry_run, yes=yes):
+        found, diagnoses = _examined(asked)
+        if is_deleted := found.is_empty:
             typer.echo(f"{found.name}: nothing is left of it", err=True)
-            return
-        _show(found, diagnoses, output_format, why=False)
-    if not is_healthy(found, diagnoses):
+        elif output_format == "text":
+            _show_text(found, diagnoses, why=False)
+    if output_format == "json":
+        show_json(as_document(found, diagnoses, fix_steps(found)))
+    if not (is_deleted or is_healthy(found, diagnoses)):
         raise typer.Exit(FOUND)
 
 
@@ -85,41 +90,23 @@ def _check_options(*, fix: bool, dry_run: bool, yes: bool) -> None:
         raise SpecError(Problem("command line", name, "SEA108", f"{name} needs --fix", "add --fix") for name in given)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Patient:
-    """An endpoint and whom to ask about it; `stack` is empty where its tags tell it."""
+def _examined(asked: AskedEndpoint) -> tuple[Examination, tuple[Diagnosis, ...]]:
+    """Return what there is now, and what is wrong with it."""
+    from seatrial.changes.doctor.diagnose import diagnose
+    from seatrial.changes.doctor.gather import examine
 
-    name: str
-    region: str
-    calls: AwsCalls
-    account: AccountClients
-    stack: str = ""
-    deployment: Deployment | None = None
-
-    def examined(self) -> tuple[Examination, tuple[Diagnosis, ...]]:
-        """Return what there is now, and what is wrong with it."""
-        from seatrial.changes.doctor.diagnose import diagnose
-        from seatrial.changes.doctor.gather import examine
-
-        found = examine(
-            self.name,
-            self.calls,
-            self.account,
-            region=self.region,
-            at=datetime.now(UTC),
-            stack_name=self.stack,
-            deployment=self.deployment,
-        )
-        return found, diagnose(found)
+    found = examine(asked, datetime.now(UTC))
+    return found, diagnose(found)
 
 
-def _patient(endpoint: str, environment: str | None, environments: Path | None, region: str | None) -> _Patient:
+def _asked(endpoint: str, environment: str | None, environments: Path | None, region: str | None) -> AskedEndpoint:
     """Return the endpoint that is asked for.
 
     Raises:
         SpecError: SEA107, it is no name; SEA108, two options contradict each other; SEA512, no region is known.
     """
     from seatrial.changes.doctor.calls import Boto3Calls
+    from seatrial.changes.doctor.gather import AskedEndpoint
     from seatrial.cli.preflight import clients_of_region
 
     if environment is not None:
@@ -131,7 +118,7 @@ def _patient(endpoint: str, environment: str | None, environments: Path | None, 
         hint = "with the YAML file or the name of a spec, give its environment: -e ENV"
         raise SpecError.of("SEA107", f"{endpoint} is no name of an endpoint", where="command line", hint=hint)
     place = region or _own_region()
-    return _Patient(
+    return AskedEndpoint(
         name=endpoint, region=place, calls=Boto3Calls(place), account=clients_of_region(place, where=endpoint)
     )
 
@@ -149,9 +136,10 @@ def _own_region() -> str:
     return region
 
 
-def _of_environment(endpoint: str, environment: str, environments: Path | None) -> _Patient:
+def _of_environment(endpoint: str, environment: str, environments: Path | None) -> AskedEndpoint:
     from seatrial.changes.deployed import check_account
     from seatrial.changes.doctor.calls import Boto3Calls
+    from seatrial.changes.doctor.gather import AskedEndpoint
     from seatrial.cli.preflight import account_clients
     from seatrial.deployment.document import endpoint_name, stack_name
     from seatrial.spec.load import load_environment
@@ -162,7 +150,7 @@ def _of_environment(endpoint: str, environment: str, environments: Path | None) 
     place = load_environment(folder, environment)
     account = account_clients(place)
     check_account(place, account.identity)
-    return _Patient(
+    return AskedEndpoint(
         name=endpoint_name(environment, name, generation),
         region=region,
         calls=Boto3Calls(region),
@@ -183,16 +171,12 @@ def _deployment(file: Path, environments: Path, environment: str) -> Deployment 
         return None
 
 
-def _show(found: Examination, diagnoses: tuple[Diagnosis, ...], output_format: str, *, why: bool) -> None:
-    from seatrial.changes.doctor.steps import fix_steps
-    from seatrial.changes.doctor.view import as_document, as_lines
-    from seatrial.cli.support.terminal import show_json, show_text
+def _show_text(found: Examination, diagnoses: tuple[Diagnosis, ...], *, why: bool) -> None:
+    from seatrial.changes.doctor.view import as_lines
+    from seatrial.cli.support.terminal import show_text
     from seatrial.secrets import redacted
 
-    if output_format == "json":
-        show_json(as_document(found, diagnoses, fix_steps(found)))
-    else:
-        show_text(redacted("".join(f"{line}\n" for line in as_lines(found, diagnoses, why=why))))
+    show_text(redacted("".join(f"{line}\n" for line in as_lines(found, diagnoses, why=why))))
 
 
 def _fixed(found: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> bool:

@@ -12,11 +12,11 @@ class AliasValue:
 
     Attributes:
         endpoint_name: SageMaker's name of the endpoint.
-        inference_component_name: Its component.
+        inference_component_name: Its component; `None` when the model is in the production variant.
     """
 
     endpoint_name: str
-    inference_component_name: str
+    inference_component_name: str | None
 
     def to_json(self) -> str:
         """Return the parameter's value."""
@@ -30,10 +30,12 @@ class AliasValue:
             ValueError: It is not the value of an alias.
         """
         document = json.loads(text)
-        names = [document.get(name) for name in cls.__slots__] if isinstance(document, dict) else []
-        if not names or not all(isinstance(name, str) and name for name in names):
+        names = document if isinstance(document, dict) else {}
+        endpoint_name, component_name = (names.get(name, "") for name in cls.__slots__)
+        if not isinstance(endpoint_name, str) or not endpoint_name or component_name == "":
             raise ValueError(f"not an alias: {text[:100]!r}")
-        endpoint_name, component_name = map(str, names)
+        if component_name is not None and not isinstance(component_name, str):
+            raise ValueError(f"not an alias: {text[:100]!r}")
         return cls(endpoint_name=endpoint_name, inference_component_name=component_name)
 
 

@@ -49,6 +49,7 @@ class Deployment:
         trial_request: The trial's request document as JSON, without `target` and `expected`, which only the stack
             knows; `seatrial.bench.model.request.TrialRequest` reads it once they are filled in.
         has_local_nvme: The instance type has local NVMe, so the service refuses a volume size and a volume key for it.
+        variants: The deployments of other specs that production and shadow variants of this endpoint run.
     """
 
     endpoint: EndpointSpec
@@ -57,11 +58,20 @@ class Deployment:
     serving: RenderedConfig
     trial_request: str
     has_local_nvme: bool
+    variants: tuple[Deployment, ...] = ()
 
     @property
     def endpoint_name(self) -> str:
         """The endpoint's name on SageMaker; its generation stands behind it from the second on."""
         return endpoint_name(self.environment.name, self.endpoint.name, self.plan.generation)
+
+    def variant_of(self, spec: str) -> Deployment:
+        """Return the deployment of another spec that a variant runs.
+
+        Args:
+            spec: The spec's name.
+        """
+        return next(each for each in self.variants if each.endpoint.name == spec)
 
     @property
     def base_name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
@@ -17,10 +18,10 @@ from seatrial.spec.load import environment_names, load_environment, load_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from seatrial.spec.environment import EnvironmentSpec
     from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.yaml_source import FieldPath
 
 
 def load_deployments(
@@ -230,7 +231,45 @@ def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path 
         serving=serving,
         trial_request=request_template(loaded, plan, serving),
         has_local_nvme=instance is not None and bool(instance.nvme_gb),
+        variants=tuple(read_variants(loaded)),
     )
+
+
+def read_variants(loaded: LoadedSpec) -> Iterator[Deployment]:
+    """Yield the deployments of other specs in the same folder that variants of an endpoint run.
+
+    Raises:
+        SpecError: SEA130 for a spec that is not there, has another name or has variants itself; or what is wrong with
+            it or its lock.
+    """
+    hosting, seen = loaded.endpoint.hosting, set[str]()
+    asked: list[tuple[FieldPath, str | None]]
+    asked = [(("hosting", "variants", index, "spec"), each.spec) for index, each in enumerate(hosting.variants or ())]
+    asked += [(("hosting", "shadow", "spec"), hosting.shadow.spec)] if hosting.shadow else []
+    for path, name in asked:
+        if name is None or name in seen:
+            continue
+        seen.add(name)
+        file = loaded.path.parent / f"{name}.yaml"
+        if not file.is_file():
+            problem = loaded.problem(path, "SEA130", f"there is no spec {file.name} beside this one", f"write {file}")
+            raise SpecError([problem])
+        other = load_spec(file, loaded.environment.name, environments=Path(loaded.place.path).parent)
+        if wrong := _unfit_variant(loaded.endpoint.name, other):
+            raise SpecError([loaded.problem(path, "SEA130", f"{file.name} {wrong[0]}", wrong[1])])
+        yield deployment_of(other)
+
+
+def _unfit_variant(endpoint: str, other: LoadedSpec) -> tuple[str, str] | None:
+    """Return what is wrong with a spec as a variant of an endpoint, and a hint."""
+    spec = other.endpoint
+    if spec.name != other.path.stem or spec.name == endpoint:
+        return f"has the name {spec.name}", "name another spec, whose name is that of its file"
+    if spec.hosting.kind != "single_model":
+        return "is planned for inference components", "set hosting.kind: single_model in it, and plan it again"
+    if spec.hosting.variants or spec.hosting.shadow:
+        return "has variants itself", "name a spec with one model"
+    return None
 
 
 _LONGEST_NAME = 63  # of endpoints and components (API reference, CreateInferenceComponent)

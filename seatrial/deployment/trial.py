@@ -157,9 +157,10 @@ def complete_request(deployment: Deployment, stack: LiveStack) -> TrialRequest:
     Raises:
         BenchError: SEA502 when the stack lacks an output.
     """
+    has_component = deployment.endpoint.hosting.kind == "inference_component"
     target = TrialTarget(
         endpoint_name=stack.output("EndpointName"),
-        inference_component=stack.output("InferenceComponentName"),
+        inference_component=stack.output("InferenceComponentName") if has_component else None,
         region=deployment.environment.region,
     )
     expected = Expected(

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from seatrial.hosting_rules.stack_resource import StackResources, begins_unknown
+from seatrial.hosting_rules.template_resources import HostedResources, begins_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.hosting_rules.stack_resource import StackResource
+    from seatrial.hosting_rules.template_resources import HostedResource
     from seatrial.hosting_rules.template_value import Json, TemplateValue
 
 MODEL = "AWS::SageMaker::Model"
@@ -40,7 +40,7 @@ class CopyRequirement:
         copies: Copies at creation; `None` likewise.
     """
 
-    resource: StackResource
+    resource: HostedResource
     specification: TemplateValue
     accelerators: float | None
     copies: float | None
@@ -59,11 +59,11 @@ class SageMakerTarget:
         variant: The variant's name.
     """
 
-    resource: StackResource
+    resource: HostedResource
     dimension: str | None
     resource_id: str | None
-    component: StackResource | None
-    endpoint: StackResource | None
+    component: HostedResource | None
+    endpoint: HostedResource | None
     variant: str | None
 
     @property
@@ -91,32 +91,32 @@ class Hosting:
     """
 
     def __init__(self, templates: Mapping[str, Mapping[str, Json]], region: str | None) -> None:
-        self.resources = StackResources(templates)
+        self.resources = HostedResources(templates)
         self.region = region
 
-    def config_of(self, endpoint: StackResource | None) -> StackResource | None:
+    def config_of(self, endpoint: HostedResource | None) -> HostedResource | None:
         """Return the configuration of an endpoint."""
         if endpoint is None:
             return None
         return self.resources.named(endpoint.template, endpoint.at("EndpointConfigName"), CONFIG, "EndpointConfigName")
 
-    def endpoint_of(self, component: StackResource) -> StackResource | None:
+    def endpoint_of(self, component: HostedResource) -> HostedResource | None:
         """Return the endpoint that a component is placed on."""
         return self.resources.named(component.template, component.at("EndpointName"), ENDPOINT, "EndpointName")
 
     @cached_property
-    def _components(self) -> Mapping[tuple[str, str], list[StackResource]]:
-        placed: dict[tuple[str, str], list[StackResource]] = {}
+    def _components(self) -> Mapping[tuple[str, str], list[HostedResource]]:
+        placed: dict[tuple[str, str], list[HostedResource]] = {}
         for component in self.resources.of(COMPONENT):
             if endpoint := self.endpoint_of(component):
                 placed.setdefault(endpoint.key, []).append(component)
         return placed
 
-    def components_on(self, endpoint: StackResource) -> list[StackResource]:
+    def components_on(self, endpoint: HostedResource) -> list[HostedResource]:
         """Return the components on an endpoint."""
         return self._components.get(endpoint.key, [])
 
-    def variant_of(self, component: StackResource) -> TemplateValue | None:
+    def variant_of(self, component: HostedResource) -> TemplateValue | None:
         """Return the variant whose instances a component uses: the one it names, or the only one."""
         config = self.config_of(self.endpoint_of(component))
         variants = config.at("ProductionVariants").items if config else ()
@@ -133,11 +133,11 @@ class Hosting:
         variants = config.at("ProductionVariants").items if config else ()
         return next((each for each in variants if each.at("VariantName").text == target.variant), None)
 
-    def model_of(self, template: str, value: TemplateValue) -> StackResource | None:
+    def model_of(self, template: str, value: TemplateValue) -> HostedResource | None:
         """Return the model that a value names."""
         return self.resources.named(template, value, MODEL, "ModelName")
 
-    def requirements(self, component: StackResource) -> Iterator[CopyRequirement]:
+    def requirements(self, component: HostedResource) -> Iterator[CopyRequirement]:
         """Yield what each specification of a component asks for; adapters ask for nothing."""
         copies = component.at("RuntimeConfig", "CopyCount")
         for specification in specifications(component):
@@ -151,7 +151,7 @@ class Hosting:
         """The scalable targets of SageMaker."""
         return tuple(map(self._target, filter(_is_sagemaker, self.resources.of(TARGET))))
 
-    def _target(self, resource: StackResource) -> SageMakerTarget:
+    def _target(self, resource: HostedResource) -> SageMakerTarget:
         written = self.resources.written(resource.template, resource.at("ResourceId"))
         component = _COMPONENT_ID.fullmatch(written or "")
         variant = _VARIANT_ID.fullmatch(written or "")
@@ -165,7 +165,7 @@ class Hosting:
             variant=variant[2] if variant else None,
         )
 
-    def target_of(self, policy: StackResource) -> SageMakerTarget | None:
+    def target_of(self, policy: HostedResource) -> SageMakerTarget | None:
         """Return the scalable target that a policy belongs to."""
         referred = self.resources.referred(policy.template, policy.at("ScalingTargetId"))
         if referred:
@@ -176,20 +176,20 @@ class Hosting:
         return next(same, None) if written else None
 
     @cached_property
-    def _policies(self) -> Mapping[tuple[str, str], list[StackResource]]:
-        of_target: dict[tuple[str, str], list[StackResource]] = {}
+    def _policies(self) -> Mapping[tuple[str, str], list[HostedResource]]:
+        of_target: dict[tuple[str, str], list[HostedResource]] = {}
         for policy in self.resources.of(POLICY):
             if target := self.target_of(policy):
                 of_target.setdefault(target.resource.key, []).append(policy)
         return of_target
 
-    def policies_of(self, target: SageMakerTarget) -> list[StackResource]:
+    def policies_of(self, target: SageMakerTarget) -> list[HostedResource]:
         """Return the policies of a scalable target."""
         return self._policies.get(target.resource.key, [])
 
     @cached_property
-    def _alarms(self) -> Mapping[tuple[str, str], list[StackResource]]:
-        of_policy: dict[tuple[str, str], list[StackResource]] = {}
+    def _alarms(self) -> Mapping[tuple[str, str], list[HostedResource]]:
+        of_policy: dict[tuple[str, str], list[HostedResource]] = {}
         for alarm in (each for kind in ALARMS for each in self.resources.of(kind)):
             actions = (action for name in ("AlarmActions", "OKActions") for action in alarm.at(name).items)
             for action in actions:
@@ -197,7 +197,7 @@ class Hosting:
                     of_policy.setdefault(policy.key, []).append(alarm)
         return of_policy
 
-    def alarms_of(self, policy: StackResource) -> list[StackResource]:
+    def alarms_of(self, policy: HostedResource) -> list[HostedResource]:
         """Return the alarms that start a policy."""
         return self._alarms.get(policy.key, [])
 
@@ -207,14 +207,14 @@ class Hosting:
         alarms = (each for kind in ALARMS for each in self.resources.of(kind))
         return any(self._is_unknown(alarm, alarm.at("AlarmActions")) for alarm in alarms)
 
-    def _is_unknown(self, alarm: StackResource, actions: TemplateValue) -> bool:
+    def _is_unknown(self, alarm: HostedResource, actions: TemplateValue) -> bool:
         if not actions.is_known:
             return not actions.is_absent
         referred = self.resources.referred
         return any(not each.is_known and referred(alarm.template, each) is None for each in actions.items)
 
 
-def specifications(component: StackResource) -> tuple[TemplateValue, ...]:
+def specifications(component: HostedResource) -> tuple[TemplateValue, ...]:
     """Return the specifications of a component: one, or one for each instance type."""
     several = component.at("Specifications").items
     return several or (component.at("Specification"),)
@@ -245,6 +245,6 @@ def most_instances(variant: TemplateValue) -> float | None:
     return (scaling.at("MaxInstanceCount") if managed else variant.at("InitialInstanceCount")).number
 
 
-def _is_sagemaker(target: StackResource) -> bool:
+def _is_sagemaker(target: HostedResource) -> bool:
     namespace, dimension = target.at("ServiceNamespace").text, target.at("ScalableDimension").text
     return namespace == "sagemaker" or (dimension or "").startswith("sagemaker:")

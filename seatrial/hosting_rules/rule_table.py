@@ -11,8 +11,8 @@ from seatrial.hosting_rules.template_finding import TemplateFinding
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.hosting_rules.stack_resource import StackResource
     from seatrial.hosting_rules.template_finding import TemplateSeverity
+    from seatrial.hosting_rules.template_resources import HostedResource
     from seatrial.hosting_rules.template_value import TemplateValue
 
 API = "SageMaker API reference"
@@ -61,6 +61,7 @@ HOSTING_RULES: Mapping[str, HostingRule] = MappingProxyType(
         "SEA723": HostingRule("error", f"{API}, AutoRollbackConfig"),
         "SEA724": HostingRule("warning", f"{API}, UpdateEndpoint, RetainAllVariantProperties; {PROVIDER} issue 48990"),
         "SEA725": HostingRule("error", f"{API}, BlueGreenUpdatePolicy and TrafficRoutingConfig"),
+        "SEA726": HostingRule("warning", "the default AMI's driver is not documented; nim-deploy issue 98"),
         "SEA730": HostingRule("error", "stdapi issue 43: CreateInferenceComponent refuses CopyCount 0"),
         "SEA731": HostingRule("error", f"{API}, CreateInferenceComponent: the endpoint must be InService"),
         "SEA732": HostingRule("error", f"{API}, InferenceComponentComputeResourceRequirements"),
@@ -86,7 +87,7 @@ HOSTING_RULES: Mapping[str, HostingRule] = MappingProxyType(
 )
 
 
-def found(resource: StackResource, value: TemplateValue, rule: str, message: str, hint: str) -> TemplateFinding:
+def found(resource: HostedResource, value: TemplateValue, rule: str, message: str, hint: str) -> TemplateFinding:
     """Return a finding at a value of a resource."""
     return TemplateFinding(
         template=resource.template,

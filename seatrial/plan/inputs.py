@@ -113,8 +113,8 @@ def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[s
     Raises:
         PlanError: SEA110 when the catalog knows none of them.
     """
-    pools, rails = loaded.endpoint.hosting.instance_pools, loaded.environment.guard_rails.instance_types
-    asked = pools[:1] if pools else loaded.endpoint.serving.instance_types
+    endpoint, rails = loaded.endpoint, loaded.environment.guard_rails.instance_types
+    asked = endpoint.serving.instance_types or (endpoint.hosting.instance_pools or ())[:1] or None
     if asked is None and rails is None:
         return tuple(priced(instance, loaded) for instance in instances.every() if not neuron.is_neuron(instance)), ()
     names = [name for name in (asked or rails or ()) if rails is None or name in rails]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import neuron
+from seatrial.errors import PlanError
 from seatrial.plan.calibration import model_name
 from seatrial.plan.decisions.derived_limits import Chosen, derive_limits, predict_copy
 from seatrial.plan.decisions.placement import lay_out
@@ -17,6 +18,7 @@ from seatrial.plan.decisions.volume import decide_volume
 from seatrial.plan.document import Decision, Plan
 from seatrial.plan.search.no_deployment import no_deployment
 from seatrial.plan.search.pipeline import search_for
+from seatrial.plan.search.pools import pool_problems
 from seatrial.plan.search.ranking import alternative, alternatives, rejections, why_best
 from seatrial.plan.search.unpriced import unpriced
 from seatrial.predict.memory import weights_bytes
@@ -46,9 +48,15 @@ def make_plan(loaded: LoadedSpec, *, accept_slo_miss: bool = False, allow_unknow
 
 
 def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan:
-    """Return the plan of the best deployment that was found, or of the one that someone chose."""
+    """Return the plan of the best deployment that was found, or of the one that someone chose.
+
+    Raises:
+        PlanError: SEA110, SEA212 for each instance pool that can't hold a copy of it.
+    """
     chosen = Chosen(loaded, resolved, found.ranked[0])
     layout, limits = lay_out(chosen.best, resolved.demand), derive_limits(chosen)
+    if problems := [*pool_problems(loaded, resolved.demand, layout)]:
+        raise PlanError(problems)
     prediction = predict_copy(chosen, limits)
     endpoint, engine = loaded.endpoint, resolved.choice
     volume = decide_volume(

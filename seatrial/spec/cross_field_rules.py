@@ -12,6 +12,7 @@ from seatrial.catalog.licences import licence_of
 from seatrial.spec.endpoint import DEFAULT_DRAFT_COST, MOST_DRAFT_TOKENS
 from seatrial.spec.hosting_rules import hosting_problems
 from seatrial.spec.model_shape import MOST_HEAD_DIM, ModelShape
+from seatrial.spec.scaling import scaling_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -276,15 +277,6 @@ def _traffic(document: Document) -> Iterator[Problem]:
         yield document.problem(("workload", "requests_per_second"), "SEA108", message, hint)
 
 
-def _copies(document: Document) -> Iterator[Problem]:
-    low, high = document.value("scaling", "min_copies"), document.value("scaling", "max_copies")
-    low, high = 1 if low is None else low, 1 if high is None else high
-    if isinstance(low, int) and isinstance(high, int) and low > high:
-        message = f"min_copies {low} exceeds max_copies {high}"
-        path = ("scaling", "min_copies")
-        yield document.problem(path, "SEA108", message, f"set max_copies to at least {low}")
-
-
 def _trial(document: Document) -> Iterator[Problem]:
     least, most = (document.value("trial", f"{name}requests_per_concurrency") for name in ("", "max_"))
     if isinstance(least, int) and isinstance(most, int) and least > most:
@@ -331,7 +323,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     _architecture,
     shape_problems,
     _traffic,
-    _copies,
+    scaling_problems,
     _trial,
     _context,
     speculation_problems,

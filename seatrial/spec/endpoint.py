@@ -21,6 +21,7 @@ from seatrial.spec.engine_options import (
 )
 from seatrial.spec.hosting import MOST_ADAPTERS, AdapterSpec, EndpointName, HostingSpec, ImageUri, InstanceType
 from seatrial.spec.model_shape import ModelShape
+from seatrial.spec.scaling import ScalingSpec
 
 LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resource; the rest is for proof and clean-up
 Level = Annotated[int, Field(ge=1, le=4096)]
@@ -120,11 +121,7 @@ TokenCount = Annotated[int, Field(gt=0, le=bounds.MOST_TOKENS)]
 Milliseconds = Annotated[float, Field(gt=0, le=bounds.LONGEST_LATENCY_MS)]
 Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
 Degree = Annotated[int, Field(gt=0, le=1024)]
-Cooldown = Annotated[int, Field(gt=0, le=bounds.MOST_SECONDS)]
-MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
-Copies = Annotated[int, Field(ge=1, le=MOST_COPIES)]
-Fraction = Annotated[float, Field(gt=0, le=1)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
 MOST_DRAFT_TOKENS = 16
 DEFAULT_DRAFT_COST = 0.05  # of a decode step: a draft model of some twentieth of the model's size
@@ -298,16 +295,6 @@ class ServingSpec(FrozenModel):
     instance_types: InstanceTypes | None = Field(None, description="The planner chooses among these.")
     overrides: ServingOverrides = ServingOverrides()
     adapters: Adapters = Field((), description="LoRA adapters, each an inference component on the model's copies.")
-
-
-class ScalingSpec(FrozenModel):
-    """How many copies, and how fast their number changes."""
-
-    min_copies: Copies = Field(1, description="Fewest copies.")
-    max_copies: Copies = Field(1, description="Most copies.")
-    target_utilization: Fraction = Field(0.8, description="Autoscaling target, as a share of the knee.")
-    scale_out_cooldown_s: Cooldown = Field(60, description="Scale-out cooldown, in seconds.")
-    scale_in_cooldown_s: Cooldown = Field(300, description="Scale-in cooldown, in seconds.")
 
 
 class EndpointSpec(FrozenModel):

@@ -23,7 +23,13 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "tags": True,
     "model": {"accept_eula", "hub_token_secret", "licence"},
     "serving": {"adapters"},
-    "scaling": {"scale_out_cooldown_s", "scale_in_cooldown_s"},
+    "scaling": {
+        "scale_out_cooldown_s",
+        "scale_in_cooldown_s",
+        "schedules",
+        "scale_in_protection",
+        "instance_scale_in",
+    },
     "hosting": True,  # but for _PLANNED_HOSTING
 }
 _PLANNED_HOSTING = {"kind", "instance_pools"}  # fields of `hosting` that a plan is made for

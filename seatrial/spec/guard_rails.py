@@ -10,7 +10,8 @@ from seatrial import bounds
 from seatrial.catalog.engine_versions import EngineName
 from seatrial.model import FrozenModel
 from seatrial.spec import shapes
-from seatrial.spec.endpoint import Copies, InstanceTypes, LicenceId, Percentiles, TagKey, TrialMode, Usd
+from seatrial.spec.endpoint import InstanceTypes, LicenceId, Percentiles, TagKey, TrialMode, Usd
+from seatrial.spec.scaling import Copies
 
 ModelPattern = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATTERN, max_length=1024)]
 

@@ -162,6 +162,15 @@ def _adapters(document: Document) -> Iterator[Problem]:
         yield document.problem(field, "SEA132", message, f"set it to at least {len(adapters)}")
 
 
+def _trial(document: Document) -> Iterator[Problem]:
+    """Yield a trial of what the trial service can't try: it needs a component, and answers to requests."""
+    mode = document.value("trial", "mode")
+    if document.value("hosting", "kind") == _SINGLE and mode is not False and mode != "off":
+        message = "the trial service tries inference components only"
+        hint = 'write `mode: "off"` below trial, and try a real-time endpoint with `seatrial bench`'
+        yield document.problem(("trial", "mode"), "SEA136", message, hint)
+
+
 def _hub_content(document: Document) -> Iterator[Problem]:
     path = ("model", "hub_content_arn")
     sources = [document.value("model", name) for name in ("s3_uri", "jumpstart_id")]
@@ -215,6 +224,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     _shadow,
     _capture,
     _adapters,
+    _trial,
     _hub_content,
     _model_package,
 )

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from seatrial.errors import Problem
 from seatrial.files import read_text
-from seatrial.spec.endpoint import MOST_COPIES
 from seatrial.spec.model_shape import HINTS as SHAPE_HINTS
+from seatrial.spec.scaling import MOST_COPIES
 from seatrial.spec.shapes import HINTS
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Loader(_PARSER):  # type: ignore[misc, valid-type]  # the base is the C p
     """YAML as people write it: `1e-3` is a number (as in YAML 1.2), dates and binary data stay text to be refused."""
 
 
-_EXPONENT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+")
+_EXPONENT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
 _Loader.add_implicit_resolver(f"{_TAG}float", _EXPONENT, list("-+.0123456789"))
 for _name in _NO_JSON:
     _Loader.add_constructor(f"{_TAG}{_name}", yaml.SafeLoader.construct_yaml_str)

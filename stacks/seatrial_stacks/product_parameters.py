@@ -164,11 +164,11 @@ def _copies(loaded: LoadedProduct, environment: str) -> Section:
         message = f"teams would choose among {highest} copies, at most {COUNTED_COPIES}"
         hint = "lower scaling.max_copies, or set parameters.copies: false"
         raise SpecError.of("SEA496", message, where=loaded.path.as_posix(), field="parameters.copies", hint=hint)
-    counts: Json = [*range(lowest, highest + 1)]
+    allowed: dict[str, Json] = {FEWEST: [*range(lowest, highest + 1)], MOST: [*range(max(1, lowest), highest + 1)]}
     fewest, most = next(iter(_bounds(loaded, environment).values()))
     told = {FEWEST: ("Fewest copies that scaling keeps.", fewest), MOST: ("Most copies that scaling reaches.", most)}
     return {
-        name: {"Type": "Number", "Description": text, "AllowedValues": counts, "Default": default}
+        name: {"Type": "Number", "Description": text, "AllowedValues": allowed[name], "Default": default}
         for name, (text, default) in told.items()
     }
 

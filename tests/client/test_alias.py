@@ -103,6 +103,12 @@ def test_while_it_cannot_be_read_the_last_answer_holds(alias: Alias, parameters:
     assert alias.target() == NEW
 
 
+def test_an_endpoint_with_the_model_in_its_variant_has_no_component(alias: Alias, parameters: Parameters) -> None:
+    names = {"endpoint_name": "dev-chat", "inference_component_name": None}
+    parameters.values["/seatrial/dev/chat/alias"] = json.dumps(names)
+    assert alias.target() == Target("dev-chat", Schema.TGI)
+
+
 @pytest.mark.parametrize("value", [None, "", "dev-chat", "[]", "{}", '{"endpoint_name": "x"}', "null"])
 def test_an_alias_that_is_none_is_a_failed_request(value: str | None, clock: Clock) -> None:
     parameters = Parameters({} if value is None else {"/seatrial/dev/chat/alias": value})

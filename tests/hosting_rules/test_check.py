@@ -52,7 +52,7 @@ ON_COMPONENTS: list[tuple[str, str, object, str]] = [
     ("SEA710", f"{VARIANT}.ContainerStartupHealthCheckTimeoutInSeconds", 3601, "3601 s is outside 60 s to 3600 s"),
     ("SEA710", f"{VARIANT}.VariantInstanceProvisionTimeoutInSeconds", "299", "299 s is outside 300 s to 3600 s"),
     ("SEA710", f"{SPECIFICATION}.StartupParameters.ModelDataDownloadTimeoutInSeconds", 59, "59 s is outside"),
-    ("SEA711", f"{VARIANT}.InferenceAmiVersion", DELETE, "needs CUDA 13.0, newer than the default AMI runs"),
+    ("SEA726", f"{VARIANT}.InferenceAmiVersion", DELETE, "needs CUDA 13.0, and no InferenceAmiVersion is chosen"),
     ("SEA711", f"{VARIANT}.InferenceAmiVersion", "al2-ami-sagemaker-inference-gpu-3-1", "newer than al2-ami-sagem"),
     ("SEA712", f"{VARIANT}.VolumeSizeInGB", 100, "ml.g6e.12xlarge has local NVMe disks"),
     ("SEA712", "Config.Properties.KmsKeyId", PARAMETER, "KmsKeyId is set"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import boto3
@@ -10,10 +12,10 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.command_line import CommandLine
 
+ROOT = Path(__file__).parents[2]
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 DIMENSION: Literal["sagemaker:inference-component:DesiredCopyCount"] = "sagemaker:inference-component:DesiredCopyCount"
 
@@ -71,6 +73,18 @@ def test_a_component_that_failed_is_explained_and_cleared(laptop: Laptop, doctor
     code, _, told = doctor(endpoint, "--fix", "--yes")
     assert (code, told.splitlines()[-1]) == (0, f"{endpoint}: nothing is left of it")
     assert rules(doctor(endpoint)[1]) == ["SEA750"]
+
+
+def test_an_endpoint_is_found_by_its_spec_and_environment(
+    laptop: Laptop, command_line: CommandLine, tmp_path: Path
+) -> None:
+    for folder in ("endpoints", "environments"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    for asked in ("llama-2-7b-chat", "endpoints/llama-2-7b-chat.yaml"):
+        done = command_line.run("doctor", asked, "-e", "local", folder=tmp_path)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert done.stdout.startswith("local-llama-2-7b-chat: SEA750: endpoint local-llama-2-7b-chat: ")
+    assert command_line.run("doctor", "llama-2-7b-chat", "-e", "nowhere", folder=tmp_path).returncode == 2
 
 
 def test_wrong_options_and_names_are_the_users(doctor: Callable[..., Any]) -> None:

@@ -26,7 +26,8 @@ class Write(Protocol):
 @pytest.fixture
 def loaded(write: Write, environments: Path, endpoint_text: str) -> Load:
     def load(added: str) -> LoadedSpec:
-        return load_spec(write(f"{endpoint_text}{added}\n"), "dev", environments=environments)
+        off = 'trial: {mode: "off"}\n' if "single_model" in added and "trial:" not in added else ""
+        return load_spec(write(f"{endpoint_text}{added}\n{off}"), "dev", environments=environments)
 
     return load
 
@@ -45,6 +46,7 @@ def found(load: Load, added: str) -> list[tuple[str, str]]:
     ("added", "expected"),
     [
         (f"hosting: {{shadow: {{image: {IMAGE}}}}}", [("SEA125", "hosting.shadow")]),
+        ("hosting: {kind: single_model}\ntrial: {mode: report}", [("SEA136", "trial.mode")]),
         ("hosting: {kind: single_model, data_cache: true}", [("SEA125", "hosting.data_cache")]),
         ("hosting: {kind: single_model, more_models: [b]}", [("SEA125", "hosting.more_models")]),
         (
@@ -102,4 +104,5 @@ def test_what_is_only_deployed_makes_no_lock_stale(loaded: Load) -> None:
     "added", ["hosting: {kind: single_model}", "hosting: {instance_pools: [ml.g6.xlarge, ml.g5.xlarge]}"]
 )
 def test_what_is_planned_for_makes_a_lock_stale(loaded: Load, added: str) -> None:
-    assert loaded(added).digest != loaded("").digest
+    untried = 'trial: {mode: "off"}'
+    assert loaded(f"{added}\n{untried}").digest != loaded(untried).digest

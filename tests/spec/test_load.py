@@ -445,3 +445,9 @@ def test_numbers_are_read_as_people_write_them(
 ) -> None:
     spec = write(f"{endpoint_text}slo: {{error_rate: {written}}}\n")
     assert load_spec(spec, "dev", environments=environments).endpoint.slo.error_rate == number
+
+
+def test_a_commit_that_begins_like_an_exponent_is_a_text(write: Write, environments: Path, endpoint_text: str) -> None:
+    commit = "0e9e39f249a16976918f6564b8830bc894c89659"
+    text = endpoint_text.replace("hub_id:", f"revision: {commit}\n  hub_id:", 1)
+    assert load_spec(write(text), "dev", environments=environments).endpoint.model.revision == commit

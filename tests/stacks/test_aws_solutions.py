@@ -1,4 +1,4 @@
-"""cdk-nag's AwsSolutions pack finds nothing in the stacks that our constructs do not acknowledge, with a reason."""
+"""cdk-nag finds nothing in the stacks that our constructs do not acknowledge with a reason."""
 
 from __future__ import annotations
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
 import pytest
 from aws_cdk import Acknowledgment, App, Environment, Stack, Validations
 from aws_cdk import aws_sagemaker as sagemaker
 
+from seatrial.hosting_rules.check import check_templates
+from seatrial.hosting_rules.output import findings_text
+from seatrial.hosting_rules.read import read_templates
 from seatrial_cdk.hosting_checks import HostingChecks
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.stacks.conftest import ROOT
 
 
 def app_of_others(folder: Path) -> tuple[App, Stack]:
@@ -62,3 +64,16 @@ def test_an_acknowledged_error_and_a_warning_let_the_synthesis_go_on(tmp_path: P
     Validations.of(stack).acknowledge(Acknowledgment(id="Seatrial::SEA701", reason="The configuration never changes."))
     app.synth()
     assert set(reported(tmp_path)) == {"SEA706"}
+
+
+def test_the_page_shows_what_is_found_in_its_app() -> None:
+    page = (ROOT / "docs" / "how-to" / "check-templates.md").read_text(encoding="utf-8")
+    app, *_ = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (shown,) = re.findall(r"^\$ seatrial check cdk\.out\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    names: dict[str, App] = {}
+    with pytest.raises(RuntimeError, match="ValidationFailed"):
+        exec(compile(app, "app.py", "exec"), names)  # noqa: S102 (the page's own example)
+    folder = Path(names["app"].outdir)
+    (group,) = read_templates([folder])
+    found = findings_text(check_templates(group.templates, group.region))
+    assert found.replace(folder.as_posix(), "cdk.out") == shown

@@ -9,7 +9,7 @@ from aws_cdk import Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from seatrial_cdk.observability.widgets import Formula, Graph, Grid, Line, Mark, Text
+from seatrial_cdk.observability.widgets import DashboardText, Graph, GraphBound, Grid, MetricFormula, MetricLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -90,7 +90,7 @@ class EndpointDashboard(Construct):
         super().__init__(scope, construct_id)
         region = Stack.of(self).region
         grid = Grid(region)
-        grid.add_text(Text(_heading(endpoint, instances, trials, region)))
+        grid.add_text(DashboardText(_heading(endpoint, instances, trials, region)))
         grid.add_row(_traffic(endpoint))
         grid.add_row(_latency(endpoint, trials, slo))
         if trials is not None:
@@ -103,18 +103,18 @@ class EndpointDashboard(Construct):
         )
 
 
-def service_line(endpoint: ILlmEndpoint, name: str, stat: str, label: str, *, key: str = "") -> Line:
+def service_line(endpoint: ILlmEndpoint, name: str, stat: str, label: str, *, key: str = "") -> MetricLine:
     """Return a metric that SageMaker publishes of an endpoint's component, else of its variant."""
-    return Line(SERVICE, name, endpoint.metric_dimensions, label, stat, key=key, is_shown=not key)
+    return MetricLine(SERVICE, name, endpoint.metric_dimensions, label, stat, key=key, is_shown=not key)
 
 
-def trial_line(trials: DashboardTrials, name: str, label: str, stat: str = "Average") -> Line:
+def trial_line(trials: DashboardTrials, name: str, label: str, stat: str = "Average") -> MetricLine:
     """Return a number of an endpoint's trials."""
     dimensions = {"Endpoint": trials.endpoint, "Environment": trials.environment}
-    return Line(TRIALS, name, dimensions, label, stat, period_s=TRIAL_PERIOD_S)
+    return MetricLine(TRIALS, name, dimensions, label, stat, period_s=TRIAL_PERIOD_S)
 
 
-def traffic_lines(endpoint: ILlmEndpoint) -> tuple[Line, ...]:
+def traffic_lines(endpoint: ILlmEndpoint) -> tuple[MetricLine, ...]:
     """Return requests and failures per minute."""
     return (
         service_line(endpoint, "Invocations", "Sum", "requests"),
@@ -153,12 +153,12 @@ def _traffic(endpoint: ILlmEndpoint) -> Iterator[Graph]:
 
 def _latency(endpoint: ILlmEndpoint, trials: DashboardTrials | None, slo: Slo | None) -> Iterator[Graph]:
     parts = (("ModelLatency", "model"), ("OverheadLatency", "overhead"), ("FirstChunkModelLatency", "first chunk"))
-    lines: list[Line | Formula] = []
+    lines: list[MetricLine | MetricFormula] = []
     for number, (name, label) in enumerate(parts, 1):
         for stat in ("p50", "p95"):
             key = f"{stat}_{number}"
             lines.append(service_line(endpoint, name, stat, label, key=key))
-            lines.append(Formula(f"{key}/{US_PER_MS}", f"{label} {stat}", f"ms_{key}"))
+            lines.append(MetricFormula(f"{key}/{US_PER_MS}", f"{label} {stat}", f"ms_{key}"))
     whole = [mark for mark in _bounds(slo) if "TPOT" not in mark.label]
     yield Graph(title="Latency at SageMaker (ms)", lines=lines, marks=whole)
     if trials is not None:
@@ -167,11 +167,11 @@ def _latency(endpoint: ILlmEndpoint, trials: DashboardTrials | None, slo: Slo | 
         yield Graph(title="Latency at a client, in trials (ms)", lines=seen, marks=_bounds(slo))
 
 
-def _bounds(slo: Slo | None) -> list[Mark]:
+def _bounds(slo: Slo | None) -> list[GraphBound]:
     if slo is None:
         return []
     bounds = {"SLO TTFT p95": slo.ttft_ms.p95, "SLO TPOT p95": slo.tpot_ms.p95, "SLO e2e p95": slo.e2e_latency_ms.p95}
-    return [Mark(label, value) for label, value in bounds.items() if value is not None]
+    return [GraphBound(label, value) for label, value in bounds.items() if value is not None]
 
 
 def _trials(trials: DashboardTrials) -> Iterator[Graph]:
@@ -195,31 +195,31 @@ def _load(endpoint: ILlmEndpoint, instances: DashboardInstances | None, target: 
     """
     by_model = endpoint.inference_component_name is None
     name = "ConcurrentRequestsPerModel" if by_model else "ConcurrentRequestsPerCopy"
-    marks = [] if target is None else [Mark("target", target)]
+    marks = [] if target is None else [GraphBound("target", target)]
     per_copy = service_line(endpoint, name, "Maximum", "requests in flight")
     yield Graph(title="Requests in flight per copy", lines=[per_copy], marks=marks)
     share = "InvocationsPerInstance" if by_model else "InvocationsPerCopy"
-    counted: list[Line | Formula] = [
+    counted: list[MetricLine | MetricFormula] = [
         service_line(endpoint, "Invocations", "Sum", "requests", key="requests"),
         service_line(endpoint, share, "Sum", "requests per copy", key="share"),
-        Formula("requests/share", "instances with requests" if by_model else "copies with requests", "copies"),
+        MetricFormula("requests/share", "instances with requests" if by_model else "copies with requests", "copies"),
     ]
     if instances is not None:
         counted.append(_instance_count(endpoint))
-        counted.append(Formula("running", "instances", "instances"))
+        counted.append(MetricFormula("running", "instances", "instances"))
     yield Graph(title="Copies and instances", lines=counted)
     if instances is not None and instances.usd_per_hour is not None:
         price = f"{instances.usd_per_hour:g}"
-        lines: list[Line | Formula] = [
+        lines: list[MetricLine | MetricFormula] = [
             _instance_count(endpoint),
-            Formula(f"running*{price}", "USD per hour", "usd_hour"),
-            Formula(f"running*{price}*{HOURS_PER_MONTH}", "USD per month at this size", "usd_month"),
+            MetricFormula(f"running*{price}", "USD per hour", "usd_hour"),
+            MetricFormula(f"running*{price}*{HOURS_PER_MONTH}", "USD per month at this size", "usd_month"),
         ]
         yield Graph(title="Cost (USD)", lines=lines, as_numbers=True)
 
 
-def _instance_count(endpoint: ILlmEndpoint) -> Line:
-    return Line(
+def _instance_count(endpoint: ILlmEndpoint) -> MetricLine:
+    return MetricLine(
         INSTANCES, "CPUUtilization", _variant(endpoint), "instances", "SampleCount", key="running", is_shown=False
     )
 
@@ -227,13 +227,13 @@ def _instance_count(endpoint: ILlmEndpoint) -> Line:
 def _hardware(endpoint: ILlmEndpoint, instances: DashboardInstances | None) -> Iterator[Graph]:
     """Yield utilization per instance and per copy; the service adds up an instance's accelerators, so it is divided."""
     if instances is not None:
-        lines: list[Line | Formula] = []
+        lines: list[MetricLine | MetricFormula] = []
         for number, name in enumerate(("GPUUtilization", "GPUMemoryUtilization"), 1):
             key = f"gpu_{number}"
-            lines.append(Line(INSTANCES, name, _variant(endpoint), name, "Average", key=key, is_shown=False))
-            lines.append(Formula(f"{key}/{instances.accelerators}", name, f"each_{number}"))
+            lines.append(MetricLine(INSTANCES, name, _variant(endpoint), name, "Average", key=key, is_shown=False))
+            lines.append(MetricFormula(f"{key}/{instances.accelerators}", name, f"each_{number}"))
         lines += [
-            Line(INSTANCES, name, _variant(endpoint), name, "Average")
+            MetricLine(INSTANCES, name, _variant(endpoint), name, "Average")
             for name in ("MemoryUtilization", "DiskUtilization")
         ]
         yield Graph(title="Utilization of the instances (%)", lines=lines)
@@ -241,7 +241,7 @@ def _hardware(endpoint: ILlmEndpoint, instances: DashboardInstances | None) -> I
         yield Graph(
             title="Utilization of the copies (%)",
             lines=[
-                Line(COPIES, name, endpoint.metric_dimensions, name, "Average")
+                MetricLine(COPIES, name, endpoint.metric_dimensions, name, "Average")
                 for name in (
                     "GPUUtilizationNormalized",
                     "GPUMemoryUtilizationNormalized",

@@ -18,7 +18,7 @@ from seatrial_cdk.observability.endpoint_dashboard import (
     US_PER_MS,
     DashboardInstances,
 )
-from seatrial_cdk.observability.widgets import Formula, Graph, Grid, Line, Text
+from seatrial_cdk.observability.widgets import DashboardText, Graph, Grid, MetricFormula, MetricLine
 from seatrial_cdk.variant_instances import VARIANT_NAME
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class EnvironmentDashboard(Construct):
         shown = every[:MOST_ENDPOINTS]
         grid = Grid(Stack.of(self).region)
         left = f"; {len(every) - len(shown)} more are not drawn" if every[MOST_ENDPOINTS:] else ""
-        grid.add_text(Text(f"# {environment}\n\n{len(shown)} endpoints{left}"))
+        grid.add_text(DashboardText(f"# {environment}\n\n{len(shown)} endpoints{left}"))
         if shown:
             grid.add_row([_requests(shown), _failures(shown)])
             grid.add_row([_latency(shown), _load(shown)])
@@ -91,8 +91,8 @@ class EnvironmentDashboard(Construct):
         )
 
 
-def _each(shown: Sequence[ShownEndpoint], metric: str, stat: str) -> list[Line]:
-    return [Line(SERVICE, metric, each.component, each.endpoint_name, stat) for each in shown]
+def _each(shown: Sequence[ShownEndpoint], metric: str, stat: str) -> list[MetricLine]:
+    return [MetricLine(SERVICE, metric, each.component, each.endpoint_name, stat) for each in shown]
 
 
 def _requests(shown: Sequence[ShownEndpoint]) -> Graph:
@@ -101,7 +101,7 @@ def _requests(shown: Sequence[ShownEndpoint]) -> Graph:
 
 def _failures(shown: Sequence[ShownEndpoint]) -> Graph:
     lines = [
-        Line(SERVICE, metric, each.component, f"{each.endpoint_name} {label}", "Sum")
+        MetricLine(SERVICE, metric, each.component, f"{each.endpoint_name} {label}", "Sum")
         for each in shown
         for metric, label in (("Invocation5XXErrors", "5XX"), ("NoCapacityInvocationFailures", "no capacity"))
     ]
@@ -109,11 +109,11 @@ def _failures(shown: Sequence[ShownEndpoint]) -> Graph:
 
 
 def _latency(shown: Sequence[ShownEndpoint]) -> Graph:
-    lines: list[Line | Formula] = []
+    lines: list[MetricLine | MetricFormula] = []
     for number, each in enumerate(shown):
         name, key = each.endpoint_name, f"m{number}"
-        lines.append(Line(SERVICE, "ModelLatency", each.component, name, "p95", key=key, is_shown=False))
-        lines.append(Formula(f"{key}/{US_PER_MS}", name, f"ms{number}"))
+        lines.append(MetricLine(SERVICE, "ModelLatency", each.component, name, "p95", key=key, is_shown=False))
+        lines.append(MetricFormula(f"{key}/{US_PER_MS}", name, f"ms{number}"))
     return Graph(title="Latency of the containers, p95 (ms)", lines=lines)
 
 
@@ -125,7 +125,7 @@ def _trials(shown: Sequence[ShownEndpoint], environment: str) -> Graph:
     lines = []
     for each in shown:
         place = {"Endpoint": each.spec_name, "Environment": environment}
-        lines.append(Line(TRIALS, "Passed", place, each.spec_name, "Minimum", period_s=TRIAL_PERIOD_S))
+        lines.append(MetricLine(TRIALS, "Passed", place, each.spec_name, "Minimum", period_s=TRIAL_PERIOD_S))
     return Graph(title="Last trials: passed (1) or not (0)", lines=lines, as_numbers=True)
 
 
@@ -137,13 +137,15 @@ def _cost(shown: Sequence[ShownEndpoint]) -> list[Graph]:
     """
     priced = [(each, each.instances.usd_per_hour) for each in shown if each.instances is not None]
     prices = sorted({price for _, price in priced if price is not None})
-    lines: list[Line | Formula] = []
+    lines: list[MetricLine | MetricFormula] = []
     for number, (each, price) in enumerate(priced):
         if price is not None:
             name, key = each.endpoint_name, f"p{prices.index(price)}_{number}"
-            lines.append(Line(INSTANCES, "CPUUtilization", each.variant, name, "SampleCount", key=key, is_shown=False))
-            lines.append(Formula(f"{key}*{price:g}", name, f"usd{number}"))
+            lines.append(
+                MetricLine(INSTANCES, "CPUUtilization", each.variant, name, "SampleCount", key=key, is_shown=False)
+            )
+            lines.append(MetricFormula(f"{key}*{price:g}", name, f"usd{number}"))
     if not prices:
         return []
     total = "+".join(f'FILL(SUM(METRICS("p{index}_")),0)*{price:g}' for index, price in enumerate(prices))
-    return [Graph(title="Cost (USD per hour)", lines=[*lines, Formula(total, "all", "total")])]
+    return [Graph(title="Cost (USD per hour)", lines=[*lines, MetricFormula(total, "all", "total")])]

@@ -27,7 +27,7 @@ Fields = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MetricLine:
     """One metric of a graph.
 
     Attributes:
@@ -62,7 +62,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
+class MetricFormula:
     """A line that is calculated from others by metric math."""
 
     expression: str
@@ -76,7 +76,7 @@ class Formula:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class GraphBound:
     """A horizontal line at a value: a number, or a token that resolves to one."""
 
     label: str
@@ -95,8 +95,8 @@ class Graph:
     """
 
     title: str
-    lines: Sequence[Line | Formula]
-    marks: Sequence[Mark] = ()
+    lines: Sequence[MetricLine | MetricFormula]
+    marks: Sequence[GraphBound] = ()
     as_numbers: bool = False
 
     def written(self, region: str) -> Fields:
@@ -116,7 +116,7 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class DashboardText:
     """A text in Markdown over the whole width."""
 
     markdown: str
@@ -151,7 +151,7 @@ class Grid:
     _widgets: list[Fields] = field(default_factory=list)
     _y: int = 0
 
-    def add_text(self, text: Text) -> None:
+    def add_text(self, text: DashboardText) -> None:
         """Add a text as a row."""
         place: Fields = {"x": 0, "y": self._y, "width": WIDTH, "height": TEXT_HEIGHT}
         self._widgets.append({**place, "type": "text", "properties": {"markdown": text.markdown}})

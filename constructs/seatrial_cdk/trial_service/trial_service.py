@@ -17,7 +17,7 @@ from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.archive_file import archive_file
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import NO_OPTIONS
-from seatrial_cdk.place import Place
+from seatrial_cdk.place import StackPlace
 from seatrial_cdk.trial_service.permissions import publishing, statements
 from seatrial_cdk.trial_service.results import TrialResults, log_group_of
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
@@ -60,7 +60,7 @@ def function_arn(stack: Stack, environment: str) -> str:
         stack: The endpoint's stack, in the account and region of the environment.
         environment: The environment's name.
     """
-    return Place.of(stack).arn("lambda", f"function:{service_name(environment)}")
+    return StackPlace.of(stack).arn("lambda", f"function:{service_name(environment)}")
 
 
 class TrialService(Construct):

@@ -17,7 +17,7 @@ from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import METRIC_NAMESPACES, join_network
-from seatrial_cdk.place import Place
+from seatrial_cdk.place import StackPlace
 from seatrial_cdk.trial_service.trial_service import function_arn
 from seatrial_cdk.unnamed_resources import allow_unnamed
 
@@ -125,7 +125,7 @@ def _serving(
     if kms_key_arns:
         yield _allow(["kms:Decrypt"], list(kms_key_arns))
     if network.subnet_ids:
-        for statement in join_network(Place.of(stack), ContainerNetwork.of(network)):
+        for statement in join_network(StackPlace.of(stack), ContainerNetwork.of(network)):
             yield iam.PolicyStatement.from_json(statement)
 
 

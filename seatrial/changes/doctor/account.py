@@ -3,47 +3,37 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from seatrial.changes.drift.live import mapping
 from seatrial.changes.preflight.check import ok, problem, text, unknown
 from seatrial.changes.preflight.instances import Need, quota_checks
 from seatrial.changes.preflight.parts import secret_check, weights_check
-from seatrial.spec.environment import EMBEDDED_ACCOUNT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial.changes.doctor.calls import Asker
     from seatrial.changes.doctor.facts import EndpointFacts, ModelFacts
+    from seatrial.changes.doctor.gather import AskedEndpoint
     from seatrial.changes.preflight.check import AccountCheck
-    from seatrial.changes.preflight.clients import AccountClients
-    from seatrial.deployment.document import Deployment
 
 ASSUMED_BY = "sagemaker.amazonaws.com"
 
 
 def account_checks(
-    name: str,
-    endpoint: EndpointFacts,
-    models: Iterable[ModelFacts],
-    asker: Asker,
-    account: AccountClients,
-    *,
-    deployment: Deployment | None,
-    region: str,
+    asked: AskedEndpoint, endpoint: EndpointFacts, models: Iterable[ModelFacts], asker: Asker
 ) -> Iterator[AccountCheck]:
     """Yield the checks of what a new copy or instance would need, each thing once, in order.
 
     Args:
-        name: The endpoint's name on SageMaker.
-        endpoint: The endpoint.
+        asked: Which endpoint, and whom to ask.
+        endpoint: What was found of it.
         models: Its models.
         asker: Asks IAM.
-        account: What a preflight asks.
-        deployment: What its lock says; None when there is none at hand.
-        region: The region.
     """
+    account, deployment = asked.account, asked.deployment
     models = tuple(models)
     for arn in sorted({each.role_arn for each in models} - {""}):
         yield _role(arn, asker)
@@ -51,15 +41,19 @@ def account_checks(
         yield weights_check(uri, account.objects)
     for secret in sorted({*deployment.serving.secret_env.values()}) if deployment is not None else ():
         yield secret_check(secret, account.secrets)
-    most = {each.instance_type: 0 for each in endpoint.variants if each.instance_type}
+    yield from _quotas(asked, endpoint)
+
+
+def _quotas(asked: AskedEndpoint, endpoint: EndpointFacts) -> Iterator[AccountCheck]:
+    most: Counter[str] = Counter()
     for each in endpoint.variants:
         if each.instance_type:
             most[each.instance_type] += max(each.most, each.desired, each.current)
-    needs = tuple(Need(name, instance_type, number) for instance_type, number in sorted(most.items()))
-    if deployment is not None and deployment.environment.account == EMBEDDED_ACCOUNT:
+    needs = tuple(Need(asked.name, instance_type, number) for instance_type, number in sorted(most.items()))
+    if asked.deployment is not None and asked.deployment.environment.is_embedded:
         yield from (unknown(f"quota {each.instance_type}", "the embedded AWS has no service quotas") for each in needs)
     elif needs:
-        yield from quota_checks(needs, region, account)
+        yield from quota_checks(needs, asked.region, asked.account)
 
 
 def _role(arn: str, asker: Asker) -> AccountCheck:

@@ -51,7 +51,7 @@ class Boto3Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AwsAnswer:
     """What came of a question.
 
     Attributes:
@@ -90,17 +90,17 @@ class Asker:
     calls: AwsCalls
     not_asked: list[str] = field(default_factory=list)
 
-    def ask(self, what: str, service: str, operation: str, /, **asked: object) -> Answer:
+    def ask(self, what: str, service: str, operation: str, /, **asked: object) -> AwsAnswer:
         """Ask once; `what` names it where it could not be asked."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
         try:
             with aws_failures(what):
-                return Answer("found", self.calls(service, operation, **asked))
+                return AwsAnswer("found", self.calls(service, operation, **asked))
         except BenchError as error:
             return self._unasked(what, error.problems[0].message)
         except ClientError as error:
-            return Answer("absent") if is_absent(error) else self._unasked(what, said(error))
+            return AwsAnswer("absent") if is_absent(error) else self._unasked(what, said(error))
 
     def rows(
         self, what: str, service: str, operation: str, name: str, /, **asked: object
@@ -116,8 +116,8 @@ class Asker:
             token = {"NextToken": following}
         self._unasked(what, f"there are more than {MOST_PAGES} pages")
 
-    def _unasked(self, what: str, because: str) -> Answer:
+    def _unasked(self, what: str, because: str) -> AwsAnswer:
         line = f"{what}: {because}"
         if line not in self.not_asked:
             self.not_asked.append(line)
-        return Answer("not asked")
+        return AwsAnswer("not asked")

@@ -28,11 +28,11 @@ _STUCK_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, aws
 def diagnose(found: Examination) -> tuple[Diagnosis, ...]:
     """Return what is wrong, the most telling first; empty when nothing is."""
     every = chain(
-        _existence(found),
         *(_component(each, found) for each in found.components if not each.is_candidate),
         _endpoint(found),
         _account(found),
         stack_diagnoses(found),
+        _existence(found),
         scaling_diagnoses(found),
         *(_candidate(each, found) for each in found.components if each.is_candidate),
         _alarms(found),
@@ -111,9 +111,14 @@ def _causes(
 
 
 def _unexplained(part: str, status: str, log: tuple[str, ...] | None) -> Iterator[Diagnosis]:
-    if log is not None:
-        if status == "Failed":
-            yield Diagnosis(rule="SEA751", part=part, cause="It failed without a reason.", mend="Read its log.")
+    if status == "Failed":
+        cause = (
+            "It failed without a reason, and no container wrote a line."
+            if log is None
+            else "It failed, and SageMaker gives no reason."
+        )
+        yield Diagnosis(rule="SEA751", part=part, cause=cause, mend="Read its log; deploy again.", seen=status)
+    if log is not None or status == "Failed":
         return
     yield Diagnosis(
         rule="SEA754",

@@ -9,7 +9,7 @@ from seatrial.changes.doctor.diagnosis import Diagnosis, by_symptom
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.changes.doctor.facts import Examination, StackFacts, StackResource
+    from seatrial.changes.doctor.facts import Examination, ResourceState, StackFacts
 
 LONGEST_WAIT_MINUTES: Final = 60
 """CloudFormation waits for a custom resource for an hour at most."""
@@ -66,7 +66,7 @@ def _cause(stack: StackFacts) -> str:
     return f"It is {stack.status}{f': {stack.reason}' if stack.reason else '.'}"
 
 
-def _waiting(found: Examination) -> Iterator[StackResource]:
+def _waiting(found: Examination) -> Iterator[ResourceState]:
     for resource in found.stack.resources:
         is_custom = resource.resource_type.startswith(_CUSTOM)
         waits = resource.status.endswith("IN_PROGRESS") and found.stack.is_at_work

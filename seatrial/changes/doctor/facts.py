@@ -49,6 +49,7 @@ class EndpointFacts:
     """The endpoint itself; its config's name is empty where it is unknown."""
 
     existence: Existence
+    arn: str = ""
     status: str = ""
     reason: str = ""
     config: str = ""
@@ -68,6 +69,7 @@ class ComponentFacts:
 
     name: str
     status: str
+    arn: str = ""
     reason: str = ""
     copies: int = 0
     desired: int = 0
@@ -134,7 +136,7 @@ class AlarmFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class StackResource:
+class ResourceState:
     """A resource of a stack as CloudFormation sees it."""
 
     logical_id: str
@@ -162,8 +164,8 @@ class StackFacts:
     existence: Existence
     status: str = ""
     reason: str = ""
-    resources: tuple[StackResource, ...] = ()
-    failures: tuple[StackResource, ...] = ()
+    resources: tuple[ResourceState, ...] = ()
+    failures: tuple[ResourceState, ...] = ()
 
     @property
     def is_at_work(self) -> bool:
@@ -217,11 +219,13 @@ class Examination:
 
     @property
     def serves(self) -> bool:
-        """Whether requests are answered: then nothing that serves may be deleted."""
+        """Whether requests are answered, or would be once a copy is woken: then nothing that serves may be deleted."""
         if self.endpoint.existence != "found" or self.endpoint.status not in {"InService", "Updating", "RollingBack"}:
             return False
         with_model = any(each.model and each.current for each in self.endpoint.variants)
-        return with_model or any(each.copies and not each.is_candidate for each in self.components)
+        return with_model or any(
+            (each.copies or each.status == "InService") and not each.is_candidate for each in self.components
+        )
 
     @property
     def is_empty(self) -> bool:

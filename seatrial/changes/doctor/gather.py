@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.changes.doctor.account import account_checks
@@ -17,7 +18,7 @@ from seatrial.changes.doctor.facts import (
     VariantFacts,
 )
 from seatrial.changes.doctor.gather_scaling import scalable_targets
-from seatrial.changes.doctor.gather_stack import read_stack
+from seatrial.changes.doctor.gather_stack import find_stack
 from seatrial.changes.doctor.moments import moment
 from seatrial.changes.drift.live import mapping
 from seatrial.changes.preflight.check import count, rows, text
@@ -40,49 +41,56 @@ MOST_STREAMS = 3
 _LOGS = "/aws/sagemaker"
 
 
-def examine(
-    name: str,
-    calls: AwsCalls,
-    account: AccountClients,
-    *,
-    region: str,
-    at: datetime,
-    stack_name: str = "",
-    deployment: Deployment | None = None,
-) -> Examination:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedEndpoint:
+    """Which endpoint is asked about, and whom.
+
+    Attributes:
+        name: Its name on SageMaker.
+        region: Its region.
+        calls: Operations of its account and region.
+        account: What a preflight asks there.
+        stack: Its stack; empty for the one that its tags name, else `seatrial-NAME`.
+        deployment: What its lock says; without one, its secrets are not known.
+    """
+
+    name: str
+    region: str
+    calls: AwsCalls
+    account: AccountClients
+    stack: str = ""
+    deployment: Deployment | None = None
+
+
+def examine(asked: AskedEndpoint, at: datetime) -> Examination:
     """Ask for everything about an endpoint.
 
     Args:
-        name: Its name on SageMaker.
-        calls: Operations of its account and region.
-        account: What a preflight asks there.
-        region: The region.
+        asked: The endpoint.
         at: The time.
-        stack_name: Its stack; by default the one that its tags name, else `seatrial-NAME`.
-        deployment: What its lock says; without one, its secrets are not known.
 
     Raises:
         BenchError: As `aws_failures`, when not even the caller's identity is answered.
     """
+    name, asker = asked.name, Asker(asked.calls)
     with aws_failures(name):
-        account.identity.get_caller_identity()
-    asker = Asker(calls)
+        asked.account.identity.get_caller_identity()
     endpoint = _endpoint(name, asker)
     components = tuple(_components(name, asker))
     models = tuple(_models(endpoint, components, asker))
-    stack = read_stack(stack_name or endpoint.tags.get(STACK_TAG) or f"seatrial-{name}", asker)
-    targets = scalable_targets(name, endpoint, components, stack, asker)
+    there = [each for each in (endpoint.arn, *(each.arn for each in components)) if each]
+    stack = find_stack(name, asked.stack or endpoint.tags.get(STACK_TAG, ""), there, asker)
     return Examination(
         name=name,
         at=at,
         endpoint=endpoint,
         components=components,
         models=models,
-        targets=targets,
+        targets=scalable_targets(name, endpoint, components, stack, asker),
         alarms=tuple(_alarms(name, components, asker)),
         stack=stack,
         logs=tuple(_logs(name, endpoint, components, asker)),
-        checks=tuple(account_checks(name, endpoint, models, asker, account, deployment=deployment, region=region)),
+        checks=tuple(account_checks(asked, endpoint, models, asker)),
         not_asked=tuple(asker.not_asked),
     )
 
@@ -98,6 +106,7 @@ def _endpoint(name: str, asker: Asker) -> EndpointFacts:
     tags = asker.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=text(live, "EndpointArn"))
     return EndpointFacts(
         existence="found",
+        arn=text(live, "EndpointArn"),
         status=text(live, "EndpointStatus"),
         reason=_safe(text(live, "FailureReason")),
         config=config,
@@ -142,6 +151,7 @@ def _component(name: str, live: Mapping[str, object]) -> ComponentFacts:
     copies = mapping(live, "RuntimeConfig")
     return ComponentFacts(
         name=name,
+        arn=text(live, "InferenceComponentArn"),
         status=text(live, "InferenceComponentStatus"),
         reason=_safe(text(live, "FailureReason")),
         copies=count(copies, "CurrentCopyCount"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from seatrial.changes.doctor.facts import StackFacts, StackResource
+from seatrial.changes.doctor.facts import ResourceState, StackFacts
 from seatrial.changes.doctor.moments import moment
 from seatrial.changes.preflight.check import rows, text
 from seatrial.printable import printable
@@ -20,6 +20,30 @@ MOST_EVENTS = 500
 STACK_TYPE = "AWS::CloudFormation::Stack"
 _BEGINNINGS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"})
 _CONSEQUENCE = "cancelled"
+
+
+def find_stack(endpoint: str, named: str, resources: Iterable[str], asker: Asker) -> StackFacts:
+    """Read the stack of an endpoint: the one that is named, else the one that has one of its resources.
+
+    Args:
+        endpoint: The endpoint's name on SageMaker.
+        named: The stack as an environment or a tag names it; empty for `seatrial-ENDPOINT`.
+        resources: Physical IDs of what is there: a stack of any name may manage it.
+        asker: Asks CloudFormation.
+    """
+    found = read_stack(named or f"seatrial-{endpoint}", asker)
+    if found.existence != "absent":
+        return found
+    for resource in resources:
+        answer = asker.ask(
+            f"stack of {resource}", "cloudformation", "describe_stack_resources", PhysicalResourceId=resource
+        )
+        if answer.state == "not asked":
+            return StackFacts(name=found.name, existence="not asked")
+        owner = next((text(row, "StackName") for row in rows(answer.document, "StackResources")), "")
+        if owner:
+            return read_stack(owner, asker)
+    return found
 
 
 def read_stack(name: str, asker: Asker) -> StackFacts:
@@ -42,7 +66,7 @@ def read_stack(name: str, asker: Asker) -> StackFacts:
     )
 
 
-def _failures(events: Iterable[Mapping[str, object]]) -> Iterator[StackResource]:
+def _failures(events: Iterable[Mapping[str, object]]) -> Iterator[ResourceState]:
     """Yield the failed events of the last operation, newest first; what was only cancelled is a consequence."""
     for event in events:
         if text(event, "ResourceType") == STACK_TYPE and text(event, "ResourceStatus") in _BEGINNINGS:
@@ -52,8 +76,8 @@ def _failures(events: Iterable[Mapping[str, object]]) -> Iterator[StackResource]
             yield failed
 
 
-def _resource(row: Mapping[str, object]) -> StackResource:
-    return StackResource(
+def _resource(row: Mapping[str, object]) -> ResourceState:
+    return ResourceState(
         logical_id=text(row, "LogicalResourceId"),
         physical_id=text(row, "PhysicalResourceId"),
         resource_type=text(row, "ResourceType"),

@@ -63,7 +63,10 @@ def _parts(found: Examination) -> Iterator[tuple[str, str]]:
     endpoint = found.endpoint
     yield f"endpoint {found.name}", _status(endpoint.existence, endpoint.status)
     for variant in endpoint.variants:
-        yield f"variant {variant.name}", f"{variant.current} of {variant.desired} {variant.instance_type} instances"
+        yield (
+            f"variant {variant.name}",
+            f"{variant.current} of {variant.desired} instances, {variant.instance_type or 'instance pools'}",
+        )
     for component in found.components:
         status = f"{component.status}, {component.copies} of {counted(component.desired, 'copy', 'copies')}"
         yield f"inference component {component.name}", status

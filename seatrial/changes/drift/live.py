@@ -164,8 +164,8 @@ def _statuses(endpoint: Mapping[str, object], component: Mapping[str, object]) -
 def _copies(deployment: Deployment, component: Mapping[str, object]) -> Iterator[DriftFinding]:
     """Yield copies outside of what scaling, or without scaling the plan, allows."""
     scaling, planned = deployment.endpoint.scaling, deployment.plan.copy_count.value
-    fixed = scaling.min_copies == scaling.max_copies
-    least, most = (planned, planned) if fixed else (scaling.min_copies, max(scaling.max_copies, planned))
+    fixed = scaling.is_fixed
+    least, most = (planned, planned) if fixed else (scaling.fewest_copies, max(scaling.max_copies, planned))
     live = count(mapping(component, "RuntimeConfig"), "CurrentCopyCount")
     if not least <= live <= most:
         expected = f"{least}" if fixed else f"{least} to {most}"

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.hosting_rules.hosting import CopyRequirement, Hosting
-    from seatrial.hosting_rules.stack_resource import StackResource
     from seatrial.hosting_rules.template_finding import TemplateFinding
+    from seatrial.hosting_rules.template_resources import HostedResource
     from seatrial.hosting_rules.template_value import TemplateValue
 
 LONGEST_NAME = 63
@@ -67,7 +67,7 @@ def fits(hosting: Hosting) -> Iterator[TemplateFinding]:
                 yield from _too_large(component, specification, name)
 
 
-def _too_large(component: StackResource, specification: TemplateValue, name: str | None) -> Iterator[TemplateFinding]:
+def _too_large(component: HostedResource, specification: TemplateValue, name: str | None) -> Iterator[TemplateFinding]:
     instance = instances.find(name) if name else None
     if instance is None:
         return
@@ -86,7 +86,7 @@ def _too_large(component: StackResource, specification: TemplateValue, name: str
 def packed(hosting: Hosting) -> Iterator[TemplateFinding]:
     """SEA733: copies of all components of a variant that need more accelerators than its instances have."""
     for endpoint in hosting.resources.of(ENDPOINT):
-        placed: dict[str, list[StackResource]] = {}
+        placed: dict[str, list[HostedResource]] = {}
         for component in hosting.components_on(endpoint):
             if variant := hosting.variant_of(component):
                 placed.setdefault(variant.path, []).append(component)
@@ -95,7 +95,7 @@ def packed(hosting: Hosting) -> Iterator[TemplateFinding]:
                 yield finding
 
 
-def _overfull(hosting: Hosting, together: list[StackResource]) -> TemplateFinding | None:
+def _overfull(hosting: Hosting, together: list[HostedResource]) -> TemplateFinding | None:
     variant = hosting.variant_of(together[0])
     kinds = types_of(variant) if variant else ()
     instance = instances.find(kinds[0].text or "") if len(kinds) == 1 else None
@@ -123,7 +123,7 @@ def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:
 def same_names(hosting: Hosting) -> Iterator[TemplateFinding]:
     """SEA734: two components or two endpoints of one template with the same name."""
     for kind, name in ((COMPONENT, "InferenceComponentName"), (ENDPOINT, "EndpointName")):
-        seen: dict[tuple[str, str], StackResource] = {}
+        seen: dict[tuple[str, str], HostedResource] = {}
         for resource in hosting.resources.of(kind):
             written = hosting.resources.written(resource.template, resource.at(name))
             if not written:

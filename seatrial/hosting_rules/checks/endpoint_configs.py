@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.hosting_rules.hosting import Hosting
-    from seatrial.hosting_rules.stack_resource import StackResource
     from seatrial.hosting_rules.template_finding import TemplateFinding
+    from seatrial.hosting_rules.template_resources import HostedResource
     from seatrial.hosting_rules.template_value import TemplateValue
 
 MOST_POOLS = 5
@@ -128,20 +128,24 @@ def timeouts(hosting: Hosting) -> Iterator[TemplateFinding]:
 
 
 def ami(hosting: Hosting) -> Iterator[TemplateFinding]:
-    """SEA711: an AMI whose driver is too old for the CUDA of an image on it."""
+    """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image, or none chosen."""
     for resource, config, variant, image in _images(hosting):
         cuda = _CUDA.search((image.text or "").rpartition(":")[2])
         chosen = variant.at("InferenceAmiVersion")
-        if cuda is None or not (chosen.is_absent or chosen.is_known):
+        if cuda is None or not _is_too_old(chosen, int(cuda[1])):
             continue
-        has = images.ami_cuda(chosen.text) if chosen.text else images.DEFAULT_AMI_CUDA
-        needed = (int(cuda[1]), int(cuda[2]))
-        if has is None or needed[0] <= has[0]:
-            continue
-        ami_told = chosen.text or "the default AMI"
-        message = f"the image of {resource.logical_id} needs CUDA {needed[0]}.{needed[1]}, newer than {ami_told} runs"
-        best = images.ami_version(cuda[0]) or images.NEWEST_AMI
-        yield found(config, chosen, "SEA711", message, f"set InferenceAmiVersion to {best}")
+        needs = f"the image of {resource.logical_id} needs CUDA {cuda[1]}.{cuda[2]}"
+        hint = f"set InferenceAmiVersion to {images.ami_version(cuda[0]) or images.NEWEST_AMI}"
+        told = f"newer than {chosen.text} runs" if chosen.text else "and no InferenceAmiVersion is chosen"
+        yield found(config, chosen, "SEA711" if chosen.text else "SEA726", f"{needs}, {told}", hint)
+
+
+def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
+    """Return whether an AMI, or the default one, is not known to run the major version of a CUDA."""
+    if not (chosen.is_absent or chosen.is_known):
+        return False
+    has = images.ami_cuda(chosen.text) if chosen.text else images.DEFAULT_AMI_CUDA
+    return has is not None and needed > has[0]
 
 
 def volumes(hosting: Hosting) -> Iterator[TemplateFinding]:
@@ -183,14 +187,14 @@ def mixed(hosting: Hosting) -> Iterator[TemplateFinding]:
             yield found(component, component.at("VariantName"), "SEA703", message, hint)
 
 
-def _variants(hosting: Hosting) -> Iterator[tuple[StackResource, TemplateValue]]:
+def _variants(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValue]]:
     for config in hosting.resources.of(CONFIG):
         for name in ("ProductionVariants", "ShadowProductionVariants"):
             for variant in config.at(name).items:
                 yield config, variant
 
 
-def _images(hosting: Hosting) -> Iterator[tuple[StackResource, StackResource, TemplateValue, TemplateValue]]:
+def _images(hosting: Hosting) -> Iterator[tuple[HostedResource, HostedResource, TemplateValue, TemplateValue]]:
     """Yield each image with who runs it, and the configuration and variant that it runs on."""
     for config, variant in _variants(hosting):
         if model := hosting.model_of(config.template, variant.at("ModelName")):
@@ -204,7 +208,7 @@ def _images(hosting: Hosting) -> Iterator[tuple[StackResource, StackResource, Te
                     yield component, config_of, on, image
 
 
-def _component_images(hosting: Hosting, component: StackResource) -> Iterator[TemplateValue]:
+def _component_images(hosting: Hosting, component: HostedResource) -> Iterator[TemplateValue]:
     for specification in specifications_of(component):
         model = hosting.model_of(component.template, specification.at("ModelName"))
         yield model.at("PrimaryContainer", "Image") if model else specification.at("Container", "Image")

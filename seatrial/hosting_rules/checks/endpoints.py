@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.hosting_rules.hosting import Hosting
-    from seatrial.hosting_rules.stack_resource import StackResource
     from seatrial.hosting_rules.template_finding import TemplateFinding
+    from seatrial.hosting_rules.template_resources import HostedResource
     from seatrial.hosting_rules.template_value import TemplateValue
 
 MOST_ALARMS = 10
@@ -95,11 +95,11 @@ def retained(hosting: Hosting) -> Iterator[TemplateFinding]:
             yield found(endpoint, retain, "SEA724", message, "set RetainAllVariantProperties: true")
 
 
-def _updated(hosting: Hosting) -> tuple[StackResource, ...]:
+def _updated(hosting: Hosting) -> tuple[HostedResource, ...]:
     return (*hosting.resources.of(ENDPOINT), *hosting.resources.of(COMPONENT))
 
 
-def _size_of(hosting: Hosting, resource: StackResource) -> float | None:
+def _size_of(hosting: Hosting, resource: HostedResource) -> float | None:
     """Return the copies of a component or the instances of an endpoint with one variant, where they are fixed."""
     if resource.kind == COMPONENT:
         scaled = any(target.component and target.component.key == resource.key for target in hosting.targets)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.hosting_rules.hosting import Hosting
-    from seatrial.hosting_rules.stack_resource import StackResource
     from seatrial.hosting_rules.template_finding import TemplateFinding
+    from seatrial.hosting_rules.template_resources import HostedResource
     from seatrial.hosting_rules.template_value import TemplateValue
 
 MOST_ENTRIES = 100
@@ -106,7 +106,7 @@ def environments(hosting: Hosting) -> Iterator[TemplateFinding]:
                 yield found(resource, value, "SEA719", message, "put the setting in a file of the model's archive")
 
 
-def _containers(hosting: Hosting) -> Iterator[tuple[StackResource, TemplateValue]]:
+def _containers(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValue]]:
     """Yield each container of a model or component with its resource."""
     for model in hosting.resources.of(MODEL):
         for container in _of_model(model):
@@ -116,7 +116,7 @@ def _containers(hosting: Hosting) -> Iterator[tuple[StackResource, TemplateValue
             yield component, specification.at("Container")
 
 
-def _of_model(model: StackResource) -> tuple[TemplateValue, ...]:
+def _of_model(model: HostedResource) -> tuple[TemplateValue, ...]:
     primary = model.at("PrimaryContainer")
     return (*(() if primary.is_absent else (primary,)), *model.at("Containers").items)
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.hosting_rules.hosting import Hosting, SageMakerTarget
-    from seatrial.hosting_rules.stack_resource import StackResource
     from seatrial.hosting_rules.template_finding import TemplateFinding
+    from seatrial.hosting_rules.template_resources import HostedResource
     from seatrial.hosting_rules.template_value import TemplateValue
 
 METRICS = {
@@ -138,7 +138,7 @@ def _wakes(hosting: Hosting, target: SageMakerTarget) -> bool:
     return any(_is_wake_alarm(alarm) for policy in steps for alarm in hosting.alarms_of(policy))
 
 
-def _is_wake_alarm(alarm: StackResource) -> bool:
+def _is_wake_alarm(alarm: HostedResource) -> bool:
     """Return whether an alarm may be one on requests that found no copy; a composite alarm may."""
     queries = alarm.at("Metrics").items
     named = (alarm.at("MetricName"), *(each.at("MetricStat", "Metric", "MetricName") for each in queries))
@@ -200,7 +200,7 @@ def backlogs(hosting: Hosting) -> Iterator[TemplateFinding]:
             yield from _wrong_backlog(policy, policy.at(_TRACKING))
 
 
-def _wrong_backlog(policy: StackResource, tracking: TemplateValue) -> Iterator[TemplateFinding]:
+def _wrong_backlog(policy: HostedResource, tracking: TemplateValue) -> Iterator[TemplateFinding]:
     custom = tracking.at("CustomizedMetricSpecification")
     predefined = tracking.at("PredefinedMetricSpecification", "PredefinedMetricType")
     metric = custom.at("MetricName")

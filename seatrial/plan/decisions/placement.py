@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # ml.g5.xlarge accepted 1,024 MiB and refused 4,096: what can be reserved is far below the host's memory.
 _HOST_MEMORY_MB = 1024
 # An assumption: the other half stays for the service and for peaks, which an exact division would not leave.
-_SHARE_OF_CPUS = 0.5
+SHARE_OF_CPUS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def decide_copy_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
         f"One copy sustains {highest}; peak is {peak}: at least {counted(best.needed, 'copy', 'copies')}. "
         f"Autoscaling runs {scaling.min_copies} to {scaling.max_copies}"
     )
-    more = _why_more(best, demand)
+    more = _why_more(best, demand) + _at_zero(scaling.min_copies)
     return Decision(value=load.copy_count, because=f"{because}{more}.")
 
 
@@ -132,6 +132,15 @@ def _why_more(best: FeasibleCandidate, demand: Demand) -> str:
     if demand.endpoint.slo.output_tok_s is not None:
         return f"; {count} reach slo.output_tok_s"
     return f"; {count} fill the instances at the same price"
+
+
+def _at_zero(min_copies: int) -> str:
+    """Return what an endpoint costs that scales to zero; an idle one has neither copies nor instances."""
+    return (
+        "; at 0 copies no instance runs: $0.00 per hour, and the first request waits for a start"
+        if not min_copies
+        else ""
+    )
 
 
 def decide_instance_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
@@ -225,7 +234,7 @@ def decide_host_memory() -> Decision[int]:
 
 def cpu_cores_per_copy(best: FeasibleCandidate) -> float:
     """Return the virtual CPUs reserved for one copy: half of its share of the host, an assumption."""
-    return best.candidate.instance.vcpus * _SHARE_OF_CPUS / best.candidate.copies_per_instance
+    return best.candidate.instance.vcpus * SHARE_OF_CPUS / best.candidate.copies_per_instance
 
 
 def _peak(workload: WorkloadSpec) -> str:

@@ -11,7 +11,7 @@ from seatrial.plan.search.capacity import MOST_IN_FLIGHT, capacity, estimated_ca
 from seatrial.plan.search.fitting import rejection_of
 from seatrial.plan.search.sizing import UNKNOWN, bounds_money, excesses, instances_for, score_of, size
 from seatrial.predict.closed_form import predict
-from seatrial.spec.endpoint import MOST_COPIES
+from seatrial.spec.scaling import MOST_COPIES
 from seatrial.units import counted, tenths
 
 if TYPE_CHECKING:

@@ -58,6 +58,9 @@ def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | Rejec
         yield rejection_of(instance, instance.accelerator_count, "degree", because)
     for degree in degrees:
         fits = degree <= instance.accelerator_count
+        if fits and demand.endpoint.hosting.kind == "single_model" and degree < instance.accelerator_count:
+            yield _part_of_an_instance(instance, degree)
+            continue
         yield _fitted(demand, instance, hardware, degree) if fits else _too_few(instance, degree)
 
 
@@ -96,7 +99,11 @@ def _unplannable(demand: Demand, instance: Instance) -> str:
 
 
 def _why_not_neuron(demand: Demand, instance: Instance) -> str:
-    if instance.instance_type not in (demand.endpoint.serving.instance_types or ()):
+    endpoint = demand.endpoint
+    if instance.instance_type not in (
+        *(endpoint.serving.instance_types or ()),
+        *(endpoint.hosting.instance_pools or ()),
+    ):
         return "AWS Neuron is planned only where serving.instance_types names it."
     if not demand.engine.compiled_shapes:
         return "The engine's image is for NVIDIA GPUs: name types with AWS Neuron alone to plan for them."
@@ -113,6 +120,20 @@ def _too_few(instance: Instance, degree: int) -> RejectedCandidate:
         gap=degree - count,
         field=("serving", "overrides", "tensor_parallel_degree"),
         hint=f"set it to at most {count}",
+    )
+
+
+def _part_of_an_instance(instance: Instance, degree: int) -> RejectedCandidate:
+    """Reject a copy that shares its instance: in a production variant the model takes each instance whole."""
+    count = instance.accelerator_count
+    return RejectedCandidate(
+        instance_type=instance.instance_type,
+        degree=degree,
+        stage="degree",
+        because=f"A model in a production variant takes the whole instance: {count} accelerators, not {degree}.",
+        gap=count - degree,
+        field=("serving", "overrides", "tensor_parallel_degree"),
+        hint=f"set it to {count}, or host the model as an inference component",
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from botocore.exceptions import ClientError
 
 from seatrial.changes.doctor.diagnose import diagnose
-from seatrial.changes.doctor.gather import examine
+from seatrial.changes.doctor.gather import AskedEndpoint, examine
 from tests.changes.test_preflight import Account
 from tests.sample_plan import LMI_IMAGE
 
@@ -70,6 +70,7 @@ class Aws:
     activities: list[dict[str, object]] = field(default_factory=list)
     alarms: list[dict[str, object]] = field(default_factory=list)
     stack: str = "UPDATE_COMPLETE"
+    other_stack: str = ""
     resources: list[Mapping[str, object]] = field(default_factory=list)
     events: list[Mapping[str, object]] = field(default_factory=list)
     log: list[str] | None = field(default_factory=lambda: ["ready"])
@@ -125,7 +126,14 @@ class Aws:
         assert asked["StateValue"] == "ALARM"
         return {"MetricAlarms": self.alarms}
 
-    def describe_stacks(self, **_asked: object) -> object:
+    def describe_stack_resources(self, *, PhysicalResourceId: str) -> object:  # noqa: N803
+        if not self.other_stack:
+            raise error("ValidationError", f"Stack for {PhysicalResourceId} does not exist")
+        return {"StackResources": [{"StackName": self.other_stack}]}
+
+    def describe_stacks(self, *, StackName: str) -> object:  # noqa: N803
+        if self.other_stack == StackName:
+            return {"Stacks": [{"StackStatus": "CREATE_COMPLETE"}]}
         if not self.stack:
             raise error("ValidationError", "Stack with id seatrial-dev-chat does not exist")
         return {"Stacks": [{"StackStatus": self.stack}]}
@@ -180,7 +188,7 @@ class Aws:
 
     def examined(self, account: Account | None = None) -> Examination:
         clients: AccountClients = (account or Account()).clients()
-        return examine("dev-chat", self, clients, region="us-east-1", at=NOW)
+        return examine(AskedEndpoint(name="dev-chat", region="us-east-1", calls=self, account=clients), NOW)
 
     def diagnosed(self, account: Account | None = None) -> tuple[Diagnosis, ...]:
         return diagnose(self.examined(account))

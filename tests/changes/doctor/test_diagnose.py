@@ -226,6 +226,7 @@ def test_the_answer_comes_first_and_the_table_names_every_part() -> None:
     assert lines[0].startswith(f"dev-chat: SEA755: inference component {COMPONENT}: The model does not fit")
     assert f"problem  inference component {COMPONENT}: Failed, 0 of 1 copy" in lines
     assert "ok       stack seatrial-dev-chat: UPDATE_COMPLETE" in lines
+    assert "ok       variant AllTraffic: 1 of 1 instances, ml.g5.2xlarge" in lines
     assert lines[-1] == "  CUDA out of memory"
 
 
@@ -241,3 +242,24 @@ def test_every_symptom_has_a_rule_a_source_and_a_sentence() -> None:
 def test_a_stack_by_a_tag_is_asked_for_by_that_name() -> None:
     aws = Aws(tags={"aws:cloudformation:stack-name": "SC-1"})
     assert aws.examined().stack.name == "SC-1"
+
+
+def test_a_stack_of_another_name_is_found_by_its_resources() -> None:
+    aws = Aws(stack="", other_stack="Platform")
+    found = aws.examined()
+    assert (found.stack.name, found.stack.status, aws.rules()) == ("Platform", "CREATE_COMPLETE", [])
+    aws.errors["describe_stack_resources"] = [error("AccessDenied", "no")]
+    assert aws.examined().stack.existence == "not asked"
+
+
+def test_the_cause_of_a_creation_that_failed_comes_before_that_nothing_is_there() -> None:
+    event = {"LogicalResourceId": "Endpoint", "ResourceStatus": "CREATE_FAILED"}
+    reason = "ResourceLimitExceeded: the account-level service limit is 0"
+    aws = Aws(
+        endpoint=None,
+        components={},
+        targets=[],
+        stack="ROLLBACK_COMPLETE",
+        events=[{**event, "ResourceStatusReason": reason}],
+    )
+    assert aws.rules() == ["SEA752", "SEA762", "SEA750"]

@@ -72,6 +72,7 @@ def test_what_no_stack_manages_is_deleted_in_order() -> None:
     "kept",
     [
         Aws(stack=""),  # it serves
+        Aws(stack="", components={COMPONENT: component(copies=0)}),  # it serves once it is woken
         Aws(stack="", tags={}, endpoint={"EndpointStatus": "Failed"}, components={}, targets=[]),  # another's
         Aws(components={COMPONENT: component("Failed", copies=0)}),  # the next deployment mends it
     ],
@@ -83,6 +84,14 @@ def test_what_serves_or_belongs_to_others_is_left_alone(kept: Aws) -> None:
 def test_what_could_not_be_asked_is_left_alone() -> None:
     aws = abandoned()
     aws.errors["describe_stacks"] = [error("AccessDenied", "no")]
+    assert fix_steps(aws.examined()) == ()
+
+
+def test_what_a_stack_of_another_name_manages_is_left_alone() -> None:
+    aws = abandoned()
+    aws.other_stack = "Platform"
+    assert fix_steps(aws.examined()) == ()
+    aws.errors["describe_stack_resources"] = [error("AccessDenied", "no")]
     assert fix_steps(aws.examined()) == ()
 
 

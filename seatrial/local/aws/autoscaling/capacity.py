@@ -67,7 +67,7 @@ class CapacityChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WantedStep:
     """What a step scaling policy wants now.
 
     Attributes:
@@ -88,7 +88,7 @@ def wanted_change(
     last: LastActions,
     now_s: float,
     *,
-    steps: Sequence[Step] = (),
+    steps: Sequence[WantedStep] = (),
 ) -> CapacityChange | None:
     """Return the change that the policies make now, or None.
 
@@ -110,7 +110,7 @@ def wanted_change(
 
 
 def _steps(
-    current: int, bounds: Bounds, steps: Sequence[Step], last: LastActions, now_s: float
+    current: int, bounds: Bounds, steps: Sequence[WantedStep], last: LastActions, now_s: float
 ) -> list[CapacityChange]:
     """Return the changes of step policies whose cooldown is over, within the bounds."""
     changes = []

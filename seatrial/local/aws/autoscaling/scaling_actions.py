@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial.local.aws.alarms.alarm_book import is_ours
 from seatrial.local.aws.alarms.alarm_rule import StateValue, alarm_rule
 from seatrial.local.aws.api import ApiError
-from seatrial.local.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, Step, wanted_change
+from seatrial.local.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, WantedStep, wanted_change
 from seatrial.local.aws.autoscaling.scalable_targets import ScalingActivity
 from seatrial.local.aws.autoscaling.scaled_resources import scaled_resource
 from seatrial.local.aws.autoscaling.scheduled_actions import LOOKED, capacities_of, is_due, is_over
@@ -153,7 +153,7 @@ class ScalingActions:
         ended = {"out_s" if activity.scales_out else "in_s": now_s}
         done.last = replace(done.last, **ended)
 
-    def _steps(self, policy: Document, current: int, last: LastActions, now_s: float) -> list[Step]:
+    def _steps(self, policy: Document, current: int, last: LastActions, now_s: float) -> list[WantedStep]:
         configuration = child(policy, "StepScalingPolicyConfiguration")
         cooldown_s = whole(configuration, "Cooldown", COOLDOWN_S)
         steps = []
@@ -162,7 +162,7 @@ class ScalingActions:
             if breach is None:
                 continue
             cause = f"monitor alarm {breach.alarm} in state ALARM triggered policy {text(policy, 'PolicyName')}"
-            steps.append(Step(stepped_capacity(configuration, current, breach), cause, cooldown_s))
+            steps.append(WantedStep(stepped_capacity(configuration, current, breach), cause, cooldown_s))
         return steps
 
     def _breach(self, alarm: Document, last: LastActions, now_s: float) -> Breach | None:

@@ -29,7 +29,7 @@ Copies = dict["Place", tuple["CopyProcess", ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class TrafficShift:
+class FleetShift:
     """One deployment of an endpoint's variants with models.
 
     Attributes:

@@ -12,7 +12,7 @@ from seatrial.local.aws.control_plane.fleets import Fleets
 from seatrial.local.aws.control_plane.records import Kind, Status, Store
 from seatrial.local.aws.faults import Faults
 from seatrial.local.aws.runtime.async_queue import AsyncQueues
-from seatrial.local.aws.runtime.data_capture import DataCapture
+from seatrial.local.aws.runtime.data_capture import CaptureFiles
 from seatrial.local.aws.runtime.metric_history import MetricHistory
 from seatrial.local.aws.runtime.running_copies import Place, RunningCopies
 from seatrial.local.aws.runtime.telemetry import Telemetry
@@ -43,7 +43,7 @@ class Cloud:
     history: MetricHistory = field(default_factory=MetricHistory)
     traffic: TrafficSplit = field(default_factory=TrafficSplit)
     queues: AsyncQueues = field(default_factory=AsyncQueues)
-    capture: DataCapture = field(default_factory=DataCapture)
+    capture: CaptureFiles = field(default_factory=CaptureFiles)
 
 
 def no_alarm(_name: str) -> StateValue | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from seatrial.catalog import images
 from seatrial.local.aws.api import invalid
 from seatrial.local.aws.control_plane.records import Kind, Record, Store
 from seatrial.local.aws.json_document import Document, child, children, text, text_map, whole
 from seatrial.local.aws.runtime.artifacts import ArtifactError, copy_properties, unpack_artifact
 from seatrial.local.aws.runtime.download_rights import refused_download
+from seatrial.local.environment import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,14 +72,20 @@ def model_container(store: Store, model_name: str, startup: Document) -> Contain
     source = child(child(container, "ModelDataSource"), "S3DataSource")
     uri = text(source, "S3Uri")
     is_archive = text(source, "CompressionType") == "Gzip"
+    package = text(container, "ModelPackageName")
     return ContainerSpec(
-        image=text(container, "Image"),
-        environment=text_map(container, "Environment"),
+        image=_stand_in() if package else text(container, "Image"),
+        environment={**({"HF_MODEL_ID": package} if package else {}), **text_map(container, "Environment")},
         artifact_url=text(container, "ModelDataUrl") or (uri if is_archive else ""),
         properties_prefix="" if is_archive else uri,
         health_timeout_s=_health_timeout_s(startup),
         checked_role=text(model.request, "ExecutionRoleArn") if model.role_is_known else "",
     )
+
+
+def _stand_in() -> str:
+    """Return the image that runs for a model package: there are no packages here, so theirs is not known."""
+    return images.uri(images.line("lmi")[-1], REGION)
 
 
 def component_container(store: Store, specification: Document) -> ContainerSpec:

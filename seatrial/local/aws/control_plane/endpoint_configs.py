@@ -79,6 +79,8 @@ def _check_kinds(request: Document, production: list[Document], shadows: list[Do
         raise invalid("Shadow variants need a ModelName: inference components have none.")
     if "AsyncInferenceConfig" not in request:
         return
+    if not text(child(child(request, "AsyncInferenceConfig"), "OutputConfig"), "S3OutputPath"):
+        raise invalid("The embedded AWS has no default bucket: AsyncInferenceConfig.OutputConfig needs S3OutputPath.")
     if shadows:
         raise invalid("AsyncInferenceConfig and ShadowProductionVariants exclude each other.")
     if not all(with_models):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.local.aws.api import invalid
 from seatrial.local.aws.control_plane.alarm_watch import check_alarms_exist
-from seatrial.local.aws.control_plane.blue_green import TrafficShift
+from seatrial.local.aws.control_plane.blue_green import FleetShift
 from seatrial.local.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial.local.aws.control_plane.endpoint_settings import is_asynchronous
 from seatrial.local.aws.control_plane.live_variants import (
@@ -243,7 +243,7 @@ class _Deployment:
             check_capacity(cloud, sum(each.copies for each in self.copies.values()))
             for variant in self.hosts:
                 cloud.fleets.open(record.name, variant, retained=self.retained)
-            TrafficShift(cloud, self.copies, before, self.deployment).run()
+            FleetShift(cloud, self.copies, before, self.deployment).run()
         except CopyFailed as failure:
             status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
             cloud.store.change(record, status=status, failure_reason=clipped(str(failure)))

@@ -99,6 +99,7 @@ class Seat:
     owner: str
     devices: int
     give_back: Callable[[Seat], None] = field(repr=False)
+    instance_type: str = ""
 
     def release(self) -> None:
         """Give the accelerators back; a second time changes nothing."""
@@ -149,6 +150,11 @@ class Fleet:
         """The instances that run or start."""
         with self._lock:
             return len(self._instances)
+
+    def seats(self) -> list[int]:
+        """Return how many copies each instance has."""
+        with self._lock:
+            return [len(each.seats) for each in self._instances]
 
     def instance_types(self) -> list[str]:
         """Return the type of every instance that runs."""
@@ -259,6 +265,7 @@ class Fleet:
                     return str(failure)
                 self._instances.append(home)
             home.seats.append(seat)
+            seat.instance_type = home.pool.instance_type
         return self._lack(seats[0].owner) if seats and len(self._instances) > most else ""
 
     def _home(self, seat: Seat, strategy: str) -> _Instance | None:

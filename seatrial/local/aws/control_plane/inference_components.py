@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from seatrial.local.aws.api import ApiError, invalid
 from seatrial.local.aws.control_plane.alarm_watch import check_alarms_exist
 from seatrial.local.aws.control_plane.batch_size import batch_size
 from seatrial.local.aws.control_plane.cloud import Cloud, clipped, in_background
-from seatrial.local.aws.control_plane.containers import ContainerSpec, component_container
+from seatrial.local.aws.control_plane.component_specification import (
+    adapters_of,
+    base_name,
+    check_adapter,
+    specified_container,
+    with_one_specification,
+)
+from seatrial.local.aws.control_plane.containers import component_container
 from seatrial.local.aws.control_plane.endpoints import settled
+from seatrial.local.aws.control_plane.live_variants import has_model
 from seatrial.local.aws.control_plane.records import Kind, Record, Status, arn_of, variants
 from seatrial.local.aws.control_plane.rollout import (
     Configured,
@@ -21,6 +32,7 @@ from seatrial.local.aws.control_plane.rollout import (
     launch_copies,
 )
 from seatrial.local.aws.json_document import Document, child, children, text, whole
+from seatrial.local.aws.runtime.artifacts import ArtifactError
 from seatrial.local.aws.runtime.copy_process import CopyFailed
 from seatrial.local.aws.runtime.metric_history import dimensions_of
 from seatrial.local.aws.runtime.running_copies import Place
@@ -36,16 +48,41 @@ def create_component(cloud: Cloud, request: Document) -> Document:
     Raises:
         ApiError: ValidationException, the request doesn't fit the endpoint, or the name is taken.
     """
-    kept = {key: value for key, value in request.items() if key != "Tags"}
+    plain = {key: value for key, value in request.items() if key != "Tags"}
     variant = _check_endpoint(cloud, request)
+    kept = with_one_specification(cloud, {**plain, "VariantName": variant})
+    if base_name(kept):
+        return _create_adapter(cloud, request, kept)
     if copy_count(kept) == 0:
         raise invalid("RuntimeConfig.CopyCount must be at least 1 to create an inference component.")
-    kept = {**kept, "VariantName": variant}
-    wanted = Configured(kept, _container(cloud, kept), copy_count(kept))
+    wanted = Configured(kept, specified_container(cloud, kept), copy_count(kept))
     record = Record(Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"), kept, status=Status.CREATING)
     record = cloud.store.add(record, children(request, "Tags"))
     in_background(cloud, record, lambda: _create(cloud, record, wanted), name=f"create-{record.name}")
     return {"InferenceComponentArn": record.arn}
+
+
+def _create_adapter(cloud: Cloud, request: Document, kept: Document) -> Document:
+    with cloud.store.lock:
+        base = check_adapter(cloud, kept)
+        kept = {**kept, "VariantName": base.request["VariantName"]}
+        record = Record(Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"), kept, status=Status.CREATING)
+        record = cloud.store.add(record, children(request, "Tags"))
+    in_background(cloud, record, lambda: _load_adapter(cloud, record, kept), name=f"create-{record.name}")
+    return {"InferenceComponentArn": record.arn}
+
+
+def _load_adapter(cloud: Cloud, record: Record, wanted: Document) -> None:
+    """Look at an adapter's files; the local engine does not load them, so the base answers as it is."""
+    spec = component_container(cloud.store, child(wanted, "Specification"))
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            spec.fill(Path(folder))
+    except ArtifactError as error:
+        status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
+        cloud.store.change(record, status=status, request=record.request, failure_reason=clipped(str(error)))
+        return
+    cloud.store.change(record, status=Status.IN_SERVICE, request=wanted)
 
 
 def update_component(cloud: Cloud, request: Document) -> Document:
@@ -63,13 +100,35 @@ def update_component(cloud: Cloud, request: Document) -> Document:
         record = settled(cloud, Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"))
         changes = {key: request[key] for key in ("Specification", "Specifications", "RuntimeConfig") if key in request}
         last = {"LastDeploymentConfig": deployment} if deployment else {}
-        asked = {**record.request, **changes, **last}
-        wanted = Configured(asked, _container(cloud, asked), copy_count(asked))
+        if "Specification" in changes and "Specifications" in changes:
+            raise invalid("Specification and Specifications exclude each other.")
+        plain = {key: value for key, value in record.request.items() if key not in _replaced(changes)}
+        asked = with_one_specification(cloud, {**plain, **changes, **last})
+        if base_name(record.request) or base_name(asked):
+            return _update_adapter(cloud, record, asked, changes)
+        wanted = Configured(asked, specified_container(cloud, asked), copy_count(asked))
         batch = _batch(cloud, deployment, wanted.copies)
         told = {**record.request, "RuntimeConfig": {"CopyCount": wanted.copies}}
         cloud.store.change(record, status=Status.UPDATING, request=told)
     change = _Update(cloud, record, wanted, batch, deployment)
     in_background(cloud, record, change.run, name=f"update-{record.name}")
+    return {"InferenceComponentArn": record.arn}
+
+
+def _replaced(changes: Document) -> tuple[str, ...]:
+    """Return the members that a change of the specification replaces."""
+    either = ("Specification", "Specifications")
+    return either if any(key in changes for key in either) else ()
+
+
+def _update_adapter(cloud: Cloud, record: Record, asked: Document, changes: Document) -> Document:
+    if base_name(record.request) != base_name(asked):
+        raise invalid("The base of an adapter can't be changed, and a component can't become an adapter.")
+    if "RuntimeConfig" in changes:
+        raise invalid(f"Inference component {record.name} is an adapter: its copies are those of its base.")
+    check_adapter(cloud, asked)
+    cloud.store.change(record, status=Status.UPDATING)
+    in_background(cloud, record, lambda: _load_adapter(cloud, record, asked), name=f"update-{record.name}")
     return {"InferenceComponentArn": record.arn}
 
 
@@ -92,6 +151,11 @@ def delete_component(cloud: Cloud, request: Document) -> Document:
     """
     with cloud.store.lock:
         record = settled(cloud, Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"))
+        if adapters := adapters_of(cloud, record):
+            raise invalid(
+                f"Cannot delete inference component {record.name} while it is the base of: {', '.join(adapters)}. "
+                "Delete them first."
+            )
         cloud.store.change(record, status=Status.DELETING)
     in_background(cloud, record, lambda: _remove(cloud, record), name=f"delete-{record.name}")
     return {}
@@ -99,23 +163,37 @@ def delete_component(cloud: Cloud, request: Document) -> Document:
 
 def component_view(cloud: Cloud, record: Record) -> Document:
     """Return what DescribeInferenceComponent says."""
-    specification = dict(child(record.request, "Specification"))
-    if container := child(record.request, "Specification").get("Container"):
-        written = child({"Container": container}, "Container")
-        deployed = {"DeployedImage": {"SpecifiedImage": text(written, "Image")}}
-        specification["Container"] = {**{key: value for key, value in written.items() if key != "Image"}, **deployed}
+    several = children(record.request, "Specifications")
     reason = {"FailureReason": record.failure_reason} if record.failure_reason else {}
+    plain = {key: value for key, value in record.request.items() if key != "Specification"}
+    told: Document = {"Specification": _deployed(child(record.request, "Specification"))}
     return {
-        **record.request,
+        **plain,
         **reason,
+        **({"Specifications": [_deployed(each) for each in several]} if several else told),
         "EndpointArn": arn_of(Kind.ENDPOINT, text(record.request, "EndpointName")),
-        "Specification": specification,
         "InferenceComponentStatus": record.status,
-        "RuntimeConfig": {
-            "DesiredCopyCount": copy_count(record.request),
-            "CurrentCopyCount": len(cloud.running.copies(Place(record.name))),
-        },
+        "RuntimeConfig": _runtime_view(cloud, record),
     }
+
+
+def _runtime_view(cloud: Cloud, record: Record) -> Document:
+    """Return the copies of a component, or those of an adapter's base; with several specifications by instance type."""
+    base = cloud.store.find(Kind.INFERENCE_COMPONENT, base_name(record.request)) or record
+    copies = cloud.running.copies(Place(base.name))
+    types = Counter(copy.instance_type for copy in copies if copy.instance_type)
+    placed = [{"InstanceType": name, "CurrentCopyCount": count} for name, count in types.items()]
+    counts = {"DesiredCopyCount": copy_count(base.request), "CurrentCopyCount": len(copies)}
+    return {**counts, **({"PlacementStatus": placed} if "Specifications" in base.request else {})}
+
+
+def _deployed(specification: Document) -> Document:
+    """Return a specification as Describe tells it: the image as a DeployedImage."""
+    container = child(specification, "Container")
+    if not container:
+        return specification
+    image = {"DeployedImage": {"SpecifiedImage": text(container, "Image")}} if "Image" in container else {}
+    return {**specification, "Container": {**{key: container[key] for key in container if key != "Image"}, **image}}
 
 
 def copy_count(request: Document) -> int:
@@ -161,7 +239,7 @@ class _Update:
     def _roll(self) -> None:
         request = self.record.request
         try:
-            spec = _container(self.cloud, request)
+            spec = specified_container(self.cloud, request)
         except ApiError:  # its model was deleted; what runs goes on
             spec = None
         old = Configured(request, spec, copy_count(request))
@@ -194,28 +272,12 @@ def _check_endpoint(cloud: Cloud, request: Document) -> str:
     if endpoint.status is not Status.IN_SERVICE:
         raise invalid(f'Endpoint "{endpoint.arn}" must be InService to take inference components: {endpoint.status}.')
     placed = variants(cloud.store.need(Kind.ENDPOINT_CONFIG, text(endpoint.request, "EndpointConfigName")))
-    if any("ModelName" in variant for variant in placed):
+    if any(has_model(variant) for variant in placed):
         raise invalid(f'Endpoint "{endpoint.arn}" hosts models, it can not take inference components.')
     name = text(request, "VariantName")
     if name and name not in [text(variant, "VariantName") for variant in placed]:
         raise invalid(f'Could not find variant "{name}" of endpoint "{endpoint.arn}".')
     return name or text(placed[0], "VariantName")
-
-
-def _container(cloud: Cloud, request: Document) -> ContainerSpec:
-    specification = child(request, "Specification")
-    if not specification or "Specifications" in request:
-        raise invalid("The embedded AWS takes one Specification per inference component.")
-    if "BaseInferenceComponentName" in specification:
-        raise invalid("The embedded AWS has no adapter inference components (BaseInferenceComponentName).")
-    if ("ModelName" in specification) == ("Container" in specification):
-        raise invalid("Specification must have either ModelName or Container.")
-    if "ComputeResourceRequirements" not in specification:
-        raise invalid("Specification must have ComputeResourceRequirements.")
-    spec = component_container(cloud.store, specification)
-    if not spec.image:
-        raise invalid("The container must name an Image.")
-    return spec
 
 
 def _remove(cloud: Cloud, record: Record) -> None:

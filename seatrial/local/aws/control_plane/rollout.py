@@ -143,5 +143,5 @@ def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tupl
             seat.release()
         raise
     for copy, seat in zip(copies, seats, strict=False):
-        copy.ended = seat.release
+        copy.ended, copy.instance_type = seat.release, seat.instance_type
     return copies

@@ -60,8 +60,8 @@ def _create_model(cloud: Cloud, request: Document) -> Document:
     if ("PrimaryContainer" in request) == ("Containers" in request):
         raise invalid("A model must have either PrimaryContainer or Containers.")
     container = primary_container(record)
-    if "Image" not in container:
-        raise invalid("The embedded AWS runs containers that name an Image.")
+    if ("Image" in container) == ("ModelPackageName" in container):
+        raise invalid("The container must name either an Image or a ModelPackageName.")
     if "ModelDataUrl" in container and "ModelDataSource" in container:
         raise invalid("ModelDataUrl and ModelDataSource exclude each other.")
     return {"ModelArn": cloud.store.add(record, children(request, "Tags")).arn}

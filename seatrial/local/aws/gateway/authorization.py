@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 USER_KEY: Final = "AKIA"
 """How the ID of a user's access key begins; that of a session of a role begins otherwise."""
+ASYNC_END: Final = "/async-invocations"
+"""How the path of an asynchronous invocation ends; it needs a right of its own."""
 ALWAYS: Final = frozenset({"sts:GetCallerIdentity", "sts:GetSessionToken"})
 """What needs no right (IAM user guide, policy evaluation logic)."""
 
@@ -81,7 +83,8 @@ def _asked(received: Received, service: str, body: bytes) -> tuple[str, str]:
     """Return the action and the ARN that a request names; an ARN that isn't known is `*`."""
     target = received.headers.get("x-amz-target", "").rpartition(".")[2]
     if service in ("sagemaker", "servicecatalog", "application-autoscaling"):
-        return f"{service}:{target or 'InvokeEndpoint'}", "*"
+        invoked = "InvokeEndpointAsync" if received.raw_path.endswith(ASYNC_END) else "InvokeEndpoint"
+        return f"{service}:{target or invoked}", "*"
     query = {name: list(values) for name, values in received.query.items()}
     headers, method, path = dict(received.headers), received.method, received.raw_path
     detected = detect_service(method, path, headers, query)

@@ -37,7 +37,7 @@ class CapturedExchange:
 
 
 @dataclass(slots=True)
-class DataCapture:
+class CaptureFiles:
     """What was captured and not written yet; the event loop adds to it, a thread writes it."""
 
     _lines: defaultdict[tuple[str, Place], list[str]] = field(default_factory=lambda: defaultdict(list))

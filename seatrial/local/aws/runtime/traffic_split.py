@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TrafficSplit:
-    """What was given to whom so far; used on the event loop only."""
+    """What was given to whom so far; the event loop gives, other threads only forget."""
 
     _credit: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     _sampled: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from seatrial.local.aws.api import ApiError
-from seatrial.local.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, Step, wanted_change
+from seatrial.local.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, WantedStep, wanted_change
 from seatrial.local.aws.autoscaling.step_scaling import Breach, check_steps, stepped_capacity
 
 BOUNDS = Bounds(least=0, most=10)
@@ -66,7 +66,7 @@ def test_steps_that_say_nothing_or_two_things_are_refused(wrong: dict[str, objec
 def desired(
     *steps: int, current: int = 2, readings: tuple[PolicyReading, ...] = (), last_out_s: float = -math.inf
 ) -> int | None:
-    wanted = [Step(each, f"step to {each}", 60.0) for each in steps]
+    wanted = [WantedStep(each, f"step to {each}", 60.0) for each in steps]
     change = wanted_change(current, BOUNDS, readings, LastActions(out_s=last_out_s), 100.0, steps=wanted)
     return change.desired if change else None
 

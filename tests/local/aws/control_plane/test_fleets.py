@@ -185,3 +185,30 @@ def test_a_variant_says_how_many_instances_it_has() -> None:
     assert (managed.idle_s, managed.released_at_once) == (300.0, 2)
     needs = {"ComputeResourceRequirements": {"NumberOfAcceleratorDevicesRequired": 1.5}}
     assert (devices({"Specification": needs}), devices({"Specification": {}})) == (2, 0)
+
+
+def test_consolidation_moves_the_copies_of_the_emptiest_instance() -> None:
+    clock = HandClock()
+    rules = InstanceRules(
+        instance_type="ml.g5.12xlarge",
+        accelerators=4,
+        initial=1,
+        least=1,
+        most=4,
+        idle_s=600.0,
+        consolidates=True,
+    )
+    one = Fleet(rules, clock, ControlSettings)
+    one.grow(1)
+    big = one.reserve("a", 3, 2)
+    small = one.reserve("b", 1, 2)
+    assert one.seats() == [2, 2]
+    big[0].release()
+    clock.s = 100.0
+    one.release_idle(clock.s)
+    assert one.seats() == [1, 2]
+    small[1].release()
+    one.release_idle(200.0)
+    assert one.seats() == [0, 2]
+    one.release_idle(800.0)
+    assert one.seats() == [2]

@@ -17,7 +17,7 @@ _REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}([^{_MARK}]*){_MARK}")
 
 
 @dataclass(frozen=True, slots=True)
-class StackResource:
+class HostedResource:
     """One resource.
 
     Attributes:
@@ -46,7 +46,7 @@ class StackResource:
         return self.template, self.logical_id
 
 
-class StackResources:
+class HostedResources:
     """The resources of several templates.
 
     Args:
@@ -56,22 +56,22 @@ class StackResources:
     def __init__(self, templates: Mapping[str, Mapping[str, Json]]) -> None:
         self._all = {each.key: each for name, one in templates.items() for each in _resources(name, one)}
         self._exports = dict(self._exported(templates))
-        self._kinds: dict[str, list[StackResource]] = {}
+        self._kinds: dict[str, list[HostedResource]] = {}
         for each in self._all.values():
             self._kinds.setdefault(each.kind, []).append(each)
-        self._names: dict[tuple[str, str], Mapping[str, list[StackResource]]] = {}
+        self._names: dict[tuple[str, str], Mapping[str, list[HostedResource]]] = {}
         self._edges: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
 
-    def of(self, kind: str) -> tuple[StackResource, ...]:
+    def of(self, kind: str) -> tuple[HostedResource, ...]:
         """Return the resources of a type, in the templates' order."""
         return tuple(self._kinds.get(kind, ()))
 
-    def referred(self, template: str, value: TemplateValue) -> StackResource | None:
+    def referred(self, template: str, value: TemplateValue) -> HostedResource | None:
         """Return the resource that a value refers to as a whole; `None` of anything else."""
         found = _REFERENCE.fullmatch(self.written(template, value) or "")
         return self._all.get((found[1], found[2])) if found else None
 
-    def named(self, template: str, value: TemplateValue, kind: str, name: str) -> StackResource | None:
+    def named(self, template: str, value: TemplateValue, kind: str, name: str) -> HostedResource | None:
         """Return the resource of a type that a value refers to or names.
 
         Args:
@@ -87,7 +87,7 @@ class StackResources:
         """Return a text of `written` for people: references as `${LogicalId}`."""
         return _REFERENCE.sub(r"${\2}", text)
 
-    def by_text(self, template: str, text: str | None, kind: str, name: str) -> StackResource | None:
+    def by_text(self, template: str, text: str | None, kind: str, name: str) -> HostedResource | None:
         """Return the resource of a type that a text of `written` refers to or names; `None` for several elsewhere."""
         found = _REFERENCE.fullmatch(text or "")
         referred = self._all.get((found[1], found[2])) if found else None
@@ -97,9 +97,9 @@ class StackResources:
         here = [each for each in same if each.template == template] or same
         return next(iter(here), None) if len({each.template for each in here}) == 1 else None
 
-    def _by_name(self, kind: str, name: str) -> Mapping[str, list[StackResource]]:
+    def _by_name(self, kind: str, name: str) -> Mapping[str, list[HostedResource]]:
         if (kind, name) not in self._names:
-            by_name: dict[str, list[StackResource]] = {}
+            by_name: dict[str, list[HostedResource]] = {}
             for each in self.of(kind):
                 if text := self.written(each.template, each.at(name)):
                     by_name.setdefault(text, []).append(each)
@@ -114,7 +114,7 @@ class StackResources:
         """
         return self._text(template, value.raw)
 
-    def depends(self, resource: StackResource, on: StackResource) -> bool:
+    def depends(self, resource: HostedResource, on: HostedResource) -> bool:
         """Return whether CloudFormation creates a resource after another of the same template."""
         waiting, seen = [resource.key], set[tuple[str, str]]()
         while waiting:
@@ -163,18 +163,18 @@ class StackResources:
 
 
 def begins_unknown(text: str) -> bool:
-    """Return whether a text of `StackResources.written` begins with a reference."""
+    """Return whether a text of `HostedResources.written` begins with a reference."""
     return text.startswith(_MARK)
 
 
-def _resources(template: str, document: Mapping[str, Json]) -> Iterator[StackResource]:
+def _resources(template: str, document: Mapping[str, Json]) -> Iterator[HostedResource]:
     resources = document.get("Resources")
     for logical_id, resource in resources.items() if isinstance(resources, dict) else ():
         if not isinstance(resource, dict) or not isinstance(kind := resource.get("Type"), str):
             continue
         metadata = resource.get("Metadata")
         path = metadata.get("aws:cdk:path") if isinstance(metadata, dict) else ""
-        yield StackResource(
+        yield HostedResource(
             template=template,
             logical_id=logical_id,
             kind=kind,

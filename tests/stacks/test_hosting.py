@@ -1,0 +1,85 @@
+"""Pools, reservation, routing, data cache and placement, as YAML asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Match, Template
+
+from seatrial.spec.hosting import HostingSpec
+from seatrial_cdk.planned_instances import planned_instances
+from seatrial_stacks.endpoint_stack import EndpointStack
+from tests.sample_plan import decided, sample_plan
+from tests.stacks.conftest import dev
+
+if TYPE_CHECKING:
+    from seatrial.deployment.document import Deployment
+
+RESERVATION = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/may"
+HOSTING: dict[str, object] = {
+    "instance_pools": ["ml.g5.2xlarge", "ml.g6.2xlarge"],
+    "provision_timeout_s": 600,
+    "routing": {"strategy": "prefix_aware", "prefix_length": 2048, "concurrency_threshold": 8},
+    "data_cache": True,
+    "placement": {"strategy": "binpack", "max_imbalance": 2},
+}
+
+
+def hosted(fields: dict[str, object]) -> Deployment:
+    base = dev()
+    hosting = HostingSpec.model_validate(fields)
+    return replace(base, endpoint=base.endpoint.model_copy(update={"hosting": hosting}))
+
+
+@pytest.fixture(scope="module")
+def template() -> Template:
+    return Template.from_stack(EndpointStack(App(), "Pools", deployment=hosted(HOSTING)))
+
+
+def test_pools_stand_in_place_of_the_instance_type(template: Template) -> None:
+    variant = {
+        "InstanceType": Match.absent(),
+        "InstancePools": [
+            {"InstanceType": "ml.g5.2xlarge", "Priority": 1},
+            {"InstanceType": "ml.g6.2xlarge", "Priority": 2},
+        ],
+        "VariantInstanceProvisionTimeoutInSeconds": 600,
+        "RoutingConfig": {
+            "RoutingStrategy": "PREFIX_AWARE",
+            "PrefixAwareRoutingConfig": {"PrefixLength": 2048, "ConcurrencyThreshold": 8},
+        },
+    }
+    expected = {"ProductionVariants": [Match.object_like(variant)]}
+    template.has_resource_properties("AWS::SageMaker::EndpointConfig", expected)
+
+
+def test_a_component_has_one_size_for_every_pool_and_its_cache_and_placement(template: Template) -> None:
+    specification = {
+        "DataCacheConfig": {"EnableCaching": True},
+        "SchedulingConfig": {
+            "PlacementStrategy": "BINPACK",
+            "AvailabilityZoneBalance": {"EnforcementMode": "PERMISSIVE", "MaxImbalance": 2},
+        },
+    }
+    template.has_resource_properties(
+        "AWS::SageMaker::InferenceComponent",
+        {"Specification": Match.object_like(specification), "Specifications": Match.absent()},
+    )
+
+
+def test_a_reservation_alone_is_used() -> None:
+    hosting = HostingSpec(capacity_reservation_arn=RESERVATION)
+    instances = planned_instances(sample_plan(), hosting)
+    assert instances.capacity_reservation_arn == RESERVATION
+    assert instances.pools == ()
+
+
+def test_a_pool_with_local_nvme_takes_no_volume() -> None:
+    plan = sample_plan(instance_type=decided("ml.inf2.xlarge"), volume_size_gb=decided(100))
+    hosting = HostingSpec(instance_pools=("ml.inf2.xlarge", "ml.g5.2xlarge"))
+    assert planned_instances(plan, volume_key_arn="arn").volume_size_gb == 100
+    mixed = planned_instances(plan, hosting, volume_key_arn="arn")
+    assert (mixed.volume_size_gb, mixed.volume_key_arn) == (None, None)
