@@ -129,9 +129,10 @@ def endpoint_from_spec(
     key: kms.IKey | None,
     alarm_topic_arn: str | None,
     adds_trials_stack: bool,
+    templates: Path | None,
 ) -> LlmEndpoint | SingleModelEndpoint:
     """Define the endpoint of a spec with what belongs to it: see `LlmEndpoint.from_spec`."""
-    deployment = load_deployment(spec, environments or environments_of(spec), environment)
+    deployment = load_deployment(spec, environments or environments_of(spec), environment, templates=templates)
     generation = deployment.plan.generation
     name = construct_id if generation == 1 else f"{construct_id}{generation}"
     endpoint = define_endpoint(scope, name, deployment, network=network, key=key)

@@ -153,6 +153,7 @@ class LlmEndpoint(ILlmEndpoint):
         key: kms.IKey | None = None,
         alarm_topic: sns.ITopic | None = None,
         trials: Literal["stack", "deployed"] = "stack",
+        templates: str | Path | None = None,
     ) -> LlmEndpoint:
         """Define the endpoint of a spec and its lock, with its trial, scaling, alarms, alias and schedule in `parts`.
 
@@ -171,6 +172,7 @@ class LlmEndpoint(ILlmEndpoint):
             alarm_topic: Is told of alarms; default: that of the environment.
             trials: `stack` adds the environment's `TrialsStack` to the app, unless it is there; `deployed` takes the
                 one that the account has already.
+            templates: Folder of serving templates that override ours file by file; default: none.
 
         Raises:
             SpecError: With every problem of spec, environment and lock.
@@ -192,6 +194,7 @@ class LlmEndpoint(ILlmEndpoint):
             key=key,
             alarm_topic_arn=None if alarm_topic is None else alarm_topic.topic_arn,
             adds_trials_stack=trials == "stack",
+            templates=None if templates is None else Path(templates),
         )
         if not isinstance(endpoint, LlmEndpoint):
             message, hint = "hosting.kind is single_model", "use SingleModelEndpoint.from_spec"

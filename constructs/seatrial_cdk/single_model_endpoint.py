@@ -142,6 +142,7 @@ class SingleModelEndpoint(ILlmEndpoint):
         network: ContainerNetwork | None = None,
         key: kms.IKey | None = None,
         alarm_topic: sns.ITopic | None = None,
+        templates: str | Path | None = None,
     ) -> SingleModelEndpoint:
         """Define the endpoint of a spec and its lock, with its scaling, alarms and alias in `parts`.
 
@@ -154,6 +155,7 @@ class SingleModelEndpoint(ILlmEndpoint):
             network: The VPC of the containers; default: that of the environment's file.
             key: Key of weights, volumes, answers and captures; default: that of the environment's file.
             alarm_topic: Is told of alarms; default: that of the environment.
+            templates: Folder of serving templates that override ours file by file; default: none.
 
         Raises:
             SpecError: With every problem of spec, environment and lock; SEA125 for a spec of the other kind.
@@ -171,6 +173,7 @@ class SingleModelEndpoint(ILlmEndpoint):
             key=key,
             alarm_topic_arn=None if alarm_topic is None else alarm_topic.topic_arn,
             adds_trials_stack=False,
+            templates=None if templates is None else Path(templates),
         )
         if not isinstance(endpoint, cls):
             message, hint = "hosting.kind is not single_model", "use LlmEndpoint.from_spec"

@@ -24,6 +24,10 @@ def render(
     specs: SpecFiles,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
+    templates: Annotated[
+        Path | None,
+        typer.Option("--templates", metavar="DIR", help="Folder of templates that override ours file by file."),
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write to this folder.")] = None,
 ) -> None:
     """Render the serving configuration of the locked plan, or of a fresh one when nothing is locked yet.
@@ -32,7 +36,8 @@ def render(
     """
     files, many = spec_files(specs), is_list(specs)
     folders = _folders(files, output) if many else (output,)
-    rendered = of_every(load_specs(files, environment, environments), _rendered_if_promoted if many else _rendered)
+    render_one = _rendered_if_promoted if many else _rendered
+    rendered = of_every(load_specs(files, environment, environments), lambda loaded: render_one(loaded, templates))
     for one, folder in zip(rendered, folders, strict=True):
         if one is not None:
             _show(one, folder, f"{one.loaded.path.as_posix()}: " if many else "")
@@ -64,19 +69,19 @@ def _folders(files: Sequence[Path], output: Path | None) -> tuple[Path | None, .
     return tuple(output / file.stem for file in files)
 
 
-def _rendered(loaded: LoadedSpec) -> _Rendered:
+def _rendered(loaded: LoadedSpec, templates: Path | None) -> _Rendered:
     from seatrial.serving.render import render as render_plan
 
-    return _Rendered(loaded, render_plan(loaded, _plan(loaded)))
+    return _Rendered(loaded, render_plan(loaded, _plan(loaded), templates=templates))
 
 
-def _rendered_if_promoted(loaded: LoadedSpec) -> _Rendered | None:
+def _rendered_if_promoted(loaded: LoadedSpec, templates: Path | None) -> _Rendered | None:
     """Render one of many; one that awaits a promotion is left out, and told."""
     from seatrial.plan.lock.lock_file import awaits_promotion
     from seatrial.plan.lock.provenance import promotion_command
 
     try:
-        return _rendered(loaded)
+        return _rendered(loaded, templates)
     except SpecError as error:
         if not awaits_promotion(error, loaded):
             raise

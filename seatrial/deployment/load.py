@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 
 def load_deployments(
-    endpoints: Path, environments: Path, environment: str, endpoint: str | None = None
+    endpoints: Path,
+    environments: Path,
+    environment: str,
+    endpoint: str | None = None,
+    *,
+    templates: Path | None = None,
 ) -> LockedDeployments:
     """Load the endpoints of a folder for one environment, sorted by file name.
 
@@ -36,11 +41,14 @@ def load_deployments(
         environments: Folder of environments.
         environment: The environment's name.
         endpoint: Load only the file of this name, also when it awaits a promotion; `None` loads all.
+        templates: Folder of serving templates that override ours file by file; default: none.
 
     Raises:
         SpecError: With every problem of every spec, environment and lock; SEA404 when no spec is found.
     """
-    found = _load(_specs(endpoints, endpoint), environments, environment, asked=endpoint is not None)
+    found = _load(
+        _specs(endpoints, endpoint), environments, environment, asked=endpoint is not None, templates=templates
+    )
     if found.problems:
         raise SpecError(dict.fromkeys(found.problems))  # one of an environment concerns every spec, and is told once
     return LockedDeployments(found.deployments, tuple(_awaiting(found.awaiting)), _environments(found.awaiting))
@@ -61,13 +69,16 @@ class LockedDeployments:
     awaiting: tuple[EnvironmentSpec, ...] = ()
 
 
-def find_deployments(endpoints: Path, environments: Path, endpoint: str | None = None) -> LockedDeployments:
+def find_deployments(
+    endpoints: Path, environments: Path, endpoint: str | None = None, *, templates: Path | None = None
+) -> LockedDeployments:
     """Load what is locked in every environment; the embedded AWS is none of them, since it must be asked for by name.
 
     Args:
         endpoints: Folder of specs with their locks.
         environments: Folder of environments.
         endpoint: Load only the file of this name; `None` loads all.
+        templates: Folder of serving templates that override ours file by file; default: none.
 
     Raises:
         SpecError: With every problem of every environment; SEA404 when nothing is found.
@@ -87,7 +98,7 @@ def find_deployments(endpoints: Path, environments: Path, endpoint: str | None =
             continue
         required = place.promotion.required
         locked = [file for file, known in locks.items() if name in known or required]
-        found = _load(locked, environments, name)
+        found = _load(locked, environments, name, templates=templates)
         deployments += found.deployments
         problems += found.problems
         awaiting += found.awaiting
@@ -150,7 +161,9 @@ class _Loaded:
     problems: tuple[Problem, ...]
 
 
-def _load(files: Iterable[Path], environments: Path, environment: str, *, asked: bool = False) -> _Loaded:
+def _load(
+    files: Iterable[Path], environments: Path, environment: str, *, asked: bool = False, templates: Path | None
+) -> _Loaded:
     """Load some endpoints for one environment; one that was asked for by name can't await a promotion."""
     deployments: dict[Path, Deployment] = {}
     awaiting: list[LoadedSpec] = []
@@ -162,7 +175,7 @@ def _load(files: Iterable[Path], environments: Path, environment: str, *, asked:
             problems += error.problems
             continue
         try:
-            deployments[file] = deployment_of(loaded)
+            deployments[file] = deployment_of(loaded, templates=templates)
         except SeatrialError as error:
             if asked or not awaits_promotion(error, loaded):
                 problems += error.problems
@@ -180,29 +193,36 @@ def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
     yield from _service_names(deployments)
 
 
-def load_deployment(spec: Path, environments: Path, environment: str) -> Deployment:
+def load_deployment(spec: Path, environments: Path, environment: str, *, templates: Path | None = None) -> Deployment:
     """Load one endpoint with its locked plan and render it.
+
+    Args:
+        spec: The endpoint's YAML file; its lock lies beside it.
+        environments: Folder of environments.
+        environment: The environment's name.
+        templates: Folder of serving templates that override ours file by file; default: none.
 
     Raises:
         SpecError: When the spec, the environment or the lock is wrong.
         RenderError: When the plan can't be rendered.
     """
-    return deployment_of(load_spec(spec, environment, environments=environments))
+    return deployment_of(load_spec(spec, environment, environments=environments), templates=templates)
 
 
-def deployment_of(loaded: LoadedSpec, *, packaged: bool = True) -> Deployment:
+def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path | None = None) -> Deployment:
     """Render the locked plan of a spec.
 
     Args:
         loaded: The spec.
         packaged: As `seatrial.serving.render.render` takes it.
+        templates: Likewise.
 
     Raises:
         SpecError: When the lock is wrong.
         RenderError: When the plan can't be rendered.
     """
     plan = read_locked_plan(loaded)
-    serving = render(loaded, plan, packaged=packaged)
+    serving = render(loaded, plan, packaged=packaged, templates=templates)
     instance = instances.find(plan.instance_type.value)
     return Deployment(
         endpoint=loaded.endpoint,

@@ -17,6 +17,7 @@ from seatrial.serving.templates import fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from seatrial.catalog.dialects import DialectName
     from seatrial.catalog.spellings import SpellingTable
@@ -61,7 +62,13 @@ class Rendered:
 
 
 def render_config(
-    config: ServingConfig, dialect: DialectName, version: str, form: Form, *, header: str = HEADER
+    config: ServingConfig,
+    dialect: DialectName,
+    version: str,
+    form: Form,
+    *,
+    header: str = HEADER,
+    templates: Path | None = None,
 ) -> Rendered:
     """Render a configuration.
 
@@ -72,6 +79,7 @@ def render_config(
         form: `properties`: a packaged `serving.properties`; `env`: environment variables; `both`: the file, and the
             same options in the environment except the model, which would be loaded a second time.
         header: First line of a file, for people.
+        templates: Folder of templates that override ours file by file; default: none.
 
     Raises:
         RenderError: SEA307 for a version or dialect that doesn't exist, SEA308 for fields that the engine has no
@@ -85,7 +93,7 @@ def render_config(
     if problems:
         raise RenderError(problems)
     pairs = _extended(said, config, table)
-    files = _files(table, pairs, header) if form != "env" else {}
+    files = _files(table, pairs, header, templates) if form != "env" else {}
     env = _env(pairs, form) if form != "properties" else {}
     problems = [*_broken_lines(env, table), *env_problems(env, f"container environment for {table.called}")]
     if problems:
@@ -112,10 +120,10 @@ def extra_names(name: str, table: SpellingTable) -> tuple[str | None, str]:
     return None, _EXTRA_ENV[table.dialect.engine] + name.upper()
 
 
-def _files(table: SpellingTable, pairs: list[Pair], header: str) -> dict[str, str]:
+def _files(table: SpellingTable, pairs: list[Pair], header: str, templates: Path | None) -> dict[str, str]:
     written = tuple((key, text) for key, _, text in pairs if key)
     holes: dict[str, Hole] = {"header": header, "pairs": written}
-    return {PROPERTIES_FILE: fill(f"{table.dialect.engine}/{PROPERTIES_FILE}.j2", holes)}
+    return {PROPERTIES_FILE: fill(f"{table.dialect.engine}/{PROPERTIES_FILE}.j2", holes, own=templates)}
 
 
 def _env(pairs: list[Pair], form: Form) -> dict[str, str]:

@@ -15,13 +15,15 @@ from seatrial.serving.rendered import RenderedConfig, refuse_credentials
 from seatrial.spec.endpoint import ServingOverrides
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seatrial.catalog.engine_versions import EngineName
     from seatrial.errors import Problem
     from seatrial.plan.document import Plan
     from seatrial.spec.load import LoadedSpec
 
 
-def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True) -> RenderedConfig:
+def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True, templates: Path | None = None) -> RenderedConfig:
     """Render a plan as files and environment of its container.
 
     A hub model on LMI is configured by a packaged `serving.properties`; weights mounted from S3 fill the model's
@@ -31,6 +33,7 @@ def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True) -> Rendered
         loaded: What was asked for.
         plan: What was decided.
         packaged: Files may be packaged; without, everything is in the environment.
+        templates: Folder of templates that override ours file by file; default: none.
 
     Raises:
         RenderError: SEA301 to SEA310, SEA368 and SEA369, every problem at once; SEA374 when a credential is left.
@@ -42,7 +45,7 @@ def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True) -> Rendered
     source = model_source(loaded)
     _refuse_short_prefill(loaded, plan)
     form: Form = "properties" if packaged and engine == "lmi" and source.weights_s3_uri is None else "env"
-    return _config(loaded, plan, source, _rendered(loaded, plan, source, form))
+    return _config(loaded, plan, source, _rendered(loaded, plan, source, form, templates))
 
 
 _SCHEMAS: dict[EngineName, Literal["lmi", "tgi", "openai_chat"]] = {
@@ -57,13 +60,15 @@ def _engine(plan: Plan) -> EngineName:
     return next(name for name in _SCHEMAS if name == plan.engine.value)
 
 
-def _rendered(loaded: LoadedSpec, plan: Plan, source: ModelSource, form: Form) -> Rendered:
+def _rendered(loaded: LoadedSpec, plan: Plan, source: ModelSource, form: Form, templates: Path | None) -> Rendered:
     on_neuron = is_on_neuron(plan)
     version = spelled_version(_engine(plan), plan.engine_version.value, on_neuron=on_neuron)
     dialect = dialect_of(_engine(plan), version, loaded.endpoint.serving.backend, on_neuron=on_neuron)
     header = f"Rendered by Seatrial for {plan.endpoint} in {plan.environment}; edit the spec, not this file."
     try:
-        return render_config(plan_config(loaded, plan, source), dialect, version, form, header=header)
+        return render_config(
+            plan_config(loaded, plan, source), dialect, version, form, header=header, templates=templates
+        )
     except RenderError as error:
         raise RenderError(_placed(loaded, problem) for problem in error.problems) from error
 

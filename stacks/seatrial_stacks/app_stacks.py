@@ -33,7 +33,7 @@ def define_stacks(app: App) -> None:
     The context narrows: `environment` to one environment, in which every endpoint must be locked then; `endpoint` to
     one file. Without `environment` every environment is defined but the embedded AWS, and what is left out is told on
     stderr. Products add one stack for each environment that offers them. `endpoints`, `environments` and `products`
-    name other folders.
+    name other folders, `serving_templates` one of templates that override ours file by file.
 
     Stacks stand directly below the app, not in stages: the CDK CLI takes a single stack without its name only there,
     and a path in the template would change.
@@ -67,10 +67,15 @@ class _Folders:
     endpoints: Path
     environments: Path
     products: Path
+    templates: Path | None
 
     @classmethod
     def of(cls, app: App) -> _Folders:
-        return cls(*(Path(context_text(app, name) or name) for name in ("endpoints", "environments", "products")))
+        endpoints, environments, products = (
+            Path(context_text(app, name) or name) for name in ("endpoints", "environments", "products")
+        )
+        templates = context_text(app, "serving_templates")
+        return cls(endpoints, environments, products, Path(templates) if templates else None)
 
 
 def add_stacks(
@@ -127,8 +132,10 @@ def _locked(
     if not required and not any(folders.endpoints.glob("*.yaml")):
         return load.LockedDeployments((), ())
     if environment is not None:
-        found = load.load_deployments(folders.endpoints, folders.environments, environment, endpoint)
+        found = load.load_deployments(
+            folders.endpoints, folders.environments, environment, endpoint, templates=folders.templates
+        )
     else:
-        found = load.find_deployments(folders.endpoints, folders.environments, endpoint)
+        found = load.find_deployments(folders.endpoints, folders.environments, endpoint, templates=folders.templates)
     sys.stderr.write("".join(f"note: {line}\n" for line in found.left_out))
     return found

@@ -7,6 +7,7 @@ from aws_cdk.assertions import Match, Template
 
 from seatrial_cdk.added_component import AddedComponent
 from seatrial_cdk.deployed_endpoint import planned_copies
+from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.serving_container import ServingContainer
 from seatrial_stacks.endpoint_stack import EndpointStack
 
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
 
 
+def hosting(stack: EndpointStack) -> LlmEndpoint:
+    assert isinstance(stack.endpoint, LlmEndpoint)
+    return stack.endpoint
+
+
 def add(stack: EndpointStack, deployment: Deployment) -> AddedComponent:
     return AddedComponent(
         stack,
         "Second",
-        endpoint=stack.endpoint,
+        endpoint=hosting(stack),
         name="second",
         container=ServingContainer.of(deployment.serving),
         copies=planned_copies(deployment.plan),
@@ -53,7 +59,7 @@ def test_each_model_has_a_role_that_reads_its_own_things_only(dev_deployment: De
     added = add(stack, dev_deployment)
     roles = {
         stack.resolve(added.role.role_arn)["Fn::GetAtt"][0],
-        stack.resolve(stack.endpoint.model_role.role_arn)["Fn::GetAtt"][0],
-        stack.resolve(stack.endpoint.instance_role.role_arn)["Fn::GetAtt"][0],
+        stack.resolve(hosting(stack).model_role.role_arn)["Fn::GetAtt"][0],
+        stack.resolve(hosting(stack).instance_role.role_arn)["Fn::GetAtt"][0],
     }
     assert len(roles) == 3
