@@ -130,11 +130,13 @@ def _endpoint(stack: LiveStack, endpoint: Mapping[str, object]) -> Compared:
 def _config(deployment: Deployment, config: Mapping[str, object]) -> Compared:
     plan, variant = deployment.plan, next(rows(config, "ProductionVariants"), {})
     scaling = mapping(variant, "ManagedInstanceScaling")
-    most, to_zero = plan.max_instances + plan.surge_instances.value, deployment.endpoint.scaling.goes_to_zero
+    pools = deployment.endpoint.hosting.instance_pools
+    live = [text(pool, "InstanceType") for pool in rows(variant, "InstancePools")] or [text(variant, "InstanceType")]
+    fewest = 0 if deployment.endpoint.scaling.goes_to_zero else deployment.instance_count
     compared = {
-        "instance type": (plan.instance_type.value, text(variant, "InstanceType")),
-        "least instances": (f"{0 if to_zero else plan.instance_count.value}", text(scaling, "MinInstanceCount")),
-        "most instances": (f"{most}", text(scaling, "MaxInstanceCount")),
+        "instance type": (", ".join(pools or (plan.instance_type.value,)), ", ".join(live)),
+        "least instances": (f"{fewest}", text(scaling, "MinInstanceCount")),
+        "most instances": (f"{deployment.most_instances}", text(scaling, "MaxInstanceCount")),
     }
     ami = plan.inference_ami_version.value
     return compared if ami is None else compared | {"inference AMI": (ami, text(variant, "InferenceAmiVersion"))}
