@@ -9,7 +9,7 @@ with plain_errors():
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_sns as sns
 
-    from seatrial.spec.endpoint import Percentiles, ScalingSpec, Slo
+    from seatrial.spec.endpoint import Percentiles, Slo
     from seatrial_cdk.copy_scaling import CopyScaling
     from seatrial_cdk.endpoint_alarms import EndpointAlarms
     from seatrial_cdk.endpoint_outputs import EndpointOutputs
@@ -17,6 +17,7 @@ with plain_errors():
     from seatrial_cdk.hosting_vpc_endpoints import HostingVpcEndpoints
     from seatrial_cdk.inference_component import ComponentCopies
     from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.scaling_limits import ScalingLimits
     from seatrial_cdk.serving_container import ServingContainer
     from seatrial_cdk.variant_instances import VariantInstances
 
@@ -52,8 +53,8 @@ with plain_errors():
     )
     slo = Slo(ttft_ms=Percentiles(p95=2000), tpot_ms=Percentiles(p95=100))
     EndpointAlarms(stack, "SupportAlarms", endpoint=support, slo=slo, output_tokens=256, topic=topic)
-    bounds = ScalingSpec(min_copies=1, max_copies=2)
-    CopyScaling(stack, "SupportScaling", endpoint=support, scaling=bounds, target_concurrency_per_copy=8)
+    limits = ScalingLimits(min_capacity=1, max_capacity=2)
+    CopyScaling(stack, "SupportScaling", endpoint=support, limits=limits, target_concurrency_per_copy=8)
     names = {"EndpointName": support.endpoint_name, "InferenceComponentName": support.component_name}
     EndpointOutputs(stack, "SupportNames", values=names, parameters="/support/llm")
 
