@@ -233,6 +233,7 @@ def define_parts(
         topic_arn=topic or _topic_arn(scope, deployment),
         start_minutes=start_minutes(deployment),
     )
+    _alarms_of_variants(scope, f"Alarms{suffix}", endpoint, deployment, topic or _topic_arn(scope, deployment))
     candidate = trial = None
     if isinstance(endpoint, LlmEndpoint) and spec.trial.mode != "off":
         settings = trial_settings(deployment, alarms)
@@ -256,6 +257,28 @@ def define_parts(
     return EndpointParts(
         alarms=alarms, candidate=candidate, trial=trial, scaling=scaling, alias=alias, schedule=schedule
     )
+
+
+def _alarms_of_variants(
+    scope: Construct,
+    construct_id: str,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
+    deployment: Deployment,
+    topic: str | None,
+) -> None:
+    """Define the alarms of each production variant but the first, whose alarms are those of the endpoint."""
+    spec = deployment.endpoint
+    if isinstance(endpoint, LlmEndpoint):
+        return
+    for variant in endpoint.variants[1:]:
+        EndpointAlarms(
+            scope,
+            f"{construct_id}{variant.name}",
+            endpoint=endpoint.variant(variant.name),
+            slo=spec.slo,
+            output_tokens=spec.workload.output_tokens,
+            topic_arn=topic,
+        )
 
 
 def define_outputs(

@@ -2,6 +2,8 @@
 
 from seatrial_cdk.plain_errors import plain_errors
 
+CIDR = "10.40.0.0/16"
+
 with plain_errors():
     from aws_cdk import App, Environment, Stack
     from aws_cdk import aws_ec2 as ec2
@@ -24,9 +26,13 @@ with plain_errors():
     app = App()
     stack = Stack(app, "Support", env=Environment(region="us-east-1"))
     private = ec2.SubnetConfiguration(name="Private", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
-    vpc = ec2.Vpc(stack, "Vpc", max_azs=2, nat_gateways=0, subnet_configuration=[private])
+    addresses = ec2.IpAddresses.cidr(CIDR)
+    vpc = ec2.Vpc(stack, "Vpc", ip_addresses=addresses, max_azs=2, nat_gateways=0, subnet_configuration=[private])
     isolated = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
-    HostingVpcEndpoints(stack, "VpcEndpoints", vpc=vpc, vpc_subnets=isolated)
+    containers = ec2.SecurityGroup(stack, "Containers", vpc=vpc)
+    interfaces = ec2.SecurityGroup(stack, "Interfaces", vpc=vpc, allow_all_outbound=False)
+    interfaces.add_ingress_rule(ec2.Peer.ipv4(CIDR), ec2.Port.tcp(443), "HTTPS from the VPC")
+    HostingVpcEndpoints(stack, "VpcEndpoints", vpc=vpc, vpc_subnets=isolated, security_groups=[interfaces])
     key = kms.Key(stack, "Key", enable_key_rotation=True)
     topic = sns.Topic(stack, "Alarms", master_key=key, enforce_ssl=True)
     repository = ecr.Repository.from_repository_name(stack, "Repository", "vllm")
@@ -49,6 +55,7 @@ with plain_errors():
         copies=ComponentCopies(accelerators=1, memory_min_mb=16_384, max_copies=2),
         vpc=vpc,
         vpc_subnets=isolated,
+        security_groups=[containers],
         weights_key=key,
     )
     slo = Slo(ttft_ms=Percentiles(p95=2000), tpot_ms=Percentiles(p95=100))
