@@ -14,6 +14,7 @@ from constructs import Construct
 from seatrial.errors import SpecError
 from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
+from seatrial_cdk.alarm_topic import allow_alarms
 from seatrial_cdk.asynchronous_inference import asynchronous_config, locations_of
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.data_capture import CAPTURES, capture_config
@@ -163,6 +164,8 @@ class SingleModelEndpoint(ILlmEndpoint):
         """
         from seatrial_cdk.deployed_endpoint import endpoint_from_spec  # noqa: PLC0415 (it defines this class)
 
+        if alarm_topic is not None:
+            allow_alarms(scope, alarm_topic)
         endpoint = endpoint_from_spec(
             scope,
             construct_id,
