@@ -9,7 +9,6 @@ written by people. Equal sources give equal bytes.
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import re
 import sys
@@ -21,6 +20,7 @@ from typer import Context
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
+from scripts.construct_pages import group_text
 from seatrial.cli.app import app
 from seatrial.hosting_rules.rule_table import HOSTING_RULES
 from seatrial.report.result_schema import result_schema_text
@@ -41,7 +41,6 @@ Row: TypeAlias = dict[str, Json]
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 DATA = ROOT / "seatrial" / "catalog" / "data"
-CONSTRUCTS = ROOT / "constructs" / "seatrial_cdk"
 PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/spec.md": ("endpoint fields",),
     "reference/environment.md": ("environment fields",),
@@ -49,7 +48,10 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/rules.md": ("rules", "lint rules", "template rules"),
     "reference/trial-result.md": ("result fields",),
     "reference/cli.md": ("commands",),
-    "reference/constructs.md": ("constructs",),
+    "reference/constructs.md": ("endpoints",),
+    "reference/constructs-trials.md": ("trials",),
+    "reference/constructs-operation.md": ("operation",),
+    "reference/constructs-delivery.md": ("delivery",),
     "reference/engine-choice.md": ("engine rules",),
     "reference/constants.md": ("constants", "engines"),
 }
@@ -348,39 +350,6 @@ def _required(parameter: TyperArgument | TyperOption) -> str:
     return f"`{parameter.default}`" if parameter.default not in (None, False, "", (), []) else ""
 
 
-def _constructs() -> str:
-    """Return each construct's docstring and arguments, read from the source: importing them would start Node."""
-    classes = (
-        (path, node)
-        for path in sorted(CONSTRUCTS.rglob("*.py"))
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Construct" for base in node.bases)
-    )
-    return "\n\n".join(_construct_text(path, node) for path, node in classes)
-
-
-def _construct_text(path: Path, node: ast.ClassDef) -> str:
-    module = ".".join(path.relative_to(CONSTRUCTS.parent).with_suffix("").parts)
-    told, _, arguments = (ast.get_docstring(node) or "").partition("\n\nArgs:\n")
-    described = dict(re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", arguments, re.MULTILINE))
-    rows = (
-        (f"`{name}`", f"`{kind}`", default, re.sub(r"\s+", " ", described.get(name, "")))
-        for name, kind, default in _keywords(node)
-    )
-    table = _table(("argument", "type", "default", "description"), rows)
-    text = told.partition("Attributes:")[0].strip()
-    return f"### {node.name}\n\n`from {module} import {node.name}`\n\n{text}\n\n{table}"
-
-
-def _keywords(node: ast.ClassDef) -> Iterator[tuple[str, str, str]]:
-    """Yield name, type and default of the keyword-only arguments of a class."""
-    for made in node.body:
-        if isinstance(made, ast.FunctionDef) and made.name == "__init__":
-            for one, default in zip(made.args.kwonlyargs, made.args.kw_defaults, strict=True):
-                kind = ast.unparse(one.annotation) if one.annotation else ""
-                yield one.arg, kind, "**required**" if default is None else f"`{ast.unparse(default)}`"
-
-
 def _written(value: Json) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -418,7 +387,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "engine rules": _engine_rules,
     "result fields": _result_fields,
     "commands": _commands,
-    "constructs": _constructs,
+    "endpoints": lambda: group_text("endpoints", _table),
+    "trials": lambda: group_text("trials", _table),
+    "operation": lambda: group_text("operation", _table),
+    "delivery": lambda: group_text("delivery", _table),
 }
 
 if __name__ == "__main__":

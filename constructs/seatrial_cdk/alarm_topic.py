@@ -35,8 +35,8 @@ def topic_arn(stack: Stack, environment: str) -> str:
 class AlarmTopic(Construct):
     """A topic that CloudWatch alarms of this account publish to, encrypted, over TLS only.
 
-    CloudWatch needs the key too (CloudWatch user guide, "Notify users on alarm changes"). A key of our own says so in
-    its policy; add the same statement to a key that is given: `cloudwatch.amazonaws.com` may `kms:Decrypt` and
+    CloudWatch needs the key too (CloudWatch user guide, "Notify users on alarm changes"). A key of this app says so in
+    its policy; add the same statement to a key that is imported: `cloudwatch.amazonaws.com` may `kms:Decrypt` and
     `kms:GenerateDataKey*`.
 
     Args:
@@ -47,22 +47,28 @@ class AlarmTopic(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, environment: str, key: kms.IKey) -> None:
         super().__init__(scope, construct_id)
         self.key = key
-        stack = Stack.of(self)
-        same_account = {"StringEquals": {"aws:SourceAccount": stack.account}}
         self.topic = sns.Topic(self, "Resource", topic_name=topic_name(environment), master_key=key, enforce_ssl=True)
-        self.topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                principals=[iam.ServicePrincipal(_CLOUDWATCH)],
-                actions=["sns:Publish"],
-                resources=[self.topic.topic_arn],
-                conditions=same_account,
-            )
+        allow_alarms(self, self.topic)
+
+
+def allow_alarms(scope: Construct, topic: sns.ITopic) -> None:
+    """Let CloudWatch alarms of this account publish to a topic of this app, and use the topic's key.
+
+    CDK's `enforce_ssl` and every right on a topic replace the policy by which CloudWatch may publish otherwise. The
+    policies of what is imported stay as they are.
+
+    Args:
+        scope: What the alarms belong to.
+        topic: Their topic.
+    """
+    principals: list[iam.IPrincipal] = [iam.ServicePrincipal(_CLOUDWATCH)]
+    conditions = {"StringEquals": {"aws:SourceAccount": StackPlace.of(scope).account}}
+    topic.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=principals, actions=["sns:Publish"], resources=[topic.topic_arn], conditions=conditions
         )
-        key.add_to_resource_policy(
-            iam.PolicyStatement(
-                principals=[iam.ServicePrincipal(_CLOUDWATCH)],
-                actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-                resources=["*"],
-                conditions=same_account,
-            )
-        )
+    )
+    if (key := topic.master_key) is not None:
+        actions = ["kms:Decrypt", "kms:GenerateDataKey*"]
+        statement = iam.PolicyStatement(principals=principals, actions=actions, resources=["*"], conditions=conditions)
+        key.add_to_resource_policy(statement, True)  # noqa: FBT003 (an imported key keeps its policy)

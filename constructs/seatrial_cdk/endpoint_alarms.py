@@ -9,6 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from seatrial.units import MS_PER_S, S_PER_MINUTE
+from seatrial_cdk.alarm_topic import allow_alarms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +65,8 @@ class EndpointAlarms(Construct):
         endpoint: What is watched.
         slo: Bounds the latencies; one that is left out has no alarm.
         output_tokens: Length of an answer, in tokens; it is needed where the SLO bounds TTFT and TPOT alone.
-        topic: SNS topic that is notified of each alarm and of its end; default: none.
+        topic: SNS topic that is notified of each alarm and of its end; one of this app, and its key, allow that to
+            CloudWatch; default: none.
         topic_arn: The topic by its ARN, in place of `topic`.
         start_minutes: Minutes that a copy may take to start, for an endpoint that scales to zero: requests that are
             refused for so long are normal, and raise no alarm. Default: it always has a copy.
@@ -83,7 +85,9 @@ class EndpointAlarms(Construct):
         start_minutes: int = 1,
     ) -> None:
         super().__init__(scope, construct_id)
-        topic_arn = topic_arn if topic is None else topic.topic_arn
+        if topic is not None:
+            allow_alarms(self, topic)
+            topic_arn = topic.topic_arn
         self.alarms = tuple(
             _alarm(self, condition, endpoint.metric_dimensions, topic_arn)
             for condition in _conditions(endpoint, slo, output_tokens, start_minutes)

@@ -14,6 +14,7 @@ from constructs import Construct
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.errors import SpecError
 from seatrial.tags import ENVIRONMENT_TAG
+from seatrial_cdk.alarm_topic import allow_alarms
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions
 from seatrial_cdk.image_repository import repository_of
@@ -187,6 +188,8 @@ class LlmEndpoint(ILlmEndpoint):
         if vpc is not None:
             home = Construct(scope, f"{construct_id}Network")
             network = ContainerNetwork.in_vpc(home, vpc, subnets=vpc_subnets, security_groups=security_groups)
+        if alarm_topic is not None:
+            allow_alarms(scope, alarm_topic)
         endpoint = endpoint_from_spec(
             scope,
             construct_id,

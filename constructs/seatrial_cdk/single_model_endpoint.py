@@ -14,6 +14,7 @@ from constructs import Construct
 from seatrial.errors import SpecError
 from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
+from seatrial_cdk.alarm_topic import allow_alarms
 from seatrial_cdk.asynchronous_inference import asynchronous_config, locations_of
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.data_capture import CAPTURES, capture_config
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.policy import Statement
     from seatrial_cdk.traffic_shift import TrafficShift
 
-LONGEST_ENDPOINT_NAME, MOST_VARIANTS, MOST_PERCENT = 63, 10, 100
+LONGEST_ENDPOINT_NAME, MOST_VARIANTS, MOST_ALARMS, MOST_PERCENT = 63, 10, 10, 100
 ASYNCHRONOUS_ACTION = "sagemaker:InvokeEndpointAsync"
 OBJECTS = "The keys of requests, answers and captures are not known beforehand; each is below one prefix."
 
@@ -114,6 +115,7 @@ class SingleModelEndpoint(ILlmEndpoint):
         self.parts: EndpointParts | None = None
         self.variants, self.shadow = tuple(variants), shadow
         self._shift = shift
+        self._alarm_names: list[str] = []
         self.network = network or ContainerNetwork()
         if vpc is not None:
             self.network = ContainerNetwork.in_vpc(self, vpc, subnets=vpc_subnets, security_groups=security_groups)
@@ -162,6 +164,8 @@ class SingleModelEndpoint(ILlmEndpoint):
         """
         from seatrial_cdk.deployed_endpoint import endpoint_from_spec  # noqa: PLC0415 (it defines this class)
 
+        if alarm_topic is not None:
+            allow_alarms(scope, alarm_topic)
         endpoint = endpoint_from_spec(
             scope,
             construct_id,
@@ -194,13 +198,22 @@ class SingleModelEndpoint(ILlmEndpoint):
         self.endpoint.exclude_retained_variant_properties = _set_by_us(scaled=True)
 
     def roll_back_on(self, alarm_names: Sequence[str]) -> None:
-        """Roll an update back when one of these alarms is raised meanwhile.
+        """Roll an update back when one of these alarms is raised meanwhile, or one that was named before.
+
+        SageMaker takes ten alarms: further ones roll nothing back, and the CDK warns of them.
 
         Args:
-            alarm_names: One to ten alarms of this account and region; none of them may depend on this endpoint.
+            alarm_names: Alarms of this account and region; none of them may depend on this endpoint.
         """
+        self._alarm_names += alarm_names
+        if len(self._alarm_names) > MOST_ALARMS:
+            message = (
+                f"SEA445: SageMaker takes {MOST_ALARMS} alarms, so {len(self._alarm_names) - MOST_ALARMS} of this "
+            )
+            message += "endpoint roll no update back. Name the important ones in roll_back_on first."
+            Annotations.of(self).add_warning_v2("seatrial:SEA445", message)
         self.endpoint.deployment_config = variants_update(
-            self._shift, [each.instances for each in self.variants], alarm_names
+            self._shift, [each.instances for each in self.variants], self._alarm_names[:MOST_ALARMS]
         )
 
     def variant(self, name: str) -> ILlmEndpoint:

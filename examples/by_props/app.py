@@ -2,6 +2,8 @@
 
 from seatrial_cdk.plain_errors import plain_errors
 
+CIDR = "10.40.0.0/16"
+
 with plain_errors():
     from aws_cdk import App, Environment, Stack
     from aws_cdk import aws_ec2 as ec2
@@ -9,7 +11,7 @@ with plain_errors():
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_sns as sns
 
-    from seatrial.spec.endpoint import Percentiles, ScalingSpec, Slo
+    from seatrial.spec.endpoint import Percentiles, Slo
     from seatrial_cdk.copy_scaling import CopyScaling
     from seatrial_cdk.endpoint_alarms import EndpointAlarms
     from seatrial_cdk.endpoint_outputs import EndpointOutputs
@@ -17,18 +19,23 @@ with plain_errors():
     from seatrial_cdk.hosting_vpc_endpoints import HostingVpcEndpoints
     from seatrial_cdk.inference_component import ComponentCopies
     from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.scaling_limits import ScalingLimits
     from seatrial_cdk.serving_container import ServingContainer
     from seatrial_cdk.variant_instances import VariantInstances
 
     app = App()
     stack = Stack(app, "Support", env=Environment(region="us-east-1"))
     private = ec2.SubnetConfiguration(name="Private", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
-    vpc = ec2.Vpc(stack, "Vpc", max_azs=2, nat_gateways=0, subnet_configuration=[private])
+    addresses = ec2.IpAddresses.cidr(CIDR)
+    vpc = ec2.Vpc(stack, "Vpc", ip_addresses=addresses, max_azs=2, nat_gateways=0, subnet_configuration=[private])
     isolated = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
-    HostingVpcEndpoints(stack, "VpcEndpoints", vpc=vpc, vpc_subnets=isolated)
+    containers = ec2.SecurityGroup(stack, "Containers", vpc=vpc)
+    interfaces = ec2.SecurityGroup(stack, "Interfaces", vpc=vpc, allow_all_outbound=False)
+    interfaces.add_ingress_rule(ec2.Peer.ipv4(CIDR), ec2.Port.tcp(443), "HTTPS from the VPC")
+    HostingVpcEndpoints(stack, "VpcEndpoints", vpc=vpc, vpc_subnets=isolated, security_groups=[interfaces])
     key = kms.Key(stack, "Key", enable_key_rotation=True)
     topic = sns.Topic(stack, "Alarms", master_key=key, enforce_ssl=True)
-    repository = ecr.Repository.from_repository_name(stack, "Repository", "vllm")
+    repository = ecr.Repository.from_repository_name(stack, "Repository", "djl-inference")
 
     support = LlmEndpoint(
         stack,
@@ -38,9 +45,9 @@ with plain_errors():
             instance_type="ml.g5.2xlarge", max_count=3, inference_ami_version="al2-ami-sagemaker-inference-gpu-3-1"
         ),
         container=ServingContainer(
-            image=repository.repository_uri_for_tag("v0.11.0"),
+            image=repository.repository_uri_for_tag("0.34.0-lmi16.0.0-cu128"),
             image_repository=repository,
-            environment={"SM_VLLM_MODEL": "/opt/ml/model", "SM_VLLM_MAX_MODEL_LEN": "4096"},
+            environment={"HF_MODEL_ID": "/opt/ml/model", "OPTION_MAX_MODEL_LEN": "4096"},
             weights_s3_uri="s3://amzn-s3-demo-bucket/qwen2.5-7b/",
             accept_eula=True,
             network_isolation=True,
@@ -48,12 +55,13 @@ with plain_errors():
         copies=ComponentCopies(accelerators=1, memory_min_mb=16_384, max_copies=2),
         vpc=vpc,
         vpc_subnets=isolated,
+        security_groups=[containers],
         weights_key=key,
     )
     slo = Slo(ttft_ms=Percentiles(p95=2000), tpot_ms=Percentiles(p95=100))
     EndpointAlarms(stack, "SupportAlarms", endpoint=support, slo=slo, output_tokens=256, topic=topic)
-    bounds = ScalingSpec(min_copies=1, max_copies=2)
-    CopyScaling(stack, "SupportScaling", endpoint=support, scaling=bounds, target_concurrency_per_copy=8)
+    limits = ScalingLimits(min_capacity=1, max_capacity=2)
+    CopyScaling(stack, "SupportScaling", endpoint=support, limits=limits, target_concurrency_per_copy=8)
     names = {"EndpointName": support.endpoint_name, "InferenceComponentName": support.component_name}
     EndpointOutputs(stack, "SupportNames", values=names, parameters="/support/llm")
 

@@ -136,3 +136,18 @@ def test_the_alias_names_no_component(templates: dict[str, Template]) -> None:
         "inference_component_name": None,
     }
     assert "InferenceComponentName" not in templates["queue"].to_json()["Outputs"]
+
+
+def test_each_variant_has_alarms_that_roll_an_update_back(templates: dict[str, Template]) -> None:
+    template = templates["split"]
+    alarms = template.find_resources("AWS::CloudWatch::Alarm")
+    watched = [
+        dimension["Value"]
+        for each in alarms.values()
+        for dimension in each["Properties"]["Dimensions"]
+        if dimension["Name"] == "VariantName"
+    ]
+    assert sorted(watched) == ["new"] * 3 + ["old"] * 3
+    (endpoint,) = template.find_resources("AWS::SageMaker::Endpoint").values()
+    named = endpoint["Properties"]["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
+    assert {each["AlarmName"]["Ref"] for each in named} == set(alarms)

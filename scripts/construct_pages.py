@@ -1,0 +1,194 @@
+"""The reference of `seatrial_cdk`, read from its source: importing it would start Node."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+Function = ast.FunctionDef
+Node = TypeVar("Node", ast.ClassDef, ast.FunctionDef)
+Group = Literal["endpoints", "trials", "operation", "delivery"]
+
+CONSTRUCTS = Path(__file__).resolve().parent.parent / "constructs" / "seatrial_cdk"
+_SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields):\n((?:(?: {4}.*)?\n?)*)", re.MULTILINE)
+_ENTRY = re.compile(r"^ {4}([\w, ]+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+_TRIALS = {"candidate_trial", "smoke_benchmark", "trial_schedule", "trial_settings"}
+_DELIVERY = {"delivery_pipeline"}
+_OPERATION = {
+    "alarm_topic",
+    "acknowledgements",
+    "endpoint_alarms",
+    "endpoint_outputs",
+    "hosting_checks",
+    "plain_errors",
+}
+_INTERNAL = {
+    "runtime",
+    "archive_file",
+    "place",
+    "runtime_code",
+    "permissions",
+    "workflow",
+    "policy",
+    "planned",
+    "widgets",
+}
+
+
+def group_text(group: Group, table: Callable[[tuple[str, ...], Iterable[tuple[str, ...]]], str]) -> str:
+    """Return the classes and functions of a group, each with its arguments, methods, results and errors.
+
+    Args:
+        group: Which.
+        table: Writes a table of Markdown.
+    """
+    page = _Page(table)
+    modules = [path for path in sorted(CONSTRUCTS.rglob("*.py")) if _group(path) == group]
+    classes = [page.class_text(path, node) for path in modules for node in _public(path, ast.ClassDef)]
+    functions = [page.function_text(path, node) for path in modules for node in _public(path, ast.FunctionDef)]
+    return "\n\n".join([*classes, *functions])
+
+
+def _group(path: Path) -> Group | None:
+    parts = set(path.relative_to(CONSTRUCTS).with_suffix("").parts)
+    if parts & _INTERNAL or path.stem == "__init__":
+        return None
+    if parts & (_TRIALS | {"trial_service"}):
+        return "trials"
+    if parts & (_DELIVERY | {"vending"}):
+        return "delivery"
+    return "operation" if parts & (_OPERATION | {"observability"}) else "endpoints"
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _public(path: Path, kind: type[Node]) -> Iterator[Node]:
+    return (node for node in _tree(path).body if isinstance(node, kind) and not node.name.startswith("_"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Docstring:
+    """A docstring in Google's style: the text, and its sections by name."""
+
+    text: str
+    sections: dict[str, str]
+
+    @classmethod
+    def of(cls, node: ast.ClassDef | Function) -> _Docstring:
+        whole = f"{ast.get_docstring(node) or ''}\n"
+        sections = dict(_SECTION.findall(whole))
+        return cls(_SECTION.sub("", whole).strip(), sections)
+
+    def entries(self, *names: str) -> dict[str, str]:
+        """Return what sections say, by the name of what they describe."""
+        found: dict[str, str] = {}
+        for section in names:
+            for entry, text in _ENTRY.findall(self.sections.get(section, "")):
+                found |= {name.strip(): re.sub(r"\s+", " ", text) for name in entry.split(",")}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Writes classes and functions."""
+
+    table: Callable[[tuple[str, ...], Iterable[tuple[str, ...]]], str]
+
+    def class_text(self, path: Path, node: ast.ClassDef) -> str:
+        """Return a class: text, arguments, attributes, methods."""
+        told = _Docstring.of(node)
+        blocks = [f"### {node.name}", f"`from {_module(path)} import {node.name}`", told.text]
+        if rows := [*_fields(node, told.entries("Args", "Attributes"))]:
+            blocks.append(self.table(("argument", "type", "default", "description"), rows))
+        blocks += self._raised(told)
+        methods = [each for each in node.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")]
+        if held := _attributes(node):
+            blocks.append(f"Attributes: {', '.join(f'`{name}`' for name in held)}.")
+        blocks += [self._method_text(node.name, method) for method in methods]
+        return "\n\n".join(filter(None, blocks))
+
+    def function_text(self, path: Path, node: Function) -> str:
+        """Return a function of a module."""
+        head = f"### {node.name}\n\n`from {_module(path)} import {node.name}`"
+        return f"{head}\n\n{self._called(node)}"
+
+    def _method_text(self, owner: str, node: Function) -> str:
+        kinds = {ast.unparse(each) for each in node.decorator_list}
+        kind = "property" if "property" in kinds else "class method" if "classmethod" in kinds else "method"
+        return f"#### {owner}.{node.name}\n\n{self._called(node, kind)}"
+
+    def _called(self, node: Function, kind: str = "function") -> str:
+        told = _Docstring.of(node)
+        result = ast.unparse(node.returns) if node.returns else "None"
+        blocks = [f"{kind.capitalize()}, returns `{result}`.", told.text]
+        if rows := [*_arguments(node, told.entries("Args"))]:
+            blocks.append(self.table(("argument", "type", "default", "description"), rows))
+        if returned := told.sections.get("Returns"):
+            blocks.append(f"Returns: {' '.join(returned.split())}")
+        return "\n\n".join(filter(None, [*blocks, *self._raised(told)]))
+
+    def _raised(self, told: _Docstring) -> list[str]:
+        rows = [(f"`{name}`", text) for name, text in told.entries("Raises").items()]
+        return [self.table(("raises", "when"), rows)] if rows else []
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(CONSTRUCTS.parent).with_suffix("").parts)
+
+
+def _fields(node: ast.ClassDef, described: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the arguments of a class: the keyword-only ones of its constructor, else the fields of a dataclass."""
+    for made in node.body:
+        if isinstance(made, ast.FunctionDef) and made.name == "__init__":
+            yield from _arguments(made, described)
+        elif isinstance(made, ast.AnnAssign) and isinstance(made.target, ast.Name) and _is_dataclass(node):
+            name = made.target.id
+            default = "**required**" if made.value is None else f"`{ast.unparse(made.value)}`"
+            yield f"`{name}`", f"`{ast.unparse(made.annotation)}`", default, described.get(name, "")
+
+
+def _is_dataclass(node: ast.ClassDef) -> bool:
+    return any("dataclass" in ast.unparse(each) for each in node.decorator_list)
+
+
+def _arguments(node: Function, described: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield arguments: those by position (without scope and ID of a constructor), then those by keyword."""
+    missing = len(node.args.args) - len(node.args.defaults)
+    defaults = [*[None] * missing, *node.args.defaults]
+    by_position = [*zip(node.args.args, defaults, strict=True)]
+    by_position = [each for each in by_position if each[0].arg not in {"self", "cls"}]
+    if node.name == "__init__":
+        by_position = []
+    for one, default in [*by_position, *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]:
+        kind = ast.unparse(one.annotation) if one.annotation else ""
+        shown = "**required**" if default is None else f"`{ast.unparse(default)}`"
+        yield f"`{one.arg}`", f"`{kind}`", shown, described.get(one.arg, "")
+
+
+def _attributes(node: ast.ClassDef) -> list[str]:
+    """Return the public names that a constructor keeps, in their order."""
+    made = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+    targets = [
+        target
+        for each in made
+        for statement in ast.walk(each)
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        for part in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        for target in (part.elts if isinstance(part, ast.Tuple) else [part])
+    ]
+    names = [
+        target.attr
+        for target in targets
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+    ]
+    return [name for name in dict.fromkeys(names) if not name.startswith("_")]
