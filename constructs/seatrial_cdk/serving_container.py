@@ -34,7 +34,7 @@ class ServingContainer:
         files: Texts by file name, packaged as `/opt/ml/model`; not beside `weights_s3_uri`.
         weights_s3_uri: What the service mounts at `/opt/ml/model`: an S3 prefix with its final slash, or one `.tar.gz`.
         readable_s3_uri: S3 prefix that the container may read besides; default: `weights_s3_uri` alone.
-        accept_eula: The user has accepted the licence of the mounted weights.
+        accept_eula: The user has accepted the licence of the mounted weights; weights without one need none.
         network_isolation: The container makes no connection.
     """
 
@@ -120,6 +120,6 @@ def _weights(s3_uri: str, accept_eula: bool) -> sagemaker.CfnModel.ModelDataSour
             s3_uri=s3_uri,
             s3_data_type="S3Object" if is_archive else "S3Prefix",
             compression_type="Gzip" if is_archive else "None",
-            model_access_config=sagemaker.CfnModel.ModelAccessConfigProperty(accept_eula=accept_eula),
+            model_access_config=sagemaker.CfnModel.ModelAccessConfigProperty(accept_eula=True) if accept_eula else None,
         )
     )

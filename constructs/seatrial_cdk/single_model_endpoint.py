@@ -16,7 +16,7 @@ from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.alarm_topic import allow_alarms
 from seatrial_cdk.asynchronous_inference import asynchronous_config, locations_of
-from seatrial_cdk.container_network import ContainerNetwork
+from seatrial_cdk.container_network import ContainerNetwork, refuse_parts_of_no_vpc
 from seatrial_cdk.data_capture import CAPTURES, capture_config
 from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions
 from seatrial_cdk.image_repository import repository_of
@@ -29,6 +29,7 @@ from seatrial_cdk.policy import resources_of
 from seatrial_cdk.serving_artifact import ServingArtifact
 from seatrial_cdk.serving_container import container_definition
 from seatrial_cdk.traffic_shift import variants_update
+from seatrial_cdk.value_checks import check_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,7 +102,8 @@ class SingleModelEndpoint(ILlmEndpoint):
         weights_key: kms.IKey | None = None,
         role_options: RoleOptions = NO_OPTIONS,
     ) -> None:
-        _refuse_unnamed([*variants, *((shadow,) if shadow else ())], variants)
+        every = [*variants, *((shadow,) if shadow else ())]
+        _refuse_unnamed(every, variants)
         super().__init__(
             scope,
             construct_id,
@@ -109,6 +111,9 @@ class SingleModelEndpoint(ILlmEndpoint):
             variant_name=variants[0].name,
             is_asynchronous=asynchronous is not None,
         )
+        given = {f"variants[{each.name}]" if each is not shadow else "shadow": each for each in every}
+        more = {"asynchronous": asynchronous, "data_capture": data_capture, "shift": shift}
+        check_values(self, {**given, **more})
         if endpoint_name is None:
             self.endpoint_name = Names.unique_resource_name(self, max_length=LONGEST_ENDPOINT_NAME, separator="-")
         self.base_name, self.alias_name = base_name or self.endpoint_name, alias_name
@@ -130,6 +135,7 @@ class SingleModelEndpoint(ILlmEndpoint):
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
         for error in _contradictions(self.variants, shadow, asynchronous, data_capture):
             Annotations.of(self).add_error(f"SEA445: {error}")
+        refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
 
     @classmethod
     def from_spec(
@@ -220,11 +226,14 @@ class SingleModelEndpoint(ILlmEndpoint):
         """Return the endpoint as seen from one of its variants: for its metrics, alarms and scaling.
 
         Args:
-            name: Name of the variant.
+            name: Name of the variant; SEA445 is reported when there is none of this name.
         """
         found = self.node.try_find_child(f"View{name}")
         if isinstance(found, _VariantView):
             return found
+        if name not in self.models:
+            known = ", ".join(self.models)
+            Annotations.of(self).add_error(f"SEA445: no variant is called {name}. The variants are {known}.")
         return _VariantView(self, f"View{name}", endpoint=self, variant_name=name)
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -407,6 +416,8 @@ def _contradictions(
         yield "a shadow variant needs exactly one production variant. Remove the others, or the shadow."
     if shadow is not None and asynchronous is not None:
         yield "an asynchronous endpoint has no shadow variant. Remove one of them."
+    if shadow is not None and any(Token.is_unresolved(each) for each in (weights[0], shadow.sampling_percentage)):
+        yield "the share of a shadow variant is calculated from its percentage and the weight. Give numbers, no tokens."
     yield from _shares(shadow, capture)
 
 

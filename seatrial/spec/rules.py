@@ -155,6 +155,8 @@ RULES = MappingProxyType(
         "SEA445": "the variants of an endpoint in an app contradict each other",
         "SEA446": "Node.js is missing",
         "SEA447": "the path of SSM parameters is malformed",
+        "SEA448": "a construct is given a value that SageMaker refuses",
+        "SEA449": "the network of containers in an app is incomplete or public",
         "SEA450": "the app can't be synthesized",
         "SEA451": "a CloudFormation template can't be read",
         "SEA452": "a git revision can't be checked out",
