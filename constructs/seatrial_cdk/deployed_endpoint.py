@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
 from aws_cdk import Annotations, Stack, Stage, Tags, Token
 from aws_cdk import aws_kms as kms
@@ -20,26 +20,29 @@ from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
 from seatrial_cdk.endpoint_outputs import EndpointOutputs, endpoint_values
 from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
-from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
+from seatrial_cdk.guest_models import define_adapters, define_guests, traffic_shares
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
-from seatrial_cdk.planned_instances import AS_PLANNED, planned_instances
+from seatrial_cdk.planned_instances import planned_instances
+from seatrial_cdk.planned_props import planned_container, planned_copies
 from seatrial_cdk.planned_scaling import define_scaling, start_minutes
 from seatrial_cdk.planned_variants import define_single_model
-from seatrial_cdk.serving_container import ServingContainer
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
+from seatrial_cdk.traffic_router.traffic_router import TrafficRouter
 from seatrial_cdk.trial_schedule import TrialSchedule
 from seatrial_cdk.trial_service.trial_service import service_name
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.trial_settings import TrialSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
-    from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
-    from seatrial.spec.hosting import HostingSpec, PlacementSpec
+    from seatrial_cdk.adapter_component import AdapterComponent
+    from seatrial_cdk.added_component import AddedComponent
+    from seatrial_cdk.guest_models import GuestParts
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
     from seatrial_cdk.planned_scaling import EndpointScaling
     from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
@@ -56,6 +59,9 @@ class EndpointParts:
         scaling: The scaling of its copies or instances; `None` when their number is fixed.
         alias: The SSM parameter that names it.
         schedule: The schedule of its trials; `None` without one.
+        guests: The further models on its instances.
+        adapters: The adapters of its model.
+        router: The function that splits requests for callers without the client; `None` without one.
     """
 
     alarms: EndpointAlarms
@@ -64,6 +70,9 @@ class EndpointParts:
     scaling: EndpointScaling | None
     alias: EndpointAlias
     schedule: TrialSchedule | None
+    guests: tuple[GuestParts, ...] = ()
+    adapters: tuple[AdapterComponent, ...] = ()
+    router: TrafficRouter | None = None
 
 
 def define_endpoint(
@@ -102,10 +111,9 @@ def define_endpoint(
             spec.hosting,
             spec.scaling,
             volume_key_arn=None if deployment.has_local_nvme else key_arn,
+            packing=deployment.packing,
         ),
-        container=ServingContainer.of(
-            deployment.serving, readable_s3_uri=spec.model.s3_uri, accept_eula=spec.model.accept_eula
-        ),
+        container=planned_container(deployment),
         copies=planned_copies(deployment.plan, spec.hosting),
         network=network or ContainerNetwork.of(environment.network),
         weights_key=key,
@@ -176,34 +184,6 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
     return found
 
 
-def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
-    """Return the copies of a plan.
-
-    Args:
-        plan: The plan.
-        hosting: How they are hosted.
-    """
-    return ComponentCopies(
-        accelerators=plan.accelerators_per_copy,
-        cpu_cores=plan.cpu_cores_per_copy,
-        memory_min_mb=plan.memory_min_mb.value,
-        copy_count=plan.copy_count.value,
-        max_copies=plan.max_copies,
-        update_batch=plan.copies_replaced_at_once,
-        startup_timeout_s=plan.startup_timeout_s.value,
-        download_timeout_s=plan.download_timeout_s.value,
-        data_cache=hosting.data_cache,
-        placement=_placement(hosting.placement),
-    )
-
-
-def _placement(placement: PlacementSpec | None) -> CopyPlacement | None:
-    if placement is None:
-        return None
-    strategy: Literal["SPREAD", "BINPACK"] = "SPREAD" if placement.strategy == "spread" else "BINPACK"
-    return CopyPlacement(strategy=strategy, max_imbalance=placement.max_imbalance)
-
-
 def define_parts(
     scope: Construct,
     endpoint: LlmEndpoint | SingleModelEndpoint,
@@ -241,7 +221,16 @@ def define_parts(
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
     scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
-    alias = EndpointAlias(alias_scope or scope, "Alias", endpoint=endpoint, after=awaited)
+    beside = _Beside()
+    if isinstance(endpoint, LlmEndpoint):
+        beside = _define_beside(scope, endpoint, deployment, suffix, topic, alias_scope or scope)
+    alias = EndpointAlias(
+        alias_scope or scope,
+        "Alias",
+        endpoint=endpoint,
+        after=[*awaited, *(each for each in beside.weights if each is not endpoint)],
+        weights={each.component_name: weight for each, weight in beside.weights.items()},
+    )
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = None
     if isinstance(endpoint, LlmEndpoint) and environment.trial_schedule is not None and trial is not None:
@@ -255,8 +244,52 @@ def define_parts(
             role_path=environment.security.role_path,
         )
     return EndpointParts(
-        alarms=alarms, candidate=candidate, trial=trial, scaling=scaling, alias=alias, schedule=schedule
+        alarms=alarms,
+        candidate=candidate,
+        trial=trial,
+        scaling=scaling,
+        alias=alias,
+        schedule=schedule,
+        guests=beside.guests,
+        adapters=beside.adapters,
+        router=beside.router,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What stands beside the model of an endpoint: further models, adapters, and how requests are split."""
+
+    guests: tuple[GuestParts, ...] = ()
+    adapters: tuple[AdapterComponent, ...] = ()
+    weights: Mapping[LlmEndpoint | AddedComponent, float] = field(default_factory=dict)
+    router: TrafficRouter | None = None
+
+
+def _define_beside(  # noqa: PLR0917 (private)
+    scope: Construct,
+    endpoint: LlmEndpoint,
+    deployment: Deployment,
+    suffix: str,
+    topic: str | None,
+    alias_scope: Construct,
+) -> _Beside:
+    guests: tuple[GuestParts, ...] = ()
+    if deployment.guests:
+        topic_arn = topic or _topic_arn(scope, deployment)
+        guests = define_guests(scope, endpoint, deployment, topic_arn=topic_arn, alias_scope=alias_scope)
+    weights = traffic_shares(endpoint, guests, deployment)
+    endpoint.siblings = tuple(each.component_name for each in weights if each is not endpoint)
+    router = None
+    if deployment.endpoint.hosting.router:
+        router = TrafficRouter(
+            scope,
+            f"Router{suffix}",
+            endpoint_name=endpoint.endpoint_name,
+            components=[*weights.items()],
+            role_options=endpoint.role_options,
+        )
+    return _Beside(guests, define_adapters(endpoint, endpoint, deployment), weights, router)
 
 
 def _alarms_of_variants(

@@ -12,10 +12,11 @@ from seatrial.deployment.alias import AliasValue
 from seatrial_cdk.place import TOKEN_MARKER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from constructs import IDependable
 
+    from seatrial_cdk.added_component import AddedComponent
     from seatrial_cdk.llm_endpoint import LlmEndpoint
     from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
 
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 class EndpointAlias(Construct):
     """The alias of an endpoint; it moves only after everything that must hold before traffic comes.
 
-    Its value is JSON with `endpoint_name` and `inference_component_name`, which is null where the model is in the
-    production variant. A failed trial leaves it where it was.
+    Its value is JSON with `endpoint_name`, `inference_component_name`, which is null where the model is in the
+    production variant, and `weights` by component where requests are split. A failed trial leaves it where it was.
 
     Args:
         endpoint: What the alias names.
-        after: What must be there first: the trial, scaling.
+        after: What must be there first: the trial, scaling, the other components.
+        weights: Share of the requests of each component, by its name; default: all go to the endpoint's own.
     """
 
     def __init__(
@@ -36,8 +38,9 @@ class EndpointAlias(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        endpoint: LlmEndpoint | SingleModelEndpoint,
+        endpoint: LlmEndpoint | AddedComponent | SingleModelEndpoint,
         after: Iterable[IDependable] = (),
+        weights: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         alias = endpoint.alias_name
@@ -45,7 +48,9 @@ class EndpointAlias(Construct):
             message = f"SEA447: the alias_name of {endpoint.node.path} is {alias}. Give one as /seatrial/dev/chat."
             Annotations.of(self).add_error(message)
         value = AliasValue(
-            endpoint_name=endpoint.endpoint_name, inference_component_name=endpoint.inference_component_name
+            endpoint_name=endpoint.endpoint_name,
+            inference_component_name=endpoint.inference_component_name,
+            weights=weights or {},
         )
         self.parameter = ssm.CfnParameter(
             self,

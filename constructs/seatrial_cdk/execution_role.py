@@ -42,12 +42,14 @@ class ModelSources:
         artifact: The packaged serving configuration; `None` when there is none.
         weights_s3_uri: S3 prefix of the weights; `None` when they come from elsewhere.
         kms_key_arn: Key that the weights may be encrypted with; `None` when there is none.
+        described: What SageMaker looks up with the role: an action, and the ARN of its resource.
     """
 
     repository: ImageRepository | ecr.IRepository | None
     artifact: ServingArtifact | None
     weights_s3_uri: str | None
     kms_key_arn: str | None
+    described: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +145,7 @@ def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNe
             [artifact.bucket_name, artifact.object_key] if artifact else None,
             sources.weights_s3_uri,
             sources.kms_key_arn,
+            *(arn for _, arn in sources.described),
         ]
     text = json.dumps(named, sort_keys=True)
     if TOKEN_MARKER in text:
@@ -159,6 +162,8 @@ def _reads(place: StackPlace, sources: ModelSources) -> Iterator[Statement]:
         yield from _read_weights(place, sources.weights_s3_uri)
     if sources.kms_key_arn:
         yield allow(["kms:Decrypt"], [sources.kms_key_arn])
+    for action, arn in sources.described:
+        yield allow([action], [arn])
 
 
 def _repository_arn(repository: ImageRepository | ecr.IRepository | None, partition: str) -> str | None:
@@ -203,6 +208,17 @@ def _read(place: StackPlace, bucket: str, keys: str) -> Iterator[Statement]:
 def _read_weights(place: StackPlace, s3_uri: str) -> Iterator[Statement]:
     bucket, _, prefix = s3_uri.removeprefix("s3://").partition("/")
     return _read(place, bucket, f"{prefix}*")
+
+
+def read_object(place: StackPlace, s3_uri: str) -> Iterator[Statement]:
+    """Allow reading one object of S3.
+
+    Args:
+        place: Where the stack is.
+        s3_uri: The object.
+    """
+    bucket, _, key = s3_uri.removeprefix("s3://").partition("/")
+    return _read(place, bucket, key)
 
 
 def join_network(place: StackPlace, network: ContainerNetwork) -> Iterator[Statement]:

@@ -107,8 +107,10 @@ class LlmEndpoint(ILlmEndpoint):
         self.inference_component_name = self.component_name
         self.base_name = base_name or self.endpoint_name
         self.alias_name = alias_name
-        self.instances, self.copies = instances, copies
+        self.instances, self.copies, self.weights_key = instances, copies, weights_key
+        self.role_options = role_options
         self.parts: EndpointParts | None = None
+        self.siblings: tuple[str, ...] = ()
         self.network = network or ContainerNetwork()
         if vpc is not None:
             self.network = ContainerNetwork.in_vpc(self, vpc, subnets=vpc_subnets, security_groups=security_groups)
@@ -119,6 +121,7 @@ class LlmEndpoint(ILlmEndpoint):
             artifact=artifact,
             weights_s3_uri=container.readable_s3_uri or container.weights_s3_uri,
             kms_key_arn=weights_key.key_arn if weights_key else None,
+            described=container.described,
         )
         self.model_role = model_role or self._role("ModelRole", sources, role_options)
         self.model = define_model(
@@ -270,17 +273,25 @@ class LlmEndpoint(ILlmEndpoint):
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow invoking each generation of this endpoint and its component, and reading the alias that names it.
 
+        Further components that the alias splits requests over may be invoked too.
+
         The rights name no single generation, so that a caller keeps the old endpoint until the alias has moved. ARNs
         have names in lower case; a generation has up to three digits. Without an alias there is one generation.
         """
         if self.alias_name is None:
             return super().grant_invoke(grantee)
         names = generations_of(self.base_name)
-        kinds = (("endpoint", ""), ("inference-component", COMPONENT_SUFFIX))
+        siblings = [name.removeprefix(self.endpoint_name).lower() for name in self.siblings]
+        kinds = [("endpoint", ""), *(("inference-component", end) for end in (COMPONENT_SUFFIX, *siblings))]
         invoked = self._allow_invoking(grantee, [(kind, f"{name}{suffix}") for kind, suffix in kinds for name in names])
         alias = StackPlace.of(self).arn("ssm", f"parameter{self.alias_name}")
         reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
         return invoked.combine(reading)
+
+    @property
+    def roles_of_weights(self) -> tuple[iam.IRole, ...]:
+        """The roles that may load model data: that of the containers and that of the instances."""
+        return self.model_role, self.instance_role
 
     @cached_property
     def specification_json(self) -> str:

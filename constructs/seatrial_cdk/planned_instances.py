@@ -12,6 +12,7 @@ from seatrial_cdk.variant_instances import RequestRouting, VariantInstances
 
 if TYPE_CHECKING:
     from seatrial.plan.document import Plan
+    from seatrial.plan.packing import Packing
     from seatrial.spec.hosting import RoutingSpec
 
 AS_PLANNED, AS_SCALED = HostingSpec(), ScalingSpec()
@@ -23,6 +24,7 @@ def planned_instances(
     scaling: ScalingSpec = AS_SCALED,
     *,
     volume_key_arn: str | None = None,
+    packing: Packing | None = None,
 ) -> VariantInstances:
     """Return the instances of a plan.
 
@@ -31,6 +33,7 @@ def planned_instances(
         hosting: How they are hosted.
         scaling: Whether the copies go to zero, and how instances are removed.
         volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
+        packing: Where the copies of all models run; `None` for one model.
     """
     pools = hosting.instance_pools or ()
     has_volumes = not any(found.nvme_gb for found in map(instances.find, pools) if found)
@@ -39,8 +42,8 @@ def planned_instances(
         scale_in=instance_scale_in(scaling),
         instance_type=plan.instance_type.value,
         pools=tuple(name for name in pools if name != plan.instance_type.value),
-        initial_count=plan.instance_count.value,
-        max_count=plan.max_instances + plan.surge_instances.value,
+        initial_count=packing.instance_count if packing else plan.instance_count.value,
+        max_count=packing.max_instances if packing else plan.max_instances + plan.surge_instances.value,
         inference_ami_version=plan.inference_ami_version.value,
         volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb and has_volumes else None,
         volume_key_arn=volume_key_arn if has_volumes else None,

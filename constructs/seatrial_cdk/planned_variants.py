@@ -14,7 +14,7 @@ from seatrial_cdk.data_capture import DataCapture
 from seatrial_cdk.model_variant import ModelVariant, ShadowVariant
 from seatrial_cdk.output_location import OutputLocation
 from seatrial_cdk.planned_instances import planned_instances
-from seatrial_cdk.serving_container import ServingContainer
+from seatrial_cdk.planned_props import planned_container
 from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.variant_instances import VARIANT_NAME
 
@@ -71,10 +71,7 @@ def _planned(deployment: Deployment, name: str, key: kms.IKey | None) -> ModelVa
     instances = planned_instances(
         deployment.plan, spec.hosting, volume_key_arn=None if deployment.has_local_nvme else key_arn
     )
-    container = ServingContainer.of(
-        deployment.serving, readable_s3_uri=spec.model.s3_uri, accept_eula=spec.model.accept_eula
-    )
-    return ModelVariant(name=name, container=container, instances=instances)
+    return ModelVariant(name=name, container=planned_container(deployment), instances=instances)
 
 
 def _of_spec(deployment: Deployment, asked: VariantSpec | ShadowSpec, key: kms.IKey | None) -> ModelVariant:

@@ -36,6 +36,9 @@ class ServingContainer:
         readable_s3_uri: S3 prefix that the container may read besides; default: `weights_s3_uri` alone.
         accept_eula: The user has accepted the licence of the mounted weights; weights without one need none.
         network_isolation: The container makes no connection.
+        model_package_arn: A model package that has image and weights, in this account or shared with it; then `image`
+            only names the repository that the package's image is pulled from, and `readable_s3_uri` its weights.
+        hub_content_arn: Content of a JumpStart private hub through which `weights_s3_uri` is read.
     """
 
     image: str
@@ -47,10 +50,18 @@ class ServingContainer:
     readable_s3_uri: str | None = None
     accept_eula: bool = False
     network_isolation: bool = False
+    model_package_arn: str | None = None
+    hub_content_arn: str | None = None
 
     @classmethod
     def of(
-        cls, serving: RenderedConfig, *, readable_s3_uri: str | None = None, accept_eula: bool = False
+        cls,
+        serving: RenderedConfig,
+        *,
+        readable_s3_uri: str | None = None,
+        accept_eula: bool = False,
+        model_package_arn: str | None = None,
+        hub_content_arn: str | None = None,
     ) -> ServingContainer:
         """Return the container of a rendered serving configuration.
 
@@ -58,6 +69,8 @@ class ServingContainer:
             serving: What was rendered.
             readable_s3_uri: S3 prefix that the container may read; default: what the service mounts.
             accept_eula: The user has accepted the licence of the mounted weights.
+            model_package_arn: The model package that has image and weights.
+            hub_content_arn: Content of a JumpStart private hub through which the weights are read.
         """
         return cls(
             image=serving.image,
@@ -68,7 +81,20 @@ class ServingContainer:
             readable_s3_uri=readable_s3_uri,
             accept_eula=accept_eula,
             network_isolation=serving.isolated,
+            model_package_arn=model_package_arn,
+            hub_content_arn=hub_content_arn,
         )
+
+    @property
+    def described(self) -> tuple[tuple[str, str], ...]:
+        """What SageMaker looks up with the model's role: an action, and the ARN of its resource."""
+        found = []
+        if self.model_package_arn is not None:
+            found.append(("sagemaker:DescribeModelPackage", self.model_package_arn))
+        if self.hub_content_arn is not None:
+            hub = "/".join(self.hub_content_arn.replace(":hub-content/", ":hub/").split("/")[:2])
+            found += [("sagemaker:DescribeHub", hub), ("sagemaker:DescribeHubContent", self.hub_content_arn)]
+        return tuple(found)
 
     def refuse_credentials(self) -> None:
         """Refuse what would be deployed with a credential in it.
@@ -97,13 +123,26 @@ def container_definition(
     if artifact and container.weights_s3_uri:
         hint = "mounted weights: configure the container through its environment"
         raise RenderError.of("SEA305", "packaged files and mounted weights both use /opt/ml/model", hint=hint)
+    if container.model_package_arn is not None:
+        return _packaged(container, artifact)
     return sagemaker.CfnModel.ContainerDefinitionProperty(
         image=container.image,
         environment={**container.environment, **_secrets(container.secrets)},
         model_data_url=artifact.s3_uri if artifact else None,
-        model_data_source=_weights(container.weights_s3_uri, container.accept_eula)
-        if container.weights_s3_uri
-        else None,
+        model_data_source=_weights(container.weights_s3_uri, container) if container.weights_s3_uri else None,
+    )
+
+
+def _packaged(
+    container: ServingContainer, artifact: ServingArtifact | None
+) -> sagemaker.CfnModel.ContainerDefinitionProperty:
+    """Define a container whose image and weights a model package names; the environment is added to the package's."""
+    if artifact is not None or container.weights_s3_uri is not None:
+        hint = "configure the container through its environment, and give no weights"
+        raise RenderError.of("SEA305", "a model package has files and weights of its own", hint=hint)
+    return sagemaker.CfnModel.ContainerDefinitionProperty(
+        model_package_name=container.model_package_arn,
+        environment={**container.environment, **_secrets(container.secrets)},
     )
 
 
@@ -112,14 +151,17 @@ def _secrets(secrets: Mapping[str, str]) -> dict[str, str]:
     return {variable: SecretValue.secrets_manager(secret).unsafe_unwrap() for variable, secret in secrets.items()}
 
 
-def _weights(s3_uri: str, accept_eula: bool) -> sagemaker.CfnModel.ModelDataSourceProperty:  # noqa: FBT001 (private)
+def _weights(s3_uri: str, container: ServingContainer) -> sagemaker.CfnModel.ModelDataSourceProperty:
     """Define what the service mounts: the objects under a prefix as they are, or one archive that it unpacks."""
-    is_archive = s3_uri.endswith(".tar.gz")
+    is_archive, hub = s3_uri.endswith(".tar.gz"), container.hub_content_arn
     return sagemaker.CfnModel.ModelDataSourceProperty(
         s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
             s3_uri=s3_uri,
             s3_data_type="S3Object" if is_archive else "S3Prefix",
             compression_type="Gzip" if is_archive else "None",
-            model_access_config=sagemaker.CfnModel.ModelAccessConfigProperty(accept_eula=True) if accept_eula else None,
+            model_access_config=sagemaker.CfnModel.ModelAccessConfigProperty(accept_eula=container.accept_eula)
+            if container.accept_eula or hub
+            else None,
+            hub_access_config=sagemaker.CfnModel.HubAccessConfigProperty(hub_content_arn=hub) if hub else None,
         )
     )

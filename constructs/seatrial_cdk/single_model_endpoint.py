@@ -284,6 +284,7 @@ class SingleModelEndpoint(ILlmEndpoint):
             artifact=artifact,
             weights_s3_uri=container.readable_s3_uri or container.weights_s3_uri,
             kms_key_arn=key.key_arn if key else None,
+            described=container.described,
         )
         role = variant.model_role or self._role(home, sources)
         self._allow_output(role, asynchronous)

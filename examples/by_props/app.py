@@ -35,7 +35,7 @@ with plain_errors():
     HostingVpcEndpoints(stack, "VpcEndpoints", vpc=vpc, vpc_subnets=isolated, security_groups=[interfaces])
     key = kms.Key(stack, "Key", enable_key_rotation=True)
     topic = sns.Topic(stack, "Alarms", master_key=key, enforce_ssl=True)
-    repository = ecr.Repository.from_repository_name(stack, "Repository", "vllm")
+    repository = ecr.Repository.from_repository_name(stack, "Repository", "djl-inference")
 
     support = LlmEndpoint(
         stack,
@@ -45,9 +45,9 @@ with plain_errors():
             instance_type="ml.g5.2xlarge", max_count=3, inference_ami_version="al2-ami-sagemaker-inference-gpu-3-1"
         ),
         container=ServingContainer(
-            image=repository.repository_uri_for_tag("v0.11.0"),
+            image=repository.repository_uri_for_tag("0.34.0-lmi16.0.0-cu128"),
             image_repository=repository,
-            environment={"SM_VLLM_MODEL": "/opt/ml/model", "SM_VLLM_MAX_MODEL_LEN": "4096"},
+            environment={"HF_MODEL_ID": "/opt/ml/model", "OPTION_MAX_MODEL_LEN": "4096"},
             weights_s3_uri="s3://amzn-s3-demo-bucket/qwen2.5-7b/",
             accept_eula=True,
             network_isolation=True,

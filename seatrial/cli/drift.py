@@ -70,14 +70,19 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
     from seatrial.deployment.load import load_deployment
     from seatrial.errors import SeatrialError
     from seatrial.plan.lock.lock_file import locked_environments
+    from seatrial.spec.guests import hosts
     from seatrial.spec.load import load_environment
 
     folder = environments_folder(environments, files[0] if files else ENDPOINTS / "spec.yaml")
     deployments, unreadable = [], {}
+    hosted = {each: hosts(each, environment) for each in {file.parent for file in files}}
     for file in files:
+        if file.stem in hosted[file.parent]:
+            continue
         try:
             if environment in locked_environments(file):
-                deployments.append(load_deployment(file, environments_folder(environments, file), environment))
+                place = environments_folder(environments, file)
+                deployments.append(load_deployment(file, place, environment, hosted=hosted[file.parent]))
         except SeatrialError as error:
             unreadable[_name_of(file)] = error.problems
     beside = {each for file in files for each in file.parent.glob("*.yaml")}

@@ -95,6 +95,7 @@ def plan(
         _show(made, output_format, sections, many=many)
         if write:
             _lock(made, many=many)
+        _show_packing(made, output_format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,27 @@ def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Secti
     else:
         for one in made:
             show(plan_view(one.plan, one.loaded, sections))
+
+
+def _show_packing(made: Sequence[_Made], output_format: Format) -> None:
+    """Show where the copies of several models run; on stderr beside JSON, and why it is unknown.
+
+    Raises:
+        SpecError: SEA213 when a model does not fit on the endpoint's instances.
+    """
+    from seatrial.deployment.guests import packing_lines, packing_of, read_guests
+
+    for one in made:
+        if not one.loaded.endpoint.hosting.more_models:
+            continue
+        try:
+            guests = read_guests(one.loaded, one.plan)
+        except SpecError as error:
+            typer.echo(f"{one.plan.endpoint}: instances of all models not counted yet\n{error}", err=True)
+            continue
+        packing = packing_of(one.loaded, one.plan, guests)
+        for line in packing_lines(packing):
+            typer.echo(f"{one.plan.endpoint}: {line}", err=output_format == "json")
 
 
 def _refuse_unpromoted(loaded: Sequence[LoadedSpec]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
+from copy import copy
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from seatrial.bench.decode.failure import Failure, shorten
 from seatrial.client.transport import InvocationError, Target, failures_of
 from seatrial.deployment.alias import AliasValue, alias_name
+from seatrial.deployment.traffic import fraction_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,12 +36,16 @@ class Alias:
     request is then sent once more, to the one that took its place. While the parameter can't be read, the last answer
     holds.
 
+    Where the alias has weights, each request goes to a component by them, at random; those of a session
+    (`of_session`) all go to the same one while the weights stay.
+
     Args:
         ssm: `boto3.client("ssm")`; the caller needs `ssm:GetParameter` on the parameter (`LlmEndpoint.grant_invoke`).
         environment: The environment's name.
         name: The name in the endpoint's spec.
         schema: The schema to speak; the container behind the endpoint decides which ones it understands.
         clock: Seconds that only grow.
+        fraction: A number from 0 to below 1 for each request, by which a component is chosen.
     """
 
     def __init__(
@@ -49,14 +56,26 @@ class Alias:
         schema: Schema,
         *,
         clock: Callable[[], float] = time.monotonic,
+        fraction: Callable[[], float] = random.random,
     ) -> None:
         self.schema = schema
-        self.parameter_name = alias_name(environment, name)
-        self._ssm = ssm
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._target: Target | None = None
-        self._read_at_s = 0.0
+        self._parameter = _Parameter(ssm, alias_name(environment, name), clock)
+        self._fraction = fraction
+
+    @property
+    def parameter_name(self) -> str:
+        """Name of the SSM parameter."""
+        return self._parameter.name
+
+    def of_session(self, session_id: str) -> Alias:
+        """Return the alias for the requests of one session, which shares what was read.
+
+        Args:
+            session_id: Names the session; equal IDs go to the same component while the weights stay.
+        """
+        session, fraction = copy(self), fraction_of(session_id)
+        session._fraction = lambda: fraction  # noqa: SLF001 (of this class)
+        return session
 
     @property
     def where(self) -> str:
@@ -69,39 +88,68 @@ class Alias:
         Raises:
             InvocationError: SEA372, it was never read, and can't be.
         """
-        with self._lock:
-            if self._target is None:
-                return self._read()
-            if self._clock() - self._read_at_s < CACHED_S:
-                return self._target
-            try:
-                return self._read()
-            except InvocationError:
-                return self._target
+        return self._chosen(self._parameter.value())
 
     def moved(self, gone: Target) -> Target | None:
         """Return what took the place of a target that is not there any more.
 
         `None` when the alias still names it, or can't be read.
         """
+        value = self._parameter.changed_from(gone.endpoint_name, gone.inference_component)
+        return None if value is None else self._chosen(value)
+
+    def _chosen(self, value: AliasValue) -> Target:
+        component = value.component_at(self._fraction())
+        return Target(value.endpoint_name, self.schema, inference_component=component)
+
+
+class _Parameter:
+    """The parameter of an alias, read at most every 30 s; threads and sessions share it."""
+
+    def __init__(self, ssm: ParameterStore, name: str, clock: Callable[[], float]) -> None:
+        self.name = name
+        self._ssm = ssm
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._value: AliasValue | None = None
+        self._read_at_s = 0.0
+
+    def value(self) -> AliasValue:
         with self._lock:
-            if self._target == gone:
+            if self._value is None:
+                return self._read()
+            if self._clock() - self._read_at_s < CACHED_S:
+                return self._value
+            try:
+                return self._read()
+            except InvocationError:
+                return self._value
+
+    def changed_from(self, endpoint_name: str, component: str | None) -> AliasValue | None:
+        """Return the value once it does not name a component any more; `None` while it does, or can't be read."""
+        with self._lock:
+            if self._value is not None and _names(self._value, endpoint_name, component):
                 try:
                     self._read()
                 except InvocationError:
                     return None
-            return self._target if self._target != gone else None
+            return None if self._value is None or _names(self._value, endpoint_name, component) else self._value
 
-    def _read(self) -> Target:
-        with failures_of(self.where):
-            value = self._ssm.get_parameter(Name=self.parameter_name)["Parameter"].get("Value")
+    def _read(self) -> AliasValue:
+        with failures_of(self.name):
+            text = self._ssm.get_parameter(Name=self.name)["Parameter"].get("Value")
         try:
-            named = AliasValue.from_json(str(value))
+            self._value = AliasValue.from_json(str(text))
         except ValueError as error:
-            raise InvocationError.because(Failure("protocol", shorten(str(error))), where=self.where) from error
-        self._target = Target(named.endpoint_name, self.schema, inference_component=named.inference_component_name)
+            raise InvocationError.because(Failure("protocol", shorten(str(error))), where=self.name) from error
         self._read_at_s = self._clock()
-        return self._target
+        return self._value
+
+
+def _names(value: AliasValue, endpoint_name: str, component: str | None) -> bool:
+    if value.endpoint_name != endpoint_name:
+        return False
+    return value.weights.get(component or "", 0) > 0 if value.weights else value.inference_component_name == component
 
 
 def at_target(destination: Target | Alias, send: Callable[[Target], Answer]) -> Answer:

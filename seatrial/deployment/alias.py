@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from seatrial.deployment.traffic import choose
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,30 +20,57 @@ class AliasValue:
     Attributes:
         endpoint_name: SageMaker's name of the endpoint.
         inference_component_name: Its component; `None` when the model is in the production variant.
+        weights: Share of the requests of each component of the endpoint; empty where one component takes all.
     """
 
     endpoint_name: str
     inference_component_name: str | None
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Return the parameter's value."""
-        return json.dumps(asdict(self), sort_keys=True)
+        """Return the parameter's value; weights are written only where there are some."""
+        document: dict[str, object] = {
+            "endpoint_name": self.endpoint_name,
+            "inference_component_name": self.inference_component_name,
+        }
+        return json.dumps(document | ({"weights": {**self.weights}} if self.weights else {}), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> AliasValue:
-        """Read a parameter's value; fields that a later release adds are ignored.
+        """Read a parameter's value, also of an earlier release; fields that a later release adds are ignored.
 
         Raises:
             ValueError: It is not the value of an alias.
         """
         document = json.loads(text)
-        names = document if isinstance(document, dict) else {}
-        endpoint_name, component_name = (names.get(name, "") for name in cls.__slots__)
-        if not isinstance(endpoint_name, str) or not endpoint_name or component_name == "":
+        read = document if isinstance(document, dict) else {}
+        endpoint_name, component_name = (read.get(name, "") for name in ("endpoint_name", "inference_component_name"))
+        weights = read.get("weights", {})
+        named = isinstance(endpoint_name, str) and endpoint_name and _is_component(component_name)
+        if not named or not _are_weights(weights):
             raise ValueError(f"not an alias: {text[:100]!r}")
-        if component_name is not None and not isinstance(component_name, str):
-            raise ValueError(f"not an alias: {text[:100]!r}")
-        return cls(endpoint_name=endpoint_name, inference_component_name=component_name)
+        return cls(endpoint_name=endpoint_name, inference_component_name=component_name, weights=weights)
+
+    def component_at(self, fraction: float) -> str | None:
+        """Return the component that takes a request; `None` when the model is in the production variant.
+
+        Args:
+            fraction: From 0 to below 1: random, or that of a session.
+        """
+        return choose(self.weights, fraction) if self.weights else self.inference_component_name
+
+
+def _is_component(name: object) -> bool:
+    return name is None or (isinstance(name, str) and name != "")
+
+
+def _are_weights(weights: object) -> bool:
+    """Tell whether these are weights by component: numbers from 0 on, of which one is above 0, or none at all."""
+    if not isinstance(weights, dict):
+        return False
+    numbers = [each for each in weights.values() if isinstance(each, int | float) and not isinstance(each, bool)]
+    plain = len(numbers) == len(weights) and all(0 <= each < math.inf for each in numbers)
+    return plain and (not weights or any(numbers))
 
 
 def alias_name(environment: str, endpoint: str) -> str:

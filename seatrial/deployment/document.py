@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seatrial.plan.document import Plan
+    from seatrial.plan.packing import Packing
     from seatrial.serving.rendered import RenderedConfig
     from seatrial.spec.endpoint import EndpointSpec
     from seatrial.spec.environment import EnvironmentSpec
@@ -14,6 +15,21 @@ if TYPE_CHECKING:
 
 COMPONENT_SUFFIX = "-model"
 """Behind the endpoint's name, it makes its component's."""
+
+
+LONGEST_NAME = 63
+"""Most characters of the name of an endpoint or component (API reference, CreateInferenceComponent)."""
+
+
+def guest_component(host: str, name: str, generation: int = 1) -> str:
+    """Return the name of the component of a model on another spec's endpoint.
+
+    Args:
+        host: The endpoint's name on SageMaker.
+        name: The name of the model's spec.
+        generation: Which generation of the model's plan it is, counted from 1.
+    """
+    return f"{host}-{name}" if generation == 1 else f"{host}-{name}-{generation}"
 
 
 def endpoint_name(environment: str, name: str, generation: int = 1) -> str:
@@ -49,6 +65,8 @@ class Deployment:
         trial_request: The trial's request document as JSON, without `target` and `expected`, which only the stack
             knows; `seatrial.bench.model.request.TrialRequest` reads it once they are filled in.
         has_local_nvme: The instance type has local NVMe, so the service refuses a volume size and a volume key for it.
+        guests: Further models that share the instances; each has a component on this endpoint and no stack of its own.
+        packing: Where the copies of all models run; `None` without further models.
         variants: The deployments of other specs that production and shadow variants of this endpoint run.
     """
 
@@ -58,6 +76,8 @@ class Deployment:
     serving: RenderedConfig
     trial_request: str
     has_local_nvme: bool
+    guests: tuple[Deployment, ...] = ()
+    packing: Packing | None = None
     variants: tuple[Deployment, ...] = ()
 
     @property
@@ -86,6 +106,22 @@ class Deployment:
             for generation in range(self.plan.generation - 1, 0, -1)
         )
         return tuple(f"{name}{COMPONENT_SUFFIX}" for name in names)
+
+    @property
+    def instance_count(self) -> int:
+        """Instances at the start, of all models."""
+        return self.packing.instance_count if self.packing else self.plan.instance_count.value
+
+    @property
+    def most_instances(self) -> int:
+        """Instances at most, of all models, those of an update included."""
+        if self.packing:
+            return self.packing.max_instances
+        return self.plan.max_instances + self.plan.surge_instances.value
+
+    def component_of(self, guest: Deployment) -> str:
+        """Return the name of a further model's component on this endpoint."""
+        return guest_component(self.endpoint_name, guest.endpoint.name, guest.plan.generation)
 
     @property
     def stack_name(self) -> str:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances
-from seatrial.deployment.document import COMPONENT_SUFFIX, Deployment, products_stack
+from seatrial.deployment.document import COMPONENT_SUFFIX, LONGEST_NAME, Deployment, products_stack
+from seatrial.deployment.guests import packing_of, read_guests
 from seatrial.deployment.live_trial import service_stack
 from seatrial.deployment.trial import request_template
 from seatrial.errors import Problem, SeatrialError, SpecError
 from seatrial.plan.lock.lock_file import awaits_promotion, locked_environments, read_locked_plan
 from seatrial.plan.lock.provenance import promotion_command
 from seatrial.serving.render import render
+from seatrial.spec.guests import hosts
 from seatrial.spec.load import environment_names, load_environment, load_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from seatrial.plan.document import Plan
     from seatrial.spec.environment import EnvironmentSpec
     from seatrial.spec.load import LoadedSpec
     from seatrial.spec.yaml_source import FieldPath
@@ -168,11 +171,19 @@ def _load(
     deployments: dict[Path, Deployment] = {}
     awaiting: list[LoadedSpec] = []
     problems: list[Problem] = []
+    files = tuple(files)
+    hosted = _hosted_in(files, environment)
+    hosting = {file for others in hosted.values() for file in others}
     for file in files:
+        if not asked and file.stem in hosted and file not in hosting:
+            continue
         try:
             loaded = load_spec(file, environment, environments=environments)
         except SeatrialError as error:
             problems += error.problems
+            continue
+        if file.stem in hosted:
+            problems.append(_hosted_problem(loaded, hosted[file.stem]))
             continue
         try:
             deployments[file] = deployment_of(loaded, templates=templates)
@@ -181,8 +192,13 @@ def _load(
                 problems += error.problems
             else:
                 awaiting.append(loaded)
-    problems += name_problems(deployments)
+    problems += [*name_problems(deployments), *_hosted_twice(hosted, files)]
     return _Loaded(tuple(deployments.values()), tuple(awaiting), tuple(problems))
+
+
+def _hosted_in(files: Sequence[Path], environment: str) -> Mapping[str, tuple[Path, ...]]:
+    """Return the models that other specs of the same folder host."""
+    return hosts(files[0].parent, environment) if files else {}
 
 
 def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
@@ -193,7 +209,14 @@ def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
     yield from _service_names(deployments)
 
 
-def load_deployment(spec: Path, environments: Path, environment: str, *, templates: Path | None = None) -> Deployment:
+def load_deployment(
+    spec: Path,
+    environments: Path,
+    environment: str,
+    *,
+    templates: Path | None = None,
+    hosted: Mapping[str, tuple[Path, ...]] | None = None,
+) -> Deployment:
     """Load one endpoint with its locked plan and render it.
 
     Args:
@@ -201,12 +224,34 @@ def load_deployment(spec: Path, environments: Path, environment: str, *, templat
         environments: Folder of environments.
         environment: The environment's name.
         templates: Folder of serving templates that override ours file by file; default: none.
+        hosted: The models of the folder that others host; default: they are looked up.
 
     Raises:
-        SpecError: When the spec, the environment or the lock is wrong.
+        SpecError: When the spec, the environment or the lock is wrong; SEA128 when another endpoint hosts the model.
         RenderError: When the plan can't be rendered.
     """
-    return deployment_of(load_spec(spec, environment, environments=environments), templates=templates)
+    loaded = load_spec(spec, environment, environments=environments)
+    others = (hosts(spec.parent, environment) if hosted is None else hosted).get(spec.stem, ())
+    if others:
+        raise SpecError([_hosted_problem(loaded, others)])
+    return deployment_of(loaded, templates=templates)
+
+
+def _hosted_problem(loaded: LoadedSpec, others: Sequence[Path]) -> Problem:
+    names = " and ".join(file.as_posix() for file in others)
+    if loaded.endpoint.hosting.more_models:
+        message = f"it hosts other models, and {names} would host it"
+        return loaded.problem(("hosting", "more_models"), "SEA128", message, "let one endpoint host all of them")
+    message = f"it has no stack of its own: {names} {'hosts' if len(others) == 1 else 'host'} it"
+    return loaded.problem(("name",), "SEA128", message, f"name {others[0].stem} instead")
+
+
+def _hosted_twice(hosted: Mapping[str, tuple[Path, ...]], files: Iterable[Path]) -> Iterator[Problem]:
+    loaded = set(files)
+    for guest, others in hosted.items():
+        if len(others) > 1 and loaded & {*others}:
+            message = f"{guest} is hosted by {' and '.join(file.stem for file in others)}"
+            yield Problem(others[1].as_posix(), "hosting.more_models", "SEA128", message, "keep it in one of them")
 
 
 def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path | None = None) -> Deployment:
@@ -222,6 +267,18 @@ def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path 
         RenderError: When the plan can't be rendered.
     """
     plan = read_locked_plan(loaded)
+    guests = read_guests(loaded, plan)
+    deployment = _rendered(loaded, plan, packaged=packaged, templates=templates)
+    if not guests:
+        return deployment
+    return replace(
+        deployment,
+        guests=tuple(_rendered(each.loaded, each.plan, packaged=packaged, templates=templates) for each in guests),
+        packing=packing_of(loaded, plan, guests),
+    )
+
+
+def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool, templates: Path | None) -> Deployment:
     serving = render(loaded, plan, packaged=packaged, templates=templates)
     instance = instances.find(plan.instance_type.value)
     return Deployment(
@@ -278,9 +335,9 @@ _LONGEST_NAME = 63  # of endpoints and components (API reference, CreateInferenc
 def _long_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
     """Yield each endpoint whose component's name has become too long by its generation."""
     for file, deployment in deployments.items():
-        over = len(deployment.endpoint_name) + len(COMPONENT_SUFFIX) - _LONGEST_NAME
+        over = len(deployment.endpoint_name) + len(COMPONENT_SUFFIX) - LONGEST_NAME
         if over > 0:
-            message = f"{deployment.endpoint_name}{COMPONENT_SUFFIX} has {over} characters more than {_LONGEST_NAME}"
+            message = f"{deployment.endpoint_name}{COMPONENT_SUFFIX} has {over} characters more than {LONGEST_NAME}"
             hint = "give the endpoint, or its environment, a shorter name"
             yield Problem(file.as_posix(), "name", "SEA107", message, hint)
 

@@ -90,6 +90,7 @@ def pinned_document(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path) 
     serving["instance_types"] = [probed.hardware.instance_type]
     _mapping(serving, "overrides")["tensor_parallel_degree"] = probed.hardware.tensor_parallel_degree
     document["scaling"] = {**_mapping(document, "scaling"), "min_copies": 1, "max_copies": 1}
+    document.pop("hosting", None)  # one copy alone on one instance type
     document["budget"] = {"discount": loaded.endpoint.budget.discount}
     _mapping(document, "slo").pop("output_tok_s", None)
     trial = _mapping(document, "trial")

@@ -28,6 +28,7 @@ class ModelSource:
             `None` for a hub model.
         secret_env: Environment variable to Secrets Manager name of the hub token.
         notes: Warnings that stop nothing.
+        is_packaged: A model package says what the service mounts.
     """
 
     model_id: str
@@ -35,6 +36,12 @@ class ModelSource:
     weights_s3_uri: str | None
     secret_env: dict[str, str]
     notes: tuple[Problem, ...] = ()
+    is_packaged: bool = False
+
+    @property
+    def is_mounted(self) -> bool:
+        """Whether the service mounts the weights, so that no file can be packaged beside them."""
+        return self.is_packaged or self.weights_s3_uri is not None
 
 
 def model_source(loaded: LoadedSpec) -> ModelSource:
@@ -44,6 +51,8 @@ def model_source(loaded: LoadedSpec) -> ModelSource:
         RenderError: SEA366 for a JumpStart id whose artifact is not known.
     """
     model = loaded.endpoint.model
+    if model.model_package_arn is not None:
+        return ModelSource(MOUNT, None, None, {}, is_packaged=True)
     if model.s3_uri is not None:
         return ModelSource(MOUNT, None, model.s3_uri, {})
     if model.hub_id is not None:
@@ -51,7 +60,10 @@ def model_source(loaded: LoadedSpec) -> ModelSource:
         return ModelSource(model.hub_id, model.revision, None, secret, _unpinned(loaded, model.hub_id))
     if model.jumpstart_id is not None:
         return _jumpstart_source(loaded, model.jumpstart_id)
-    message, hint = "the model has no source", "give model.hub_id, model.s3_uri or model.jumpstart_id"
+    message, hint = (
+        "the model has no source",
+        "give model.hub_id, model.s3_uri, model.jumpstart_id or model.model_package_arn",
+    )
     raise RenderError([loaded.problem(("model",), "SEA305", message, hint)])
 
 

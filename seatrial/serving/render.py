@@ -44,7 +44,7 @@ def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True, templates: 
         raise RenderError(problems)
     source = model_source(loaded)
     _refuse_short_prefill(loaded, plan)
-    form: Form = "properties" if packaged and engine == "lmi" and source.weights_s3_uri is None else "env"
+    form: Form = "properties" if packaged and engine == "lmi" and not source.is_mounted else "env"
     return _config(loaded, plan, source, _rendered(loaded, plan, source, form, templates))
 
 

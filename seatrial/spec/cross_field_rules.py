@@ -200,7 +200,7 @@ def _model_source(document: Document) -> Iterator[Problem]:
     if not isinstance(document.value("model"), dict):
         return
     given = _given(document, "model", ("hub_id", "s3_uri", "jumpstart_id", "model_package_arn"))
-    if given == ["s3_uri", "jumpstart_id"]:
+    if given in (["s3_uri", "jumpstart_id"], ["s3_uri", "model_package_arn"]):
         return
     if not given:
         hint = "give hub_id, s3_uri, jumpstart_id or model_package_arn"

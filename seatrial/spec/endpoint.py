@@ -148,10 +148,12 @@ class ModelSpec(FrozenModel):
         None, description="JumpStart's specification of the model: a JSON file or a folder, relative to the spec."
     )
     model_package_arn: ModelPackageArn | None = Field(
-        None, description="Model package of the SageMaker model registry that has image, weights and environment."
+        None,
+        description="ARN of a model package of the SageMaker model registry, which has image and weights. "
+        "Give `s3_uri` too: the model's role may read it.",
     )
     hub_content_arn: HubContentArn | None = Field(
-        None, description="Model of a JumpStart private hub through which the mounted weights are read."
+        None, description="ARN of the content of a JumpStart private hub through which the mounted weights are read."
     )
     accept_eula: bool = Field(default=False, description="You have read and accept the model's licence.")
     licence: LicenceId | None = Field(

@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from seatrial.bench.decode.failure import Failure
 from seatrial.client import Alias, InvocationError, Schema, Target, generate, invoke_many
 from seatrial.client.alias import at_target
+from seatrial.deployment.alias import AliasValue
 from tests.client.test_invocation import ANSWER, Server
 
 if TYPE_CHECKING:
@@ -175,3 +176,45 @@ def test_many_threads_share_an_alias_and_read_it_once(alias: Alias, parameters: 
     outcomes = invoke_many(server.client(concurrency=4), alias, [b"{}"] * 20, concurrency=4)
     assert [outcome.failure for outcome in outcomes] == [None] * 20
     assert parameters.reads == 1
+
+
+class TestWeights:
+    """Requests of an alias with weights are split over the components of its endpoint."""
+
+    VALUE = AliasValue(endpoint_name="dev-chat", inference_component_name="a", weights={"a": 3, "b": 1, "off": 0})
+
+    def split(self, parameters: Parameters, fractions: list[float]) -> Alias:
+        parameters.values["/seatrial/dev/chat/alias"] = self.VALUE.to_json()
+        return Alias(parameters, "dev", "chat", Schema.TGI, clock=Clock(), fraction=iter(fractions).__next__)
+
+    def test_by_the_fraction_of_each_request(self, parameters: Parameters) -> None:
+        alias = self.split(parameters, [0.0, 0.74, 0.76, 0.999])
+        assert [alias.target().inference_component for _ in range(4)] == ["a", "a", "b", "b"]
+        assert parameters.reads == 1
+
+    def test_a_session_stays_at_one_component(self, parameters: Parameters) -> None:
+        alias = self.split(parameters, [])
+        sessions = [alias.of_session(f"user-{number}") for number in range(400)]
+        chosen = [session.target().inference_component for session in sessions]
+        assert chosen == [session.target().inference_component for session in sessions]
+        assert set(chosen) == {"a", "b"}
+        assert 250 < chosen.count("a") < 350
+        assert parameters.reads == 1
+
+    def test_a_component_that_is_gone_and_still_named_has_not_moved(self, parameters: Parameters) -> None:
+        alias = self.split(parameters, [0.9, 0.1])
+        gone = alias.target()
+        assert gone.inference_component == "b"
+        assert alias.moved(gone) is None
+        parameters.point("dev-chat")
+        assert alias.moved(gone) == OLD
+
+    @pytest.mark.parametrize("weights", ['{"a": 0}', '{"a": -1}', '{"a": true}', "[]", '{"a": "1"}', '{"a": NaN}'])
+    def test_wrong_weights_are_no_alias(self, weights: str) -> None:
+        names = '"endpoint_name": "e", "inference_component_name": "c"'
+        with pytest.raises(ValueError, match="not an alias"):
+            AliasValue.from_json(f'{{{names}, "weights": {weights}}}')
+
+    def test_a_value_of_an_earlier_release_is_read_and_written_as_it_was(self) -> None:
+        text = '{"endpoint_name": "e", "inference_component_name": "c"}'
+        assert AliasValue.from_json(text).to_json() == text

@@ -595,3 +595,24 @@ def test_a_guard_rail_on_the_price_of_tokens_keeps_dearer_deployments_out(ask: A
     rails = {"usd_per_million_output_tokens": 0.9 * bound}
     cheaper = make_plan(ask(serving=types, objective="latency", rails=rails))
     assert (quick.instance_type.value, cheaper.instance_type.value) == ("ml.p4d.24xlarge", "ml.g5.2xlarge")
+
+
+def test_a_model_in_a_variant_takes_whole_instances(ask: Ask) -> None:
+    single = {"hosting": {"kind": "single_model"}, "trial": {"mode": "off"}}
+    types = {"instance_types": ["ml.g5.12xlarge"]}
+    shared, whole = make_plan(ask(serving=types)), make_plan(ask(serving=types, **single))
+    assert shared.tensor_parallel_degree.value < 4
+    assert (whole.tensor_parallel_degree.value, whole.copies_per_instance.value) == (4, 1)
+    overrides = {"tensor_parallel_degree": 2}
+    with pytest.raises(PlanError) as caught:
+        make_plan(ask(serving={**types, "overrides": overrides}, **single))
+    assert "4 accelerators, not 2" in str(caught.value)
+
+
+def test_a_plan_to_zero_starts_with_a_copy_and_tells_the_cost_at_zero(ask: Ask) -> None:
+    to_zero = make_plan(ask(scaling={"min_copies": 0, "max_copies": 2}))
+    usual = make_plan(ask(scaling={"min_copies": 1, "max_copies": 2}))
+    assert to_zero.copy_count.value == usual.copy_count.value == 1
+    assert to_zero.cost == usual.cost
+    assert "0 to 2; at 0 copies no instance runs: $0.00 per hour" in to_zero.copy_count.because
+    assert "no instance runs" not in usual.copy_count.because

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.live_stack import LiveStack
 
 HINT = "find out who changed it; set it back with `cdk deploy --revert-drift`, or take it over into the spec"
+ONLY_VARIANT = "AllTraffic"  # the name of a variant that nobody named, as our constructs give it
 SECRET = "(secret)"  # what is shown in place of a value  # noqa: S105 (no password)
 
 
@@ -58,6 +59,9 @@ def live_findings(deployment: Deployment, stack: LiveStack, sagemaker: LiveEndpo
         ClientError: SageMaker knows no such endpoint, component or model, or refuses.
     """
     endpoint = sagemaker.describe_endpoint(EndpointName=deployment.endpoint_name)
+    if deployment.endpoint.hosting.kind == "single_model":
+        yield from _single_model(deployment, stack, endpoint, sagemaker)
+        return
     component = sagemaker.describe_inference_component(
         InferenceComponentName=f"{deployment.endpoint_name}{COMPONENT_SUFFIX}"
     )
@@ -66,13 +70,50 @@ def live_findings(deployment: Deployment, stack: LiveStack, sagemaker: LiveEndpo
     model = sagemaker.describe_model(ModelName=model_name)
     compared = _endpoint(stack, endpoint) | _config(deployment, config) | _component(deployment, stack, component)
     compared |= _container(deployment, mapping(model, "PrimaryContainer"))
+    yield from _differences(compared)
+    yield from _statuses(
+        {
+            "endpoint status": text(endpoint, "EndpointStatus"),
+            "component status": text(component, "InferenceComponentStatus"),
+        }
+    )
+    yield from _copies(deployment, "copies", count(mapping(component, "RuntimeConfig"), "CurrentCopyCount"))
+
+
+def _single_model(
+    deployment: Deployment, stack: LiveStack, endpoint: Mapping[str, object], sagemaker: LiveEndpoints
+) -> Iterator[DriftFinding]:
+    """Yield what differs where the model is in a production variant: that of the endpoint's own plan."""
+    name = own_variant(deployment)
+    config = sagemaker.describe_endpoint_config(EndpointConfigName=text(endpoint, "EndpointConfigName"))
+    variant = next((each for each in rows(config, "ProductionVariants") if text(each, "VariantName") == name), {})
+    compared = _endpoint(stack, endpoint)
+    if not deployment.endpoint.hosting.instance_pools:
+        compared["instance type"] = (deployment.plan.instance_type.value, text(variant, "InstanceType"))
+    model_name = text(variant, "ModelName")
+    if model_name:
+        model = sagemaker.describe_model(ModelName=model_name)
+        compared |= _container(deployment, mapping(model, "PrimaryContainer"))
+    else:
+        compared["variant"] = (name, "")
+    yield from _differences(compared)
+    yield from _statuses({"endpoint status": text(endpoint, "EndpointStatus")})
+    live = next((each for each in rows(endpoint, "ProductionVariants") if text(each, "VariantName") == name), {})
+    yield from _copies(deployment, "instances", count(live, "CurrentInstanceCount"))
+
+
+def own_variant(deployment: Deployment) -> str:
+    """Return the name of the variant that runs the endpoint's own plan and image."""
+    own = (each.name for each in deployment.endpoint.hosting.variants or () if not (each.spec or each.image))
+    return next(own, ONLY_VARIANT)
+
+
+def _differences(compared: Compared) -> Iterator[DriftFinding]:
     for what, (expected, live) in compared.items():
         if expected != live:
             yield DriftFinding(
                 rule="SEA432", severity="medium", what=what, expected=expected, live=live or "absent", hint=HINT
             )
-    yield from _statuses(endpoint, component)
-    yield from _copies(deployment, component)
 
 
 def mapping(document: Mapping[str, object], name: str) -> Mapping[str, object]:
@@ -89,11 +130,13 @@ def _endpoint(stack: LiveStack, endpoint: Mapping[str, object]) -> Compared:
 def _config(deployment: Deployment, config: Mapping[str, object]) -> Compared:
     plan, variant = deployment.plan, next(rows(config, "ProductionVariants"), {})
     scaling = mapping(variant, "ManagedInstanceScaling")
-    most = plan.max_instances + plan.surge_instances.value
+    pools = deployment.endpoint.hosting.instance_pools
+    live = [text(pool, "InstanceType") for pool in rows(variant, "InstancePools")] or [text(variant, "InstanceType")]
+    fewest = 0 if deployment.endpoint.scaling.goes_to_zero else deployment.instance_count
     compared = {
-        "instance type": (plan.instance_type.value, text(variant, "InstanceType")),
-        "least instances": (f"{plan.instance_count.value}", text(scaling, "MinInstanceCount")),
-        "most instances": (f"{most}", text(scaling, "MaxInstanceCount")),
+        "instance type": (", ".join(pools or (plan.instance_type.value,)), ", ".join(live)),
+        "least instances": (f"{fewest}", text(scaling, "MinInstanceCount")),
+        "most instances": (f"{deployment.most_instances}", text(scaling, "MaxInstanceCount")),
     }
     ami = plan.inference_ami_version.value
     return compared if ami is None else compared | {"inference AMI": (ami, text(variant, "InferenceAmiVersion"))}
@@ -147,11 +190,7 @@ def _container(deployment: Deployment, container: Mapping[str, object]) -> Compa
     return compared
 
 
-def _statuses(endpoint: Mapping[str, object], component: Mapping[str, object]) -> Iterator[DriftFinding]:
-    found = {
-        "endpoint status": text(endpoint, "EndpointStatus"),
-        "component status": text(component, "InferenceComponentStatus"),
-    }
+def _statuses(found: Mapping[str, str]) -> Iterator[DriftFinding]:
     for what, status in found.items():
         if status != "InService":
             hint = "read its failure reason in the SageMaker console; deploy again"
@@ -161,18 +200,17 @@ def _statuses(endpoint: Mapping[str, object], component: Mapping[str, object]) -
             )
 
 
-def _copies(deployment: Deployment, component: Mapping[str, object]) -> Iterator[DriftFinding]:
-    """Yield copies outside of what scaling, or without scaling the plan, allows."""
+def _copies(deployment: Deployment, what: str, live: int) -> Iterator[DriftFinding]:
+    """Yield copies or instances outside of what scaling, or without scaling the plan, allows."""
     scaling, planned = deployment.endpoint.scaling, deployment.plan.copy_count.value
     fixed = scaling.is_fixed
     least, most = (planned, planned) if fixed else (scaling.fewest_copies, max(scaling.max_copies, planned))
-    live = count(mapping(component, "RuntimeConfig"), "CurrentCopyCount")
     if not least <= live <= most:
         expected = f"{least}" if fixed else f"{least} to {most}"
         yield DriftFinding(
             rule="SEA432",
             severity="high" if live < least else "medium",
-            what="copies",
+            what=what,
             expected=expected,
             live=f"{live}",
             hint="set the copies, or the bounds of scaling, as the spec says: `cdk deploy --revert-drift`",

@@ -68,7 +68,7 @@ def needs_of(deployments: Iterable[Deployment]) -> tuple[Need, ...]:
         Need(
             one.endpoint_name,
             one.plan.instance_type.value,
-            one.plan.max_instances + one.plan.surge_instances.value,
+            one.most_instances,
         )
         for one in deployments
     )

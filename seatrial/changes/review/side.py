@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from seatrial.deployment.load import deployment_of
 from seatrial.errors import SeatrialError, SpecError
 from seatrial.plan.lock.lock_file import awaits_promotion, document_in_lock, locked_environments, read_locked_plan
+from seatrial.spec.guests import hosts
 from seatrial.spec.load import environment_names, load_spec
 
 if TYPE_CHECKING:
@@ -79,15 +80,19 @@ class EndpointState:
 
 
 def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
-    """Return what is locked, by file name and environment; a lock that can't be read counts in every environment."""
+    """Return what is locked, by file name and environment; a lock that can't be read counts in every environment.
+
+    A model that another endpoint hosts is left out: it has no stack.
+    """
     names = environment_names(side.environments)
+    hosted = {name: hosts(side.endpoints, name) for name in names}
     found: list[EndpointPlace] = []
     for file in sorted(side.endpoints.glob("*.yaml")):
         try:
             locked = locked_environments(file)
         except SeatrialError:
             locked = frozenset(names)
-        found += [EndpointPlace(file.stem, name) for name in names if name in locked]
+        found += [EndpointPlace(file.stem, name) for name in names if name in locked and file.stem not in hosted[name]]
     return tuple(found)
 
 
@@ -98,8 +103,9 @@ def never_locked(side: RepositorySide, known: Iterable[EndpointPlace]) -> tuple[
         side: The side.
         known: What is locked there.
     """
-    locked = {place.endpoint for place in known}
-    return tuple(file for file in sorted(side.endpoints.glob("*.yaml")) if file.stem not in locked)
+    hosted = {guest for name in environment_names(side.environments) for guest in hosts(side.endpoints, name)}
+    listed = {*hosted, *(place.endpoint for place in known)}
+    return tuple(file for file in sorted(side.endpoints.glob("*.yaml")) if file.stem not in listed)
 
 
 def state_of(side: RepositorySide, place: EndpointPlace) -> EndpointState:

@@ -177,6 +177,61 @@ def test_what_was_changed_by_hand_is_told_field_by_field_and_no_secret_is_shown(
     ]
 
 
+@dataclass
+class Single(Live):
+    """An endpoint whose variants have their models; the second one runs another image."""
+
+    instances: int = 1
+
+    def describe_endpoint(self, *, EndpointName: str) -> Mapping[str, object]:  # noqa: N803
+        variants = [{"VariantName": "new", "CurrentInstanceCount": 9}]
+        variants += [{"VariantName": "old", "CurrentInstanceCount": self.instances}]
+        return {**super().describe_endpoint(EndpointName=EndpointName), "ProductionVariants": variants}
+
+    def describe_endpoint_config(self, *, EndpointConfigName: str) -> Mapping[str, object]:  # noqa: N803
+        assert EndpointConfigName == "config-2"
+        old = {"VariantName": "old", "InstanceType": self.instance_type, "ModelName": "model-2"}
+        return {"ProductionVariants": [{"VariantName": "new", "ModelName": "model-3"}, old]}
+
+    def describe_inference_component(self, *, InferenceComponentName: str) -> Mapping[str, object]:  # noqa: N803
+        raise AssertionError(InferenceComponentName)
+
+
+def of(**fields: object) -> Locked:
+    endpoint = EndpointSpec.model_validate({**ENDPOINT.model_dump(exclude_unset=True), **fields})
+    return locked(replace(DEPLOYMENT, endpoint=endpoint))
+
+
+SPLIT = {
+    "hosting": {
+        "kind": "single_model",
+        "variants": [{"name": "new", "image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/a:1"}, {"name": "old"}],
+    },
+    "trial": {"mode": "off"},
+}
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        (Single(), []),
+        (Single(instances=2), []),
+        (Single(instances=0), [("SEA432", "high", "instances", "1 to 2", "0")]),
+        (Single(image="other"), [("SEA432", "medium", "image", LMI_IMAGE, "other")]),
+        (Single(instance_type="ml.m5.large"), [("SEA432", "medium", "instance type", "ml.g5.2xlarge", "ml.m5.large")]),
+    ],
+)
+def test_of_several_variants_the_planned_one_is_compared(live: Single, expected: list[object]) -> None:
+    assert told(checked(live, of(**SPLIT)).endpoints[0].findings) == expected
+
+
+def test_an_endpoint_that_may_go_to_zero_has_no_least_instances() -> None:
+    given = of(scaling={"min_copies": 0, "max_copies": 2})
+    assert told(checked(Live(copies=0), given).endpoints[0].findings) == [
+        ("SEA432", "medium", "least instances", "0", "1")
+    ]
+
+
 def test_an_endpoint_that_does_not_serve_is_severe() -> None:
     found = told(checked(Live(endpoint_status="Failed", copies=0)).endpoints[0].findings)
     assert found == [

@@ -1,0 +1,56 @@
+"""The container and the copies of a model, as its plan and spec have them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
+from seatrial_cdk.planned_instances import AS_PLANNED
+from seatrial_cdk.serving_container import ServingContainer
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from seatrial.deployment.document import Deployment
+    from seatrial.plan.document import Plan
+    from seatrial.spec.hosting import HostingSpec, PlacementSpec
+
+
+def planned_container(deployment: Deployment) -> ServingContainer:
+    """Return the container of a deployment's model."""
+    model = deployment.endpoint.model
+    return ServingContainer.of(
+        deployment.serving,
+        readable_s3_uri=model.s3_uri,
+        accept_eula=model.accept_eula,
+        model_package_arn=model.model_package_arn,
+        hub_content_arn=model.hub_content_arn,
+    )
+
+
+def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
+    """Return the copies of a plan.
+
+    Args:
+        plan: The plan.
+        hosting: How they are hosted.
+    """
+    return ComponentCopies(
+        accelerators=plan.accelerators_per_copy,
+        cpu_cores=plan.cpu_cores_per_copy,
+        memory_min_mb=plan.memory_min_mb.value,
+        copy_count=plan.copy_count.value,
+        max_copies=plan.max_copies,
+        update_batch=plan.copies_replaced_at_once,
+        startup_timeout_s=plan.startup_timeout_s.value,
+        download_timeout_s=plan.download_timeout_s.value,
+        data_cache=hosting.data_cache,
+        placement=_placement(hosting.placement),
+    )
+
+
+def _placement(placement: PlacementSpec | None) -> CopyPlacement | None:
+    if placement is None:
+        return None
+    strategy: Literal["SPREAD", "BINPACK"] = "SPREAD" if placement.strategy == "spread" else "BINPACK"
+    return CopyPlacement(strategy=strategy, max_imbalance=placement.max_imbalance)

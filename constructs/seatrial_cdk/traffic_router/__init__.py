@@ -1,0 +1,1 @@
+"""A function that splits requests over components, for callers without the client."""

@@ -1,0 +1,150 @@
+"""The models that share an endpoint's instances: their specs and locks, and whether all of them fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.catalog import instances
+from seatrial.deployment.document import LONGEST_NAME, endpoint_name, guest_component
+from seatrial.errors import SeatrialError, SpecError
+from seatrial.plan.lock.lock_file import read_locked_plan
+from seatrial.plan.packing import copies_of, misfits, pack, reservable, smallest_type
+from seatrial.spec.load import load_spec
+from seatrial.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from seatrial.errors import Problem
+    from seatrial.plan.document import Plan
+    from seatrial.plan.packing import Packing
+    from seatrial.spec.load import LoadedSpec
+
+_RULE = "SEA128"
+# Fields of `hosting` that the endpoint decides for all of its models.
+_OF_THE_HOST = ("kind", "more_models", "traffic", "router", "instance_pools", "capacity_reservation_arn", "routing")
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A model that shares an endpoint's instances: its spec and its locked plan."""
+
+    loaded: LoadedSpec
+    plan: Plan
+
+
+def read_guests(loaded: LoadedSpec, plan: Plan) -> tuple[Guest, ...]:
+    """Read the specs and locks of an endpoint's further models.
+
+    Args:
+        loaded: The endpoint's spec.
+        plan: Its plan.
+
+    Raises:
+        SpecError: With every problem of every one of them.
+    """
+    guests: list[Guest] = []
+    problems: list[Problem] = []
+    for index, name in enumerate(loaded.endpoint.hosting.more_models):
+        file = loaded.path.parent / f"{name}.yaml"
+        path = ("hosting", "more_models", index)
+        if not file.is_file():
+            problems.append(
+                loaded.problem(path, _RULE, f"there is no spec {file.name} beside this one", f"write {file}")
+            )
+            continue
+        try:
+            guest = load_spec(file, loaded.environment.name, environments=Path(loaded.place.path).parent)
+            problems += _unfit(loaded, plan, guest)
+            guests.append(Guest(guest, read_locked_plan(guest)))
+            problems += _elsewhere(plan, guests[-1])
+        except SeatrialError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(dict.fromkeys(problems))
+    return tuple(guests)
+
+
+def _unfit(host: LoadedSpec, plan: Plan, guest: LoadedSpec) -> Iterator[Problem]:
+    """Yield what a guest can't have of its own."""
+    spec, name = guest.endpoint, host.endpoint.name
+    if spec.name != guest.path.stem:
+        message = f"the name {spec.name} differs from the file name, by which {name} names it"
+        yield guest.problem(("name",), _RULE, message, f"write `name: {guest.path.stem}`")
+    for field in _OF_THE_HOST:
+        if field in spec.hosting.model_fields_set:
+            message = f"{name} hosts this model, so {field} is its to set"
+            yield guest.problem(("hosting", field), _RULE, message, "remove it")
+    if spec.trial.mode != "off":
+        message = f"{name} hosts this model, and the trial service tries one component of an endpoint"
+        hint = 'write `mode: "off"` below trial; try the model on an endpoint of its own first'
+        yield guest.problem(("trial", "mode"), _RULE, message, hint)
+    component = guest_component(endpoint_name(host.environment.name, name, plan.generation), spec.name)
+    if len(component) > LONGEST_NAME:
+        message = f"its component {component} has more than {LONGEST_NAME} characters"
+        yield guest.problem(("name",), "SEA107", message, "give the endpoint or the model a shorter name")
+
+
+def _elsewhere(plan: Plan, guest: Guest) -> Iterator[Problem]:
+    planned, needed = guest.plan.instance_type.value, plan.instance_type.value
+    if planned != needed:
+        file, environment = guest.loaded.path.as_posix(), guest.loaded.environment.name
+        hint = (
+            f"write `instance_types: [{needed}]` below serving, "
+            f"then run `seatrial plan {file} --environment {environment} --write`"
+        )
+        message = f"it is planned for {planned}; {plan.endpoint}, which hosts it, has {needed}"
+        yield guest.loaded.problem(("serving", "instance_types"), "SEA214", message, hint)
+
+
+def packing_of(loaded: LoadedSpec, plan: Plan, guests: Sequence[Guest]) -> Packing:
+    """Place the copies of an endpoint's models on its instances.
+
+    Args:
+        loaded: The endpoint's spec.
+        plan: Its plan.
+        guests: Its further models.
+
+    Raises:
+        SpecError: SEA213 with every model of which a copy does not fit on an instance; SEA110 when the catalog does not
+            know the instance type.
+    """
+    name, path = plan.instance_type.value, ("hosting", "more_models")
+    instance = instances.find(name)
+    if instance is None:
+        hint = "name a type of the catalog: what copies can reserve must be known"
+        raise SpecError([loaded.problem(path, "SEA110", f"{name} is not in the catalog", hint)])
+    models = [copies_of(plan), *(copies_of(guest.plan) for guest in guests)]
+    room = reservable(instance)
+    if lacking := misfits(models, room):
+        larger = smallest_type(models, instance, instances.every())
+        hint = f"plan all of them for {larger}" if larger else f"no type with the {instance.accelerator} holds them"
+        raise SpecError([loaded.problem(path, "SEA213", text, hint) for text in _lacks(lacking, name)])
+    return pack(models, room)
+
+
+def _lacks(lacking: Mapping[str, Sequence[str]], instance_type: str) -> Iterator[str]:
+    for model, resources in lacking.items():
+        yield f"a copy of {model} does not fit on {instance_type}: it reserves {', '.join(resources)}"
+
+
+def packing_lines(packing: Packing) -> tuple[str, ...]:
+    """Return a packing as text, a line for each state."""
+    states = (
+        ("planned copies", packing.planned),
+        ("most copies", packing.most),
+        ("most copies while all are updated", packing.updating),
+    )
+    return tuple(f"{title} on {counted(len(placed), 'instance')}: {_instances(placed)}" for title, placed in states)
+
+
+def _instances(placed: Sequence[Sequence[str]]) -> str:
+    alike = Counter(map(tuple, placed))
+    return "; ".join(f"{number} with {_copies(names)}" for names, number in alike.items())
+
+
+def _copies(names: Sequence[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in Counter(names).items())

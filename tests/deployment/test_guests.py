@@ -1,0 +1,93 @@
+"""Several models on one endpoint: read with it, packed, refused where they can't share it, and never deployed alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.deployment.guests import packing_lines
+from seatrial.deployment.load import load_deployment, load_deployments
+from seatrial.errors import SpecError
+from seatrial.plan.lock.lock_file import write_lock
+from seatrial.plan.planner import make_plan
+from seatrial.spec.load import load_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Folders = tuple["Path", "Path"]
+BASE = """\
+name: {name}
+model: {{hub_id: meta-llama/Llama-2-7b-chat-hf}}
+workload: {{input_tokens: 256, output_tokens: 128, concurrency: 4}}
+serving: {{instance_types: [{type}], overrides: {{tensor_parallel_degree: 1}}}}
+"""
+HOST = "hosting: {more_models: [summarize]}\n"
+GUEST = 'trial: {mode: "off"}\n'
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folders:
+    monkeypatch.chdir(tmp_path)
+    endpoints, environments = tmp_path / "endpoints", tmp_path / "environments"
+    for folder in (endpoints, environments):
+        folder.mkdir()
+    (environments / "dev.yaml").write_text("name: dev\nregion: us-east-1\n")
+    return endpoints.relative_to(tmp_path), environments.relative_to(tmp_path)
+
+
+def write(folders: Folders, name: str, more: str, instance_type: str = "ml.g5.12xlarge") -> None:
+    spec = folders[0] / f"{name}.yaml"
+    spec.write_text(BASE.format(name=name, type=instance_type) + more)
+    write_lock(make_plan(load_spec(spec, "dev", environments=folders[1])), spec)
+
+
+def refused(load: Callable[[], object]) -> list[tuple[str, str]]:
+    with pytest.raises(SpecError) as caught:
+        load()
+    return [(each.rule, each.field) for each in caught.value.problems]
+
+
+def test_a_hosted_model_is_read_with_its_host_and_has_no_stack(folders: Folders) -> None:
+    write(folders, "chat", HOST)
+    write(folders, "summarize", GUEST)
+    (deployment,) = load_deployments(*folders, "dev").deployments
+    assert deployment.endpoint.name == "chat"
+    (guest,) = deployment.guests
+    assert deployment.component_of(guest) == "dev-chat-summarize"
+    assert deployment.packing is not None
+    assert packing_lines(deployment.packing)[0] == "planned copies on 1 instance: 1 with 1 chat, 1 summarize"
+    assert refused(lambda: load_deployment(folders[0] / "summarize.yaml", folders[1], "dev")) == [("SEA128", "name")]
+    assert refused(lambda: load_deployments(*folders, "dev", "summarize")) == [("SEA128", "name")]
+
+
+def test_everything_that_a_hosted_model_cant_have_is_told_at_once(folders: Folders) -> None:
+    write(folders, "chat", HOST)
+    write(folders, "summarize", "hosting: {more_models: [translate], data_cache: true}\n", "ml.g5.2xlarge")
+    found = refused(lambda: load_deployment(folders[0] / "chat.yaml", folders[1], "dev"))
+    assert ("SEA128", "hosting.more_models") in found
+    assert ("SEA128", "trial.mode") in found or ("SEA128", "trial") in found
+    assert ("SEA214", "serving.instance_types") in found
+
+
+def test_a_missing_and_an_unlocked_model_are_told(folders: Folders) -> None:
+    write(folders, "chat", "hosting: {more_models: [summarize, translate]}\n")
+    spec = folders[0] / "summarize.yaml"
+    spec.write_text(BASE.format(name="summarize", type="ml.g5.12xlarge") + GUEST)
+    found = refused(lambda: load_deployments(*folders, "dev"))
+    assert sorted(rule for rule, _ in found) == ["SEA128", "SEA401"]
+
+
+def test_a_model_has_one_host(folders: Folders) -> None:
+    for name in ("chat", "other"):
+        write(folders, name, HOST)
+    write(folders, "summarize", GUEST)
+    assert ("SEA128", "hosting.more_models") in refused(lambda: load_deployments(*folders, "dev"))
+
+
+def test_models_that_host_each_other_are_told_and_none_is_left_out(folders: Folders) -> None:
+    write(folders, "chat", HOST)
+    write(folders, "summarize", "hosting: {more_models: [chat]}\n")
+    assert refused(lambda: load_deployments(*folders, "dev")) == [("SEA128", "hosting.more_models")] * 2
