@@ -417,7 +417,8 @@ def _contradictions(
         yield "a shadow variant needs exactly one production variant. Remove the others, or the shadow."
     if shadow is not None and asynchronous is not None:
         yield "an asynchronous endpoint has no shadow variant. Remove one of them."
-    if shadow is not None and any(Token.is_unresolved(each) for each in (weights[0], shadow.sampling_percentage)):
+    share = MOST_PERCENT if shadow is None else shadow.sampling_percentage
+    if share != MOST_PERCENT and any(Token.is_unresolved(each) for each in (weights[0], share)):
         yield "the share of a shadow variant is calculated from its percentage and the weight. Give numbers, no tokens."
     yield from _shares(shadow, capture)
 

@@ -54,12 +54,14 @@ def scaling(scope: Construct, limits: ScalingLimits, target: float) -> None:
 def tokens(scope: Construct) -> None:
     number = CfnParameter(scope, "Number", type="Number").value_as_number
     endpoint(scope, instances=replace(INSTANCES, max_count=number), copies=replace(COPIES, copy_count=number))  # type: ignore[arg-type]
+    timed = replace(INSTANCES, startup_timeout_s=number)  # type: ignore[arg-type]
+    endpoint(Construct(scope, "Timed"), instances=timed).roll_back_on(["chat-slow"])
     scaling(Construct(scope, "Scaled"), ScalingLimits(min_capacity=number, max_capacity=2), number)  # type: ignore[arg-type]
 
 
 def shared(scope: Construct) -> None:
     weight = CfnParameter(scope, "Number", type="Number").value_as_number
-    shadow = ShadowVariant(container=CONTAINER, instances=INSTANCES)
+    shadow = ShadowVariant(container=CONTAINER, instances=INSTANCES, sampling_percentage=50)
     variants(scope, variants=[ModelVariant(container=CONTAINER, instances=INSTANCES, weight=weight)], shadow=shadow)
 
 
