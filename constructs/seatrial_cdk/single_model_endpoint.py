@@ -13,7 +13,7 @@ from constructs import Construct
 
 from seatrial.errors import SpecError
 from seatrial.tags import ENVIRONMENT_TAG
-from seatrial_cdk.acknowledgements import acknowledge_wildcards
+from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.alarm_topic import allow_alarms
 from seatrial_cdk.asynchronous_inference import asynchronous_config, locations_of
 from seatrial_cdk.container_network import ContainerNetwork, refuse_parts_of_no_vpc
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 LONGEST_ENDPOINT_NAME, MOST_VARIANTS, MOST_ALARMS, MOST_PERCENT = 63, 10, 10, 100
 ASYNCHRONOUS_ACTION = "sagemaker:InvokeEndpointAsync"
 OBJECTS = "The keys of requests, answers and captures are not known beforehand; each is below one prefix."
+PUBLISHED = {"IAM5[Action::kms:GenerateDataKey*]": "The CDK grants this on the topic's key alone, to publish to it."}
 
 
 class SingleModelEndpoint(ILlmEndpoint):
@@ -250,8 +251,11 @@ class SingleModelEndpoint(ILlmEndpoint):
             alias = place.arn("ssm", f"parameter{self.alias_name}")
             reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
             grant = grant.combine(reading)
-        for statement in self._of_callers(place):
-            grantee.grant_principal.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+        principal, statements = grantee.grant_principal, [*self._of_callers(place)]
+        for statement in statements:
+            principal.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+        if isinstance(principal, Construct):
+            acknowledge_wildcards(principal, resources_of(statements), OBJECTS)
         return grant
 
     def _of_callers(self, place: StackPlace) -> Iterator[Statement]:
@@ -317,6 +321,8 @@ class SingleModelEndpoint(ILlmEndpoint):
         for topic in (asynchronous.success_topic, asynchronous.error_topic) if asynchronous else ():
             if topic is not None:
                 topic.grant_publish(role)
+                if topic.master_key is not None:
+                    acknowledge(role, PUBLISHED)
 
     def _config(
         self,
