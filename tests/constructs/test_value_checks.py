@@ -12,6 +12,7 @@ from aws_cdk.assertions import Annotations, Match
 from constructs import Construct
 
 from seatrial.errors import SpecError
+from seatrial_cdk.added_component import AddedComponent
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.data_capture import DataCapture
 from seatrial_cdk.endpoint_alias import EndpointAlias
@@ -49,6 +50,11 @@ def variants(scope: Construct, **arguments: object) -> SingleModelEndpoint:
 def scaling(scope: Construct, limits: ScalingLimits, target: float) -> None:
     imported = ILlmEndpoint(scope, "Endpoint", endpoint_name="chat", inference_component_name="chat-model")
     CopyScaling(scope, "Scaling", endpoint=imported, limits=limits, target_concurrency_per_copy=target)
+
+
+def added(scope: Construct) -> None:
+    copies = replace(COPIES, memory_min_mb=0)
+    AddedComponent(scope, "Added", endpoint=endpoint(scope), name="added", container=CONTAINER, copies=copies)
 
 
 def tokens(scope: Construct) -> None:
@@ -90,6 +96,7 @@ REPORTED: dict[str, tuple[Callable[[Construct], object], list[str]]] = {
         lambda scope: variants(scope, variants=[ModelVariant(container=CONTAINER, instances=INSTANCES, weight=-1)]),
         ["AllTraffic].weight is -1", "no variant has a weight"],
     ),
+    "one more model": (added, ["copies.memory_min_mb is 0"]),
     "share of a token": (shared, ["Give numbers, no tokens"]),
     "view of no variant": (lambda scope: variants(scope).variant("new"), ["no variant is called new"]),
     "scaling": (
