@@ -48,10 +48,10 @@ class OutputLocation:
             key: KMS key of the objects.
 
         Raises:
-            SpecError: SEA448 when the text names no bucket; a bucket may be a token.
+            SpecError: SEA439 when the text names no bucket; a bucket may be a token.
         """
         if not names_bucket(s3_uri):
-            raise SpecError.of("SEA448", f"{s3_uri} is no S3 URI", hint="write s3://BUCKET/PREFIX/, or use in_bucket")
+            raise SpecError.of("SEA439", f"{s3_uri} is no S3 URI", hint="write s3://BUCKET/PREFIX/, or use in_bucket")
         bucket, _, prefix = s3_uri.removeprefix("s3://").partition("/")
         return cls(bucket_name=bucket, prefix=_folder(prefix), key_arn=None if key is None else key.key_arn)
 

@@ -1,4 +1,4 @@
-"""Values of arguments that no template can hold or that SageMaker refuses: SEA448, all of an endpoint at once."""
+"""Values of arguments that no template can hold or that SageMaker refuses: SEA439, all of an endpoint at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from constructs import Construct
 
-RULE = "SEA448"
+RULE = "SEA439"
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "int": ((int,), "a whole number"),
     "float": ((int, float), "a number"),
@@ -88,14 +88,14 @@ S3_URIS = ("ServingContainer.weights_s3_uri", "ServingContainer.readable_s3_uri"
 
 
 def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:
-    """Report values that SageMaker refuses as errors of the CDK (SEA448); tokens are not known yet.
+    """Report values that SageMaker refuses as errors of the CDK (SEA439); tokens are not known yet.
 
     Args:
         scope: What has them.
         props: Dataclasses of arguments, by the argument's name; `None` has no values.
 
     Raises:
-        SpecError: SEA448 with all of them when one has a wrong type, or is no choice, so that there is no template.
+        SpecError: SEA439 with all of them when one has a wrong type, or is no choice, so that there is no template.
     """
     wrong: list[Problem] = []
     refused: list[Problem] = []
@@ -110,7 +110,7 @@ def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:
 
 
 def check_number(scope: Construct, name: str, value: float, bounds: Bounds) -> None:
-    """Report one number that is out of its bounds as an error of the CDK (SEA448).
+    """Report one number that is out of its bounds as an error of the CDK (SEA439).
 
     Args:
         scope: What has it.

@@ -157,7 +157,7 @@ def test_what_fits_no_template_is_one_error(define: Callable[[Construct], object
     with pytest.raises(SpecError) as error:
         define(Stack(App(analytics_reporting=False), "Stack"))
     assert sorted(each.field for each in error.value.problems) == sorted(fields)
-    assert {each.rule for each in error.value.problems} == {"SEA448"}
+    assert {each.rule for each in error.value.problems} == {"SEA439"}
     assert "hf_abcdefghij" not in str(error.value)
 
 
