@@ -11,7 +11,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 from seatrial.units import S_PER_MINUTE
 from seatrial_cdk.endpoint_alarms import NAMESPACE
-from seatrial_cdk.value_checks import Bounds, check_number, check_values
+from seatrial_cdk.value_checks import NumberBounds, check_number, check_values
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COPIES = "sagemaker:inference-component:DesiredCopyCount"
 INSTANCES = "sagemaker:variant:DesiredInstanceCount"
-LEAST_TARGET = Bounds(0.01)  # requests; the API takes any number, and 0 or fewer can never be held
+LEAST_TARGET = NumberBounds(0.01)  # requests; the API takes any number, and 0 or fewer can never be held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

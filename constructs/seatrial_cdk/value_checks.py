@@ -26,7 +26,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class NumberBounds:
     """The least and the greatest value of a number.
 
     Attributes:
@@ -45,35 +45,35 @@ class Bounds:
         return f"{self.low:g} or more" if self.high is None else f"{self.low:g} to {self.high:g}"
 
 
-AT_LEAST_ONE, START_S = Bounds(1), Bounds(60, 3600)
-BOUNDS: dict[str, Bounds] = {
+AT_LEAST_ONE, START_S = NumberBounds(1), NumberBounds(60, 3600)
+BOUNDS: dict[str, NumberBounds] = {
     "VariantInstances.initial_count": AT_LEAST_ONE,
-    "VariantInstances.min_count": Bounds(0),
+    "VariantInstances.min_count": NumberBounds(0),
     "VariantInstances.max_count": AT_LEAST_ONE,
-    "VariantInstances.volume_size_gb": Bounds(1, 512),
+    "VariantInstances.volume_size_gb": NumberBounds(1, 512),
     "VariantInstances.startup_timeout_s": START_S,
     "VariantInstances.download_timeout_s": START_S,
-    "VariantInstances.provision_timeout_s": Bounds(300, 3600),
-    "InstanceScaleIn.cooldown_minutes": Bounds(5, 1440),
-    "InstanceScaleIn.max_step": Bounds(1, 100),
-    "RequestRouting.prefix_length": Bounds(1024, 65_536),
-    "RequestRouting.concurrency_threshold": Bounds(1, 1024),
+    "VariantInstances.provision_timeout_s": NumberBounds(300, 3600),
+    "InstanceScaleIn.cooldown_minutes": NumberBounds(5, 1440),
+    "InstanceScaleIn.max_step": NumberBounds(1, 100),
+    "RequestRouting.prefix_length": NumberBounds(1024, 65_536),
+    "RequestRouting.concurrency_threshold": NumberBounds(1, 1024),
     "ComponentCopies.accelerators": AT_LEAST_ONE,
-    "ComponentCopies.memory_min_mb": Bounds(128),
-    "ComponentCopies.memory_max_mb": Bounds(128),
-    "ComponentCopies.cpu_cores": Bounds(0.25),
+    "ComponentCopies.memory_min_mb": NumberBounds(128),
+    "ComponentCopies.memory_max_mb": NumberBounds(128),
+    "ComponentCopies.cpu_cores": NumberBounds(0.25),
     "ComponentCopies.max_copies": AT_LEAST_ONE,
     "ComponentCopies.update_batch": AT_LEAST_ONE,
     "ComponentCopies.startup_timeout_s": START_S,
     "ComponentCopies.download_timeout_s": START_S,
-    "CopyPlacement.max_imbalance": Bounds(0, 100),
-    "AsynchronousInference.max_concurrent_invocations": Bounds(1, 1000),
-    "ModelVariant.weight": Bounds(0),
-    "TrafficShift.percent": Bounds(5, 50),
-    "TrafficShift.wait_s": Bounds(0, 3600),
-    "TrafficShift.termination_wait_s": Bounds(0, 3600),
-    "ScalingLimits.scale_out_cooldown_s": Bounds(0),
-    "ScalingLimits.scale_in_cooldown_s": Bounds(0),
+    "CopyPlacement.max_imbalance": NumberBounds(0, 100),
+    "AsynchronousInference.max_concurrent_invocations": NumberBounds(1, 1000),
+    "ModelVariant.weight": NumberBounds(0),
+    "TrafficShift.percent": NumberBounds(5, 50),
+    "TrafficShift.wait_s": NumberBounds(0, 3600),
+    "TrafficShift.termination_wait_s": NumberBounds(0, 3600),
+    "ScalingLimits.scale_out_cooldown_s": NumberBounds(0),
+    "ScalingLimits.scale_in_cooldown_s": NumberBounds(0),
 }
 """SageMaker API reference; the schema of each resource in the CloudFormation registry has the same."""
 
@@ -109,7 +109,7 @@ def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:
         Annotations.of(scope).add_error(f"{RULE}: {problem.field} {problem.message}")
 
 
-def check_number(scope: Construct, name: str, value: float, bounds: Bounds) -> None:
+def check_number(scope: Construct, name: str, value: float, bounds: NumberBounds) -> None:
     """Report one number that is out of its bounds as an error of the CDK (SEA439).
 
     Args:
