@@ -14,6 +14,7 @@ from seatrial_cdk.place import StackPlace
 from seatrial_cdk.rolling_update import component_update
 from seatrial_cdk.serving_artifact import ServingArtifact
 from seatrial_cdk.serving_container import ServingContainer, container_definition
+from seatrial_cdk.value_checks import check_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +65,7 @@ class AddedComponent(ILlmEndpoint):
             inference_component_name=component_name,
             variant_name=endpoint.variant_name,
         )
+        check_values(self, {"container": container, "copies": copies})
         self.component_name = component_name
         self._instance_role, self._fewest_instances = endpoint.instance_role, endpoint.fewest_instances
         self.base_name, self.alias_name, self.copies = self.component_name, alias_name, copies

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aws_cdk import Annotations
 from aws_cdk import aws_ec2 as ec2
 
 if TYPE_CHECKING:
@@ -57,7 +58,30 @@ class ContainerNetwork:
             subnets=subnets.subnets if subnets else None,
             subnet_type=subnets.subnet_type if subnets else None,
         )
+        if chosen.has_public:
+            message = (
+                "SEA449: containers get no public IP address, so those in public subnets reach nothing outside the "
+            )
+            Annotations.of(scope).add_warning_v2("seatrial:SEA449", f"{message}VPC. Give private subnets.")
         groups = security_groups or [ec2.SecurityGroup(scope, "SecurityGroup", vpc=vpc)]
         return cls(
             subnet_ids=tuple(chosen.subnet_ids), security_group_ids=tuple(group.security_group_id for group in groups)
         )
+
+
+def refuse_parts_of_no_vpc(
+    scope: Construct,
+    vpc: ec2.IVpc | None,
+    subnets: ec2.SubnetSelection | None,
+    security_groups: Sequence[ec2.ISecurityGroup] | None,
+) -> None:
+    """Report subnets and security groups without their VPC, which would be ignored, as an error of the CDK: SEA449.
+
+    Args:
+        scope: What is given them.
+        vpc: The VPC.
+        subnets: Subnets of it.
+        security_groups: Security groups in it.
+    """
+    if vpc is None and (subnets is not None or security_groups is not None):
+        Annotations.of(scope).add_error("SEA449: vpc_subnets and security_groups need their VPC. Give vpc beside them.")

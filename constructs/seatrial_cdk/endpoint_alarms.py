@@ -10,6 +10,7 @@ from constructs import Construct
 
 from seatrial.units import MS_PER_S, S_PER_MINUTE
 from seatrial_cdk.alarm_topic import allow_alarms
+from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,6 +86,8 @@ class EndpointAlarms(Construct):
         start_minutes: int = 1,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_number(self, "output_tokens", output_tokens, AT_LEAST_ONE)
+        check_number(self, "start_minutes", start_minutes, AT_LEAST_ONE)
         if topic is not None:
             allow_alarms(self, topic)
             topic_arn = topic.topic_arn

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aws_cdk import Annotations
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from seatrial.deployment.alias import AliasValue
+from seatrial_cdk.place import TOKEN_MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,6 +43,10 @@ class EndpointAlias(Construct):
         weights: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        alias = endpoint.alias_name
+        if alias is None or ("/" in alias and not alias.startswith(("/", TOKEN_MARKER))):
+            message = f"SEA447: the alias_name of {endpoint.node.path} is {alias}. Give one as /seatrial/dev/chat."
+            Annotations.of(self).add_error(message)
         value = AliasValue(
             endpoint_name=endpoint.endpoint_name,
             inference_component_name=endpoint.inference_component_name,

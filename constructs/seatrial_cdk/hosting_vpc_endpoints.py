@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from seatrial_cdk.acknowledgements import acknowledge
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,6 +23,7 @@ SERVICES = (
     "secretsmanager",
 )
 """What has an interface endpoint (AWS PrivateLink guide, "AWS services that integrate with AWS PrivateLink")."""
+ACKNOWLEDGED = {"EC23": "Its only rule lets the addresses of the VPC in on port 443; the pack can't read a token."}
 
 
 class HostingVpcEndpoints(Construct):
@@ -69,5 +72,6 @@ def _security_group(scope: HostingVpcEndpoints, vpc: ec2.IVpc) -> ec2.ISecurityG
     group = ec2.SecurityGroup(
         scope, "SecurityGroup", vpc=vpc, description="VPC endpoints of SageMaker hosting", allow_all_outbound=False
     )
+    acknowledge(group, ACKNOWLEDGED)
     group.add_ingress_rule(ec2.Peer.ipv4(vpc.vpc_cidr_block), ec2.Port.tcp(443), "HTTPS from the VPC")
     return group

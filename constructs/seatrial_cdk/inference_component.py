@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import aws_sagemaker as sagemaker
 
-from seatrial.plan.search.capacity import copies_replaced_at_once
-from seatrial_cdk.rolling_update import component_update
+from seatrial_cdk.rolling_update import batch_of, component_update
 from seatrial_cdk.variant_instances import DEFAULT_TIMEOUT_S, VARIANT_NAME
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class ComponentCopies:
         """Copies that an update replaces at a time; `None` when it replaces all of them at once."""
         if self.update_batch != "derived":
             return self.update_batch
-        return copies_replaced_at_once(self.copy_count, self.most)
+        return batch_of(self.copy_count, self.most)
 
 
 def define_model(

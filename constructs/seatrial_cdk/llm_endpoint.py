@@ -15,7 +15,7 @@ from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.errors import SpecError
 from seatrial.tags import ENVIRONMENT_TAG
 from seatrial_cdk.alarm_topic import allow_alarms
-from seatrial_cdk.container_network import ContainerNetwork
+from seatrial_cdk.container_network import ContainerNetwork, refuse_parts_of_no_vpc
 from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions
 from seatrial_cdk.image_repository import repository_of
 from seatrial_cdk.inference_component import ComponentCopies, define_component, define_model, specification_document
@@ -24,6 +24,7 @@ from seatrial_cdk.place import StackPlace
 from seatrial_cdk.rolling_update import component_update, endpoint_update
 from seatrial_cdk.serving_artifact import ServingArtifact
 from seatrial_cdk.serving_container import ServingContainer, container_definition
+from seatrial_cdk.value_checks import check_values
 from seatrial_cdk.variant_instances import VARIANT_NAME, VariantInstances, component_variant
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class LlmEndpoint(ILlmEndpoint):
         role_options: RoleOptions = NO_OPTIONS,
     ) -> None:
         super().__init__(scope, construct_id, endpoint_name=endpoint_name or "")
+        check_values(self, {"instances": instances, "container": container, "copies": copies})
         if endpoint_name is None:
             self.endpoint_name = Names.unique_resource_name(self, max_length=LONGEST_ENDPOINT_NAME, separator="-")
         self.component_name = f"{self.endpoint_name}{COMPONENT_SUFFIX}"
@@ -141,6 +143,7 @@ class LlmEndpoint(ILlmEndpoint):
         if not Token.is_unresolved(copies.copy_count) and copies.copy_count < 1:
             message = "SEA443: SageMaker creates no component without copies. Set copy_count to 1 or more; with "
             Annotations.of(self).add_error(message + "min_capacity=0, CopyScaling scales it to zero afterwards.")
+        refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
 
     @classmethod
     def from_spec(

@@ -57,12 +57,17 @@ class ShadowVariant:
     model_role: iam.IRole | None = None
 
     def beside(self, production: ModelVariant) -> ModelVariant:
-        """Return it as a variant whose weight makes the share, relative to the production variant's."""
+        """Return it as a variant whose weight makes the share, relative to the production variant's.
+
+        CloudFormation can't multiply: a token gives the production variant's weight, which is the whole share.
+        """
+        is_token = min(production.weight, self.sampling_percentage) < 0
+        share = production.weight * self.sampling_percentage * ONE_PERCENT
         return ModelVariant(
             container=self.container,
             instances=self.instances,
             name=self.name,
-            weight=production.weight * self.sampling_percentage * ONE_PERCENT,
+            weight=production.weight if is_token else share,
             model_role=self.model_role,
         )
 

@@ -10,8 +10,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from seatrial.errors import SpecError
 from seatrial_cdk.acknowledgements import acknowledge
 from seatrial_cdk.policy import allow
+from seatrial_cdk.value_checks import names_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,9 +46,14 @@ class OutputLocation:
         Args:
             s3_uri: As `s3://bucket/prefix/`.
             key: KMS key of the objects.
+
+        Raises:
+            SpecError: SEA439 when the text names no bucket; a bucket may be a token.
         """
+        if not names_bucket(s3_uri):
+            raise SpecError.of("SEA439", f"{s3_uri} is no S3 URI", hint="write s3://BUCKET/PREFIX/, or use in_bucket")
         bucket, _, prefix = s3_uri.removeprefix("s3://").partition("/")
-        return cls(bucket_name=bucket, prefix=prefix, key_arn=None if key is None else key.key_arn)
+        return cls(bucket_name=bucket, prefix=_folder(prefix), key_arn=None if key is None else key.key_arn)
 
     @classmethod
     def in_bucket(cls, bucket: s3.IBucket, prefix: str = "", *, key: kms.IKey | None = None) -> OutputLocation:
@@ -58,7 +65,7 @@ class OutputLocation:
             key: KMS key of the objects; default: that of the bucket.
         """
         key = key or bucket.encryption_key
-        return cls(bucket_name=bucket.bucket_name, prefix=prefix, key_arn=None if key is None else key.key_arn)
+        return cls(bucket_name=bucket.bucket_name, prefix=_folder(prefix), key_arn=None if key is None else key.key_arn)
 
     @property
     def s3_uri(self) -> str:
@@ -81,6 +88,11 @@ class OutputLocation:
 
     def _objects(self, place: StackPlace) -> str:
         return f"arn:{place.partition}:s3:::{self.bucket_name}/{self.prefix}*"
+
+
+def _folder(prefix: str) -> str:
+    """Return a prefix with its final slash, so that rights end where it ends."""
+    return f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
 
 
 class OutputBucket(Construct):

@@ -66,7 +66,7 @@ def endpoint_update(
         alarm_names: Alarms of the component.
     """
     most = instances.most
-    batch = copies_replaced_at_once(instances.initial_count, most)
+    batch = batch_of(instances.initial_count, most)
     return sagemaker.CfnEndpoint.DeploymentConfigProperty(
         auto_rollback_configuration=sagemaker.CfnEndpoint.AutoRollbackConfigProperty(
             alarms=[sagemaker.CfnEndpoint.AlarmProperty(alarm_name=name) for name in alarm_names]
@@ -98,11 +98,28 @@ def _all_at_once(instances: VariantInstances) -> sagemaker.CfnEndpoint.BlueGreen
     )
 
 
+def batch_of(fewest: int, most: int) -> int | None:
+    """Return how many of them an update replaces at a time; `None` for all, also where a number is a token.
+
+    A token of a number is far below zero (`aws_cdk.Token.as_number`), where no count is.
+
+    Args:
+        fewest: Of copies or instances.
+        most: Of them.
+    """
+    return None if min(fewest, most) < 0 else copies_replaced_at_once(fewest, most)
+
+
 def start_s(instances: VariantInstances) -> int:
     """Return the time that an instance with its copies may take to start, in seconds."""
     return INSTANCE_START_S + instances.download_timeout_s + instances.startup_timeout_s
 
 
 def timeout_s(count: int, batch: int, each_s: int) -> int:
-    """Return the time that all batches may take one after the other, within the API's bounds."""
+    """Return the time that all batches may take one after the other, within the API's bounds.
+
+    A token, which is far below zero, has the longest.
+    """
+    if min(count, batch, each_s) < 0:
+        return MAX_EXECUTION_TIMEOUT_S
     return sorted((MIN_EXECUTION_TIMEOUT_S, -(-count // batch) * each_s, MAX_EXECUTION_TIMEOUT_S))[1]

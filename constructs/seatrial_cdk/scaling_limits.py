@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from zoneinfo import available_timezones
 
 from aws_cdk import Annotations, Token
+
+from seatrial.spec.scaling import expression_error
+from seatrial_cdk.place import TOKEN_MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +36,14 @@ class ScheduledCapacity:
     timezone: str | None = None
     min_capacity: int | None = None
     max_capacity: int | None = None
+
+    def errors(self) -> Iterator[str]:
+        """Yield what Application Auto Scaling would refuse of the time."""
+        if TOKEN_MARKER not in self.schedule and (wrong := expression_error(self.schedule)) is not None:
+            yield f"schedule {self.name}: {self.schedule} {wrong}."
+        known = available_timezones()
+        if self.timezone is not None and known and self.timezone not in known and TOKEN_MARKER not in self.timezone:
+            yield f"schedule {self.name}: the time zone {self.timezone} is unknown. Give a name as Europe/Berlin."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +84,7 @@ class ScalingLimits:
         for each in self.schedules:
             if each.min_capacity is None and each.max_capacity is None:
                 yield f"schedule {each.name} changes nothing. Give it min_capacity or max_capacity."
+            yield from each.errors()
             low = self.min_capacity if each.min_capacity is None else each.min_capacity
             high = self.max_capacity if each.max_capacity is None else each.max_capacity
             yield from _reversed(f"schedule {each.name}", low, high)

@@ -11,6 +11,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 from seatrial.units import S_PER_MINUTE
 from seatrial_cdk.endpoint_alarms import NAMESPACE
+from seatrial_cdk.value_checks import NumberBounds, check_number, check_values
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 COPIES = "sagemaker:inference-component:DesiredCopyCount"
 INSTANCES = "sagemaker:variant:DesiredInstanceCount"
+LEAST_TARGET = NumberBounds(0.01)  # requests; the API takes any number, and 0 or fewer can never be held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ def define_target(
         dimension: `COPIES` or `INSTANCES`.
         resource_id: As Application Auto Scaling has it.
     """
+    check_values(scope, {"limits": limits})
     limits.annotate(scope)
     target = autoscaling.CfnScalableTarget(
         scope,
@@ -92,6 +95,7 @@ def define_tracking(
         value: The value to hold; a number, or a token that resolves to one.
         metric: A predefined metric by its name, or any other.
     """
+    check_number(scope, "the target", value, LEAST_TARGET)
     policy = autoscaling.CfnScalingPolicy
     predefined = (
         policy.PredefinedMetricSpecificationProperty(predefined_metric_type=metric) if isinstance(metric, str) else None

@@ -34,7 +34,7 @@ class ServingContainer:
         files: Texts by file name, packaged as `/opt/ml/model`; not beside `weights_s3_uri`.
         weights_s3_uri: What the service mounts at `/opt/ml/model`: an S3 prefix with its final slash, or one `.tar.gz`.
         readable_s3_uri: S3 prefix that the container may read besides; default: `weights_s3_uri` alone.
-        accept_eula: The user has accepted the licence of the mounted weights.
+        accept_eula: The user has accepted the licence of the mounted weights; weights without one need none.
         network_isolation: The container makes no connection.
         model_package_arn: A model package that has image and weights, in this account or shared with it; then `image`
             only names the repository that the package's image is pulled from, and `readable_s3_uri` its weights.
@@ -159,7 +159,9 @@ def _weights(s3_uri: str, container: ServingContainer) -> sagemaker.CfnModel.Mod
             s3_uri=s3_uri,
             s3_data_type="S3Object" if is_archive else "S3Prefix",
             compression_type="Gzip" if is_archive else "None",
-            model_access_config=sagemaker.CfnModel.ModelAccessConfigProperty(accept_eula=container.accept_eula),
+            model_access_config=sagemaker.CfnModel.ModelAccessConfigProperty(accept_eula=container.accept_eula)
+            if container.accept_eula or hub
+            else None,
             hub_access_config=sagemaker.CfnModel.HubAccessConfigProperty(hub_content_arn=hub) if hub else None,
         )
     )

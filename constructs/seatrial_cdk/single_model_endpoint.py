@@ -13,10 +13,10 @@ from constructs import Construct
 
 from seatrial.errors import SpecError
 from seatrial.tags import ENVIRONMENT_TAG
-from seatrial_cdk.acknowledgements import acknowledge_wildcards
+from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.alarm_topic import allow_alarms
 from seatrial_cdk.asynchronous_inference import asynchronous_config, locations_of
-from seatrial_cdk.container_network import ContainerNetwork
+from seatrial_cdk.container_network import ContainerNetwork, refuse_parts_of_no_vpc
 from seatrial_cdk.data_capture import CAPTURES, capture_config
 from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions
 from seatrial_cdk.image_repository import repository_of
@@ -29,6 +29,7 @@ from seatrial_cdk.policy import resources_of
 from seatrial_cdk.serving_artifact import ServingArtifact
 from seatrial_cdk.serving_container import container_definition
 from seatrial_cdk.traffic_shift import variants_update
+from seatrial_cdk.value_checks import check_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 LONGEST_ENDPOINT_NAME, MOST_VARIANTS, MOST_ALARMS, MOST_PERCENT = 63, 10, 10, 100
 ASYNCHRONOUS_ACTION = "sagemaker:InvokeEndpointAsync"
 OBJECTS = "The keys of requests, answers and captures are not known beforehand; each is below one prefix."
+PUBLISHED = {"IAM5[Action::kms:GenerateDataKey*]": "The CDK grants this on the topic's key alone, to publish to it."}
 
 
 class SingleModelEndpoint(ILlmEndpoint):
@@ -101,7 +103,8 @@ class SingleModelEndpoint(ILlmEndpoint):
         weights_key: kms.IKey | None = None,
         role_options: RoleOptions = NO_OPTIONS,
     ) -> None:
-        _refuse_unnamed([*variants, *((shadow,) if shadow else ())], variants)
+        every = [*variants, *((shadow,) if shadow else ())]
+        _refuse_unnamed(every, variants)
         super().__init__(
             scope,
             construct_id,
@@ -109,6 +112,9 @@ class SingleModelEndpoint(ILlmEndpoint):
             variant_name=variants[0].name,
             is_asynchronous=asynchronous is not None,
         )
+        given = {f"variants[{each.name}]" if each is not shadow else "shadow": each for each in every}
+        more = {"asynchronous": asynchronous, "data_capture": data_capture, "shift": shift}
+        check_values(self, {**given, **more})
         if endpoint_name is None:
             self.endpoint_name = Names.unique_resource_name(self, max_length=LONGEST_ENDPOINT_NAME, separator="-")
         self.base_name, self.alias_name = base_name or self.endpoint_name, alias_name
@@ -130,6 +136,7 @@ class SingleModelEndpoint(ILlmEndpoint):
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
         for error in _contradictions(self.variants, shadow, asynchronous, data_capture):
             Annotations.of(self).add_error(f"SEA445: {error}")
+        refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
 
     @classmethod
     def from_spec(
@@ -220,11 +227,14 @@ class SingleModelEndpoint(ILlmEndpoint):
         """Return the endpoint as seen from one of its variants: for its metrics, alarms and scaling.
 
         Args:
-            name: Name of the variant.
+            name: Name of the variant; SEA445 is reported when there is none of this name.
         """
         found = self.node.try_find_child(f"View{name}")
         if isinstance(found, _VariantView):
             return found
+        if name not in self.models:
+            known = ", ".join(self.models)
+            Annotations.of(self).add_error(f"SEA445: no variant is called {name}. The variants are {known}.")
         return _VariantView(self, f"View{name}", endpoint=self, variant_name=name)
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -241,8 +251,11 @@ class SingleModelEndpoint(ILlmEndpoint):
             alias = place.arn("ssm", f"parameter{self.alias_name}")
             reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
             grant = grant.combine(reading)
-        for statement in self._of_callers(place):
-            grantee.grant_principal.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+        principal, statements = grantee.grant_principal, [*self._of_callers(place)]
+        for statement in statements:
+            principal.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+        if isinstance(principal, Construct):
+            acknowledge_wildcards(principal, resources_of(statements), OBJECTS)
         return grant
 
     def _of_callers(self, place: StackPlace) -> Iterator[Statement]:
@@ -308,6 +321,8 @@ class SingleModelEndpoint(ILlmEndpoint):
         for topic in (asynchronous.success_topic, asynchronous.error_topic) if asynchronous else ():
             if topic is not None:
                 topic.grant_publish(role)
+                if topic.master_key is not None:
+                    acknowledge(role, PUBLISHED)
 
     def _config(
         self,
@@ -408,6 +423,9 @@ def _contradictions(
         yield "a shadow variant needs exactly one production variant. Remove the others, or the shadow."
     if shadow is not None and asynchronous is not None:
         yield "an asynchronous endpoint has no shadow variant. Remove one of them."
+    share = MOST_PERCENT if shadow is None else shadow.sampling_percentage
+    if share != MOST_PERCENT and any(Token.is_unresolved(each) for each in (weights[0], share)):
+        yield "the share of a shadow variant is calculated from its percentage and the weight. Give numbers, no tokens."
     yield from _shares(shadow, capture)
 
 

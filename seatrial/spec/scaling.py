@@ -122,7 +122,7 @@ def _schedule(
 ) -> Iterator[Problem]:
     path = ("scaling", "schedules", index)
     expression, timezone = each.get("schedule"), each.get("timezone")
-    if isinstance(expression, str) and (wrong := _expression_error(expression)) is not None:
+    if isinstance(expression, str) and (wrong := expression_error(expression)) is not None:
         hint = "as in cron(0 20 * * ? *), rate(1 day) or at(2027-01-01T00:00:00)"
         yield document.problem((*path, "schedule"), "SEA123", f"{expression} {wrong}", hint)
     known = available_timezones()
@@ -148,7 +148,7 @@ def _schedule_limits(
         yield document.problem(path, "SEA135", message, "give the schedule both limits")
 
 
-def _expression_error(expression: str) -> str | None:
+def expression_error(expression: str) -> str | None:
     """Return what is wrong with an expression; `None` when Application Auto Scaling would take it."""
     if expression.startswith("at("):
         return None if _AT.fullmatch(expression) else "is not at(YYYY-MM-DDThh:mm:ss)"

@@ -212,6 +212,15 @@ def test_a_large_environment_stays_within_the_quotas_and_says_what_is_left_out(b
     assert len(bodies["seatrial-empty"]["widgets"]) == 1
 
 
+def test_the_variants_of_an_endpoint_have_a_dashboard_each() -> None:
+    stack = Stack(App(analytics_reporting=False), "Stack")
+    for name in ("AllTraffic", "old", "new"):
+        endpoint = ILlmEndpoint(stack, name, endpoint_name="chat", variant_name=name)
+        EndpointDashboard(stack, f"{name}Dashboard", endpoint=endpoint)
+    found = Template.from_stack(stack).find_resources("AWS::CloudWatch::Dashboard").values()
+    assert sorted(each["Properties"]["DashboardName"] for each in found) == ["chat", "chat-new", "chat-old"]
+
+
 def test_tokens_stay_tokens_and_a_number_is_no_text() -> None:
     stack = Stack(App(), "Tokens")
     endpoint = ILlmEndpoint(stack, "Chat", endpoint_name=stack.stack_name, inference_component_name=stack.stack_id)

@@ -50,8 +50,8 @@ def test_a_prefix_is_mounted_and_an_archive_unpacked_each_with_its_own_licence(
     assert isinstance(s3, sagemaker.CfnModel.S3DataSourceProperty)
     assert (s3.s3_uri, s3.s3_data_type, s3.compression_type) == (uri, data_type, compression)
     access = s3.model_access_config
-    assert isinstance(access, sagemaker.CfnModel.ModelAccessConfigProperty)
-    assert access.accept_eula is accept_eula
+    assert access is None or isinstance(access, sagemaker.CfnModel.ModelAccessConfigProperty)
+    assert (access and access.accept_eula) == (True if accept_eula else None)
 
 
 def test_every_credential_in_the_environment_is_refused_before_it_is_in_a_template() -> None:

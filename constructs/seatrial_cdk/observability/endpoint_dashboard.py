@@ -10,6 +10,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from seatrial_cdk.observability.widgets import DashboardText, Graph, GraphBound, Grid, MetricFormula, MetricLine
+from seatrial_cdk.variant_instances import VARIANT_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -72,7 +73,8 @@ class EndpointDashboard(Construct):
         slo: Bounds that are drawn; default: none.
         target_concurrency_per_copy: Requests in flight per copy that scaling holds: a number, or a token of text that
             resolves to one; default: none.
-        dashboard_name: Its name; default: the endpoint's, or one that CloudFormation makes where that is a token.
+        dashboard_name: Its name; default: the endpoint's, with the variant's behind it where that has another name than
+            `AllTraffic`, or one that CloudFormation makes where that is a token.
     """
 
     def __init__(
@@ -97,10 +99,16 @@ class EndpointDashboard(Construct):
             grid.add_row(_trials(trials))
         grid.add_row(_load(endpoint, instances, target_concurrency_per_copy))
         grid.add_row(_hardware(endpoint, instances))
-        own_name = None if Token.is_unresolved(endpoint.endpoint_name) else endpoint.endpoint_name
         self.resource = cloudwatch.CfnDashboard(
-            self, "Resource", dashboard_name=dashboard_name or own_name, dashboard_body=grid.body()
+            self, "Resource", dashboard_name=dashboard_name or _own_name(endpoint), dashboard_body=grid.body()
         )
+
+
+def _own_name(endpoint: ILlmEndpoint) -> str | None:
+    """Return the name of a dashboard: variants of one endpoint have one each. A token is no name."""
+    has_model = endpoint.inference_component_name is None and endpoint.variant_name != VARIANT_NAME
+    name = f"{endpoint.endpoint_name}-{endpoint.variant_name}" if has_model else endpoint.endpoint_name
+    return None if Token.is_unresolved(name) else name
 
 
 def service_line(endpoint: ILlmEndpoint, name: str, stat: str, label: str, *, key: str = "") -> MetricLine:

@@ -1,0 +1,188 @@
+"""Values of arguments that no template can hold or that SageMaker refuses: SEA439, all of an endpoint at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from aws_cdk import Annotations, Token
+
+from seatrial.errors import Problem, SpecError
+from seatrial_cdk.place import TOKEN_MARKER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from constructs import Construct
+
+RULE = "SEA439"
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "str": ((str,), "text"),
+    "bool": ((bool,), "True or False"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NumberBounds:
+    """The least and the greatest value of a number.
+
+    Attributes:
+        low: The least.
+        high: The greatest; `None` without an end.
+    """
+
+    low: float
+    high: float | None = None
+
+    def hold(self, value: float) -> bool:
+        """Return whether a value is within them."""
+        return self.low <= value and (self.high is None or value <= self.high)
+
+    def __str__(self) -> str:
+        return f"{self.low:g} or more" if self.high is None else f"{self.low:g} to {self.high:g}"
+
+
+AT_LEAST_ONE, START_S = NumberBounds(1), NumberBounds(60, 3600)
+BOUNDS: dict[str, NumberBounds] = {
+    "VariantInstances.initial_count": AT_LEAST_ONE,
+    "VariantInstances.min_count": NumberBounds(0),
+    "VariantInstances.max_count": AT_LEAST_ONE,
+    "VariantInstances.volume_size_gb": NumberBounds(1, 512),
+    "VariantInstances.startup_timeout_s": START_S,
+    "VariantInstances.download_timeout_s": START_S,
+    "VariantInstances.provision_timeout_s": NumberBounds(300, 3600),
+    "InstanceScaleIn.cooldown_minutes": NumberBounds(5, 1440),
+    "InstanceScaleIn.max_step": NumberBounds(1, 100),
+    "RequestRouting.prefix_length": NumberBounds(1024, 65_536),
+    "RequestRouting.concurrency_threshold": NumberBounds(1, 1024),
+    "ComponentCopies.accelerators": AT_LEAST_ONE,
+    "ComponentCopies.memory_min_mb": NumberBounds(128),
+    "ComponentCopies.memory_max_mb": NumberBounds(128),
+    "ComponentCopies.cpu_cores": NumberBounds(0.25),
+    "ComponentCopies.max_copies": AT_LEAST_ONE,
+    "ComponentCopies.update_batch": AT_LEAST_ONE,
+    "ComponentCopies.startup_timeout_s": START_S,
+    "ComponentCopies.download_timeout_s": START_S,
+    "CopyPlacement.max_imbalance": NumberBounds(0, 100),
+    "AsynchronousInference.max_concurrent_invocations": NumberBounds(1, 1000),
+    "ModelVariant.weight": NumberBounds(0),
+    "TrafficShift.percent": NumberBounds(5, 50),
+    "TrafficShift.wait_s": NumberBounds(0, 3600),
+    "TrafficShift.termination_wait_s": NumberBounds(0, 3600),
+    "ScalingLimits.scale_out_cooldown_s": NumberBounds(0),
+    "ScalingLimits.scale_in_cooldown_s": NumberBounds(0),
+}
+"""SageMaker API reference; the schema of each resource in the CloudFormation registry has the same."""
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "RequestRouting.strategy": ("LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE"),
+    "InstanceScaleIn.strategy": ("IDLE_RELEASE", "CONSOLIDATION"),
+    "CopyPlacement.strategy": ("SPREAD", "BINPACK"),
+    "DataCapture.capture": ("input", "output"),
+    "TrafficShift.kind": ("all_at_once", "canary", "linear", "rolling"),
+}
+S3_URIS = ("ServingContainer.weights_s3_uri", "ServingContainer.readable_s3_uri")
+
+
+def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:
+    """Report values that SageMaker refuses as errors of the CDK (SEA439); tokens are not known yet.
+
+    Args:
+        scope: What has them.
+        props: Dataclasses of arguments, by the argument's name; `None` has no values.
+
+    Raises:
+        SpecError: SEA439 with all of them when one has a wrong type, or is no choice, so that there is no template.
+    """
+    wrong: list[Problem] = []
+    refused: list[Problem] = []
+    for name, value in props.items():
+        if value is not None:
+            wrong += _wrong(scope, name, value)
+            refused += _refused(scope, name, value)
+    if wrong:
+        raise SpecError([*wrong, *refused])
+    for problem in refused:
+        Annotations.of(scope).add_error(f"{RULE}: {problem.field} {problem.message}")
+
+
+def check_number(scope: Construct, name: str, value: float, bounds: NumberBounds) -> None:
+    """Report one number that is out of its bounds as an error of the CDK (SEA439).
+
+    Args:
+        scope: What has it.
+        name: Name of the argument.
+        value: The number, or a token of one.
+        bounds: What it may be.
+    """
+    if not bounds.hold(value) and not Token.is_unresolved(value):
+        Annotations.of(scope).add_error(f"{RULE}: {name} is {value:g}; it is {bounds}")
+
+
+def _values(value: object) -> Iterator[tuple[str, str, str, object]]:
+    """Yield field, its name with that of its class, its type and its value; nothing of what is no dataclass."""
+    for field in fields(value) if hasattr(value, "__dataclass_fields__") else ():  # type: ignore[arg-type] # it is one
+        yield field.name, f"{type(value).__name__}.{field.name}", str(field.type), getattr(value, field.name)
+
+
+def _wrong(scope: Construct, name: str, props: object) -> Iterator[Problem]:
+    """Yield values of a wrong type and words that are no choice."""
+    for field, key, kind, value in _values(props):
+        if hasattr(value, "__dataclass_fields__"):
+            yield from _wrong(scope, f"{name}.{field}", value)
+        elif kind == "Mapping[str, str]" and isinstance(value, Mapping):  # its values may be secrets
+            others = [f"{each}" for each, text in value.items() if not isinstance(text, str)]
+            yield from (Problem(scope.node.path, f"{name}.{field}.{each}", RULE, "is no text") for each in others)
+        elif (expected := _expected(key, kind, value)) is not None and not _is_token(value):
+            yield Problem(scope.node.path, f"{name}.{field}", RULE, f"is {value!r}; it is {expected}")
+
+
+def _expected(key: str, kind: str, value: object) -> str | None:
+    """Return what a value has to be; `None` when it is that."""
+    if (choices := CHOICES.get(key)) is not None:
+        chosen = value if isinstance(value, (tuple, list)) else (value,)
+        known = bool(chosen) and all(each in choices for each in chosen)
+        return None if known else " or ".join(choices)
+    if kind == "tuple[str, ...]":
+        listed = isinstance(value, (tuple, list)) and all(isinstance(each, str) for each in value)
+        return None if listed else "a tuple of text"
+    plain, _, optional = kind.partition(" | ")
+    types, text = _KINDS.get(plain, ((object,), ""))
+    is_flag = isinstance(value, bool) and plain in {"int", "float"}
+    fits = (isinstance(value, types) and not is_flag) or (value is None and optional == "None")
+    return None if fits or optional not in {"", "None"} else text
+
+
+def _is_token(value: object) -> bool:
+    """Return whether a value is a token; the CDK takes no tuple for one."""
+    return hasattr(value, "__jsii_type__") or (isinstance(value, (str, int, float)) and Token.is_unresolved(value))
+
+
+def _refused(scope: Construct, name: str, props: object) -> Iterator[Problem]:
+    """Yield numbers out of their bounds and S3 URIs that name no bucket."""
+    for field, key, _, value in _values(props):
+        if hasattr(value, "__dataclass_fields__"):
+            yield from _refused(scope, f"{name}.{field}", value)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        bounds = BOUNDS.get(key)
+        if bounds and is_number and not bounds.hold(value) and not Token.is_unresolved(value):  # type: ignore[arg-type]
+            yield Problem(scope.node.path, f"{name}.{field}", RULE, f"is {value}; it is {bounds}")
+        if isinstance(value, str) and (text := _wrong_text(key, value)) is not None:
+            yield Problem(scope.node.path, f"{name}.{field}", RULE, f"is {value}; {text}")
+
+
+def _wrong_text(key: str, value: str) -> str | None:
+    """Return how a text has to be written; `None` when it is."""
+    if key in S3_URIS and not names_bucket(value):
+        return "write it as s3://BUCKET/PREFIX/"
+    if key == "VariantInstances.instance_type" and not value.startswith(("ml.", TOKEN_MARKER)):
+        return "write it with ml. in front, as ml.g6.2xlarge"
+    return None
+
+
+def names_bucket(s3_uri: str) -> bool:
+    """Return whether a text is an S3 URI with a bucket, which may be a token."""
+    return s3_uri.startswith("s3://") and bool(s3_uri.removeprefix("s3://").partition("/")[0])
