@@ -45,7 +45,7 @@ def _existence(found: Examination) -> Iterator[Diagnosis]:
         return
     left = [f"inference component {each.name}" for each in found.components]
     left += [f"scalable target {each.resource_id}" for each in found.targets]
-    mend = "check the name and the region; deploy its stack"
+    mend = "Check the name and the region; deploy its stack."
     if left:
         mend = "delete what is left over: seatrial doctor --fix"
     seen = f"left over: {', '.join(left)}" if left else ""

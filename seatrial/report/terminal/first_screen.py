@@ -178,6 +178,8 @@ def _hosting(loaded: LoadedSpec) -> Iterator[str]:
     hosting, scaling = loaded.endpoint.hosting, loaded.endpoint.scaling
     if hosting.kind == "single_model":
         yield "model in the production variant" + ("" if hosting.asynchronous is None else ", asynchronous")
+    if more := [each.name for each in (*(hosting.variants or ()), *((hosting.shadow,) if hosting.shadow else ()))]:
+        yield f"variants {', '.join(more)}: each on its own instances; the cost is that of the endpoint's own"
     if hosting.instance_pools:
         first, *others = hosting.instance_pools
         yield f"{', '.join(others)} where {first} has no capacity; cost not counted"

@@ -164,10 +164,14 @@ def test_a_candidate_is_left_over_when_no_trial_can_be_that_long() -> None:
 
 
 def test_only_alarms_of_the_endpoint_are_told() -> None:
-    def alarm(name: str, component_name: str) -> dict[str, object]:
-        return {"AlarmName": name, "Dimensions": [{"Name": "InferenceComponentName", "Value": component_name}]}
+    def alarm(name: str, component_name: str, *actions: str) -> dict[str, object]:
+        dimensions = [{"Name": "InferenceComponentName", "Value": component_name}]
+        return {"AlarmName": name, "Dimensions": dimensions, "AlarmActions": list(actions)}
 
-    assert [each.part for each in Aws(alarms=[alarm("a", COMPONENT), alarm("b", "other")]).diagnosed()] == ["alarm a"]
+    topic, policy = "arn:aws:sns:us-east-1:111122223333:t", "arn:aws:autoscaling:us-east-1:111122223333:scalingPolicy:a"
+    alarms = [alarm("a", COMPONENT), alarm("b", "other"), alarm("c", COMPONENT, policy)]
+    alarms.append(alarm("d", COMPONENT, policy, topic))
+    assert [each.part for each in Aws(alarms=alarms).diagnosed()] == ["alarm a", "alarm d"]
 
 
 def test_an_account_without_role_weights_or_quota_is_told() -> None:
