@@ -90,7 +90,7 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
         alarms=tuple(_alarms(name, components, asker)),
         stack=stack,
         logs=tuple(_logs(name, endpoint, components, asker)),
-        checks=tuple(account_checks(asked, endpoint, models, asker)),
+        checks=tuple(account_checks(asked, endpoint, models, components, asker)),
         not_asked=tuple(asker.not_asked),
     )
 
@@ -157,6 +157,7 @@ def _component(name: str, live: Mapping[str, object]) -> ComponentFacts:
         copies=count(copies, "CurrentCopyCount"),
         desired=count(copies, "DesiredCopyCount"),
         model=text(mapping(live, "Specification"), "ModelName"),
+        artifact=text(mapping(mapping(live, "Specification"), "Container"), "ArtifactUrl"),
         created=moment(live, "CreationTime"),
         changed=moment(live, "LastModifiedTime"),
     )

@@ -182,6 +182,15 @@ def test_an_account_without_role_weights_or_quota_is_told() -> None:
     assert aws.diagnosed()[0].cause == "it does not exist."
 
 
+def test_the_files_of_an_adapter_are_looked_for() -> None:
+    adapter = {**component(), "Specification": {"Container": {"ArtifactUrl": "s3://weights/a/sql.tar.gz"}}}
+    aws = Aws(components={COMPONENT: component(), "dev-chat-adapter-sql": adapter})
+    assert [(each.rule, each.part) for each in aws.diagnosed(Account(objects=()))] == [
+        ("SEA463", "weights s3://weights/a/sql.tar.gz"),
+        ("SEA463", "weights s3://weights/llama/"),
+    ]
+
+
 def test_what_is_denied_is_told_and_is_no_problem() -> None:
     aws = Aws()
     denied = error("AccessDeniedException", "User: me is not authorized to perform: logs:DescribeLogStreams")
