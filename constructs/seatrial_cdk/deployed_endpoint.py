@@ -282,8 +282,13 @@ def _define_beside(  # noqa: PLR0917 (private)
     endpoint.siblings = tuple(each.component_name for each in weights if each is not endpoint)
     router = None
     if deployment.endpoint.hosting.router:
-        shares = [*weights.items()]
-        router = TrafficRouter(scope, f"Router{suffix}", endpoint_name=endpoint.endpoint_name, components=shares)
+        router = TrafficRouter(
+            scope,
+            f"Router{suffix}",
+            endpoint_name=endpoint.endpoint_name,
+            components=[*weights.items()],
+            role_options=endpoint.role_options,
+        )
     return _Beside(guests, define_adapters(endpoint, endpoint, deployment), weights, router)
 
 

@@ -111,6 +111,7 @@ def _define_guest(  # noqa: PLR0917 (private)
         copies=planned_copies(guest.plan, spec.hosting),
         alias_name=alias_name(deployment.environment.name, spec.name),
         weights_key=host.weights_key,
+        role_options=host.role_options,
     )
     alarms = EndpointAlarms(
         added,

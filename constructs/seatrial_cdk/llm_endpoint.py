@@ -106,6 +106,7 @@ class LlmEndpoint(ILlmEndpoint):
         self.base_name = base_name or self.endpoint_name
         self.alias_name = alias_name
         self.instances, self.copies, self.weights_key = instances, copies, weights_key
+        self.role_options = role_options
         self.parts: EndpointParts | None = None
         self.siblings: tuple[str, ...] = ()
         self.network = network or ContainerNetwork()

@@ -63,13 +63,13 @@ class ILlmEndpoint(Construct):
     @property
     def endpoint_arn(self) -> str:
         """ARN of the endpoint, in the account and region of its stack; names are in lower case there."""
-        return self._arn("endpoint", _lower(self.endpoint_name))
+        return self._arn("endpoint", arn_name(self.endpoint_name))
 
     @property
     def inference_component_arn(self) -> str | None:
         """ARN of the inference component; `None` when the variant has the model."""
         name = self.inference_component_name
-        return None if name is None else self._arn("inference-component", _lower(name))
+        return None if name is None else self._arn("inference-component", arn_name(name))
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow invoking the endpoint and its inference component, with one answer or as a stream."""
@@ -177,6 +177,6 @@ def generations_of(base_name: str) -> list[str]:
     return [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
 
 
-def _lower(name: str) -> str:
+def arn_name(name: str) -> str:
     """Return a name as ARNs have it; a token is left as it is, since its text is no name."""
     return name if TOKEN_MARKER in name else name.lower()

@@ -155,6 +155,7 @@ RULES = MappingProxyType(
         "SEA445": "the variants of an endpoint in an app contradict each other",
         "SEA446": "Node.js is missing",
         "SEA447": "the path of SSM parameters is malformed",
+        "SEA448": "an endpoint without an inference component can't be tried",
         "SEA450": "the app can't be synthesized",
         "SEA451": "a CloudFormation template can't be read",
         "SEA452": "a git revision can't be checked out",

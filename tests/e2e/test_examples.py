@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import boto3
@@ -9,11 +12,12 @@ import pytest
 
 from seatrial.client import Options, Schema, Target, generate
 from seatrial.local.lifecycle import child_variables
-from tests.e2e.conftest import ROOT
+from tests.e2e.conftest import BIN, ROOT, run_to_end
 from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from seatrial.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk
@@ -25,25 +29,42 @@ BUCKET, WEIGHTS = "amzn-s3-demo-bucket", "qwen2.5-7b/config.json"
 
 
 @pytest.fixture(scope="module")
-def deployed(cloud: EmbeddedAws, cdk: RunCdk) -> Iterator[EmbeddedAws]:
+def assemblies(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    """Synthesize every example for the embedded AWS, all at once; the CDK CLI would do it for each command anew."""
+    out = tmp_path_factory.mktemp("examples")
+    names = sorted(folder.parent.name for folder in EXAMPLES.glob("*/app.py"))
+    with ThreadPoolExecutor(len(names)) as pool:
+        return tuple(pool.map(lambda name: _synthesized(name, out / name), names))
+
+
+def _synthesized(name: str, out: Path) -> Path:
+    context = json.loads((EXAMPLES / name / "cdk.json").read_text())["context"] | {"environment": "local"}
+    env = {
+        **os.environ,
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "CDK_OUTDIR": f"{out}",
+        "CDK_CONTEXT_JSON": json.dumps(context),
+    }
+    ended = run_to_end(BIN / "python", "app.py", folder=EXAMPLES / name, env=env)
+    assert ended.exit_code == 0, ended.output
+    return out
+
+
+@pytest.fixture(scope="module")
+def deployed(cloud: EmbeddedAws, cdk: RunCdk, assemblies: tuple[Path, ...]) -> Iterator[EmbeddedAws]:
     """Deploy every example, and destroy them all in the end, which nothing may refuse."""
     s3 = cloud.client("s3")
     s3.create_bucket(Bucket=BUCKET)
     s3.put_object(Bucket=BUCKET, Key=WEIGHTS, Body=b"{}")
-    names = ("by_props", "one_endpoint", "shared_endpoint")
     try:
-        for name in names:
-            ended = cdk("deploy", "--all", *_options(), "--require-approval", "never", folder=EXAMPLES / name)
+        for assembly in assemblies:
+            ended = cdk("deploy", "--all", "--app", assembly, "--require-approval", "never")
             assert ended.exit_code == 0, ended.output
         yield cloud
     finally:
-        ended_all = [cdk("destroy", "--all", "--force", *_options(), folder=EXAMPLES / name) for name in names]
-    assert [ended.output for ended in ended_all if ended.exit_code] == []
+        destroyed = [cdk("destroy", "--all", "--force", "--app", assembly) for assembly in assemblies]
+    assert [ended.output for ended in destroyed if ended.exit_code] == []
     assert cloud.client("sagemaker").list_endpoints()["Endpoints"] == []
-
-
-def _options() -> tuple[str, ...]:
-    return "-c", "environment=local", "--output", "cdk.out"
 
 
 def test_each_component_of_each_example_answers(deployed: EmbeddedAws) -> None:

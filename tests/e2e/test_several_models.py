@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from typing import TYPE_CHECKING
 
 import boto3
@@ -25,11 +26,24 @@ pytestmark = pytest.mark.e2e
 STACK = "seatrial-local-host"
 LIMITS: dict[str, object] = {"tensor_parallel_degree": 1, "max_model_len": 512, "max_num_seqs": 8}
 ADAPTERS = [{"name": "sql", "s3_uri": "s3://adapters/sql/v1.tar.gz"}]
+MOST_LOOKS, PAUSE_S = 60, 0.5
 SHARES = [{"spec": "host", "weight": 1}, {"spec": "guest", "weight": 1}]
 
 
 def serving(**more: object) -> dict[str, object]:
     return {"instance_types": ["ml.g5.12xlarge"], "overrides": LIMITS, **more}
+
+
+def copies_of(cloud: EmbeddedAws, component: str, *, wanted: int) -> int:
+    """Return the copies that run, after they had time to become as many as are wanted."""
+    found = 0
+    for _ in range(MOST_LOOKS):
+        told = cloud.client("sagemaker").describe_inference_component(InferenceComponentName=component)
+        found = told["RuntimeConfig"]["CurrentCopyCount"]
+        if found == wanted:
+            break
+        time.sleep(PAUSE_S)
+    return found
 
 
 def test_two_models_and_an_adapter_share_an_endpoint(
@@ -63,5 +77,7 @@ def test_two_models_and_an_adapter_share_an_endpoint(
         sagemaker.update_inference_component_runtime_config(
             InferenceComponentName="local-host-guest", DesiredRuntimeConfig={"CopyCount": 2}
         )
+        assert copies_of(cloud, "local-host-guest", wanted=2) == 2
+        assert copies_of(cloud, "local-host-model", wanted=1) == 1
     finally:
         remove_stacks()

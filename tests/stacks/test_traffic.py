@@ -9,10 +9,11 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 import pytest
-from aws_cdk import App, Stack
+from aws_cdk import App, Stack, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Match, Template
 from botocore.exceptions import ClientError, ReadTimeoutError
+from cdk_nag import AwsSolutionsChecks
 
 from seatrial.spec.hosting import HostingSpec
 from seatrial_cdk.traffic_router.runtime.handler import UrlEvent, route
@@ -22,18 +23,24 @@ from tests.stacks.test_guests import hosting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
+
+    from seatrial.deployment.document import Deployment
 
 SHARES = [{"spec": "chat", "weight": 9}, {"spec": "summarize", "weight": 1}]
 WEIGHTS = {"dev-chat-model": 9.0, "dev-chat-summarize": 1.0}
 NAMES = ["endpoint/dev-chat", "inference-component/dev-chat-model", "inference-component/dev-chat-summarize"]
 
 
-@pytest.fixture(scope="module")
-def stack() -> EndpointStack:
+def split() -> Deployment:
     base = hosting()
     fields = HostingSpec.model_validate({"more_models": ["summarize"], "traffic": SHARES, "router": True})
-    deployment = replace(base, endpoint=base.endpoint.model_copy(update={"hosting": fields}))
-    stack = EndpointStack(App(), "Traffic", deployment=deployment)
+    return replace(base, endpoint=base.endpoint.model_copy(update={"hosting": fields}))
+
+
+@pytest.fixture(scope="module")
+def stack() -> EndpointStack:
+    stack = EndpointStack(App(), "Traffic", deployment=split())
     caller = iam.Role(stack, "Caller", assumed_by=iam.AccountRootPrincipal())
     stack.endpoint.grant_invoke(caller)
     return stack
@@ -70,6 +77,15 @@ def test_the_router_may_invoke_these_components_only_and_its_url_needs_iam(templ
     assert invoking["Action"] == "sagemaker:InvokeEndpoint"
     assert [json.dumps(arn).rpartition(":")[2].rstrip('"]}') for arn in invoking["Resource"]] == NAMES
     assert logging["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
+
+
+def test_cdk_nag_finds_nothing_in_it(tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    Validations.of(app).add_plugins(AwsSolutionsChecks())
+    EndpointStack(app, "Traffic", deployment=split())
+    app.synth()  # fails on a finding
+    (pack,) = json.loads((tmp_path / "validation-report.json").read_text())["pluginReports"]
+    assert pack["violations"] == []
 
 
 def test_the_archive_imports_without_our_other_packages() -> None:

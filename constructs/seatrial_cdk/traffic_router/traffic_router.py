@@ -13,7 +13,9 @@ from constructs import Construct
 import seatrial
 import seatrial_cdk
 from seatrial.packaging import zip_bytes
+from seatrial_cdk.acknowledgements import acknowledge
 from seatrial_cdk.archive_file import archive_file
+from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
 from seatrial_cdk.policy import allow, policy_document
 from seatrial_cdk.trial_service.results import log_group_of
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 HANDLER = "seatrial_cdk.traffic_router.runtime.handler.handler"
 LONGEST_REQUEST_S = 75  # SageMaker answers within 60 s; the rest is for the start and the connection
 MEMORY_MB = 256
+ACKNOWLEDGED = {"L1": "The function runs on the Python version that its code is tested with."}
 
 
 class TrafficRouter(Construct):
@@ -39,6 +42,7 @@ class TrafficRouter(Construct):
     Args:
         endpoint_name: Name of the endpoint.
         components: The components with their weights; each is there before the function.
+        role_options: Path and permissions boundary of the function's role.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class TrafficRouter(Construct):
         *,
         endpoint_name: str,
         components: Sequence[tuple[ILlmEndpoint, float]],
+        role_options: RoleOptions = NO_OPTIONS,
     ) -> None:
         super().__init__(scope, construct_id)
         logs = log_group_of(self)
@@ -56,12 +61,15 @@ class TrafficRouter(Construct):
             "Role",
             description=f"Router of {endpoint_name}",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            path=role_options.path,
+            permissions_boundary=role_options.permissions_boundary,
             inline_policies={"Route": _policy(logs.log_group_arn, [each for each, _ in components])},
         )
         self.function = _function(self, endpoint_name, components, logs)
         self.url = self.function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM)
         for component, _ in components:
             self.function.node.add_dependency(component)
+        acknowledge(self, ACKNOWLEDGED)
         CfnOutput(self, "Url", value=self.url.url)
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:

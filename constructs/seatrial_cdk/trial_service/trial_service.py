@@ -17,6 +17,7 @@ from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.archive_file import archive_file
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import NO_OPTIONS
+from seatrial_cdk.llm_endpoint_interface import INVOKE_ACTIONS, arn_name
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.trial_service.permissions import publishing, statements
 from seatrial_cdk.trial_service.results import TrialResults, log_group_of
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from aws_cdk.aws_logs import LogGroup
 
     from seatrial_cdk.execution_role import RoleOptions
+    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
 
+DESCRIBE = "sagemaker:DescribeEndpoint"
 HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
 ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
 LONGEST_FUNCTION_MINUTES = 15
@@ -101,6 +104,7 @@ class TrialService(Construct):
         findings_topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self.environment = environment
         self.name = service_name(environment)
         self.findings_topic_arn = findings_topic_arn if findings_topic is None else findings_topic.topic_arn
         self.role_options = role_options
@@ -109,19 +113,28 @@ class TrialService(Construct):
         expiry = None if kept.results_days is None else Duration.days(kept.results_days)
         self.results = TrialResults(self, "Results", key=key, removal=removal, expiry=expiry)
         logs = log_group_of(self, keep=removal == "retain", days=kept.log_days)
+        self.role = _role(self, environment, network, logs, any_stack=any_stack)
         self.function = _function(
-            self,
-            environment,
-            network,
-            logs,
-            log_days=kept.log_days,
-            sockets_per_function=sockets_per_function,
-            any_stack=any_stack,
+            self, environment, network, logs, log_days=kept.log_days, sockets_per_function=sockets_per_function
         )
         self.state_machine = _state_machine(self)
         _call_for_dead_workflows(self)
         _call_on_schedule(self)
         acknowledge(self, ACKNOWLEDGED)
+
+    def grant_trial(self, endpoint: ILlmEndpoint) -> None:
+        """Allow trials of an endpoint that something else made: invoking, describing it, and setting its copies.
+
+        Args:
+            endpoint: Whose name and component's name are no tokens of another stack.
+        """
+        place, component = StackPlace.of(self), endpoint.inference_component_name
+        arn = place.arn("sagemaker", f"endpoint/{arn_name(endpoint.endpoint_name)}")
+        self.role.add_to_principal_policy(iam.PolicyStatement(actions=[*INVOKE_ACTIONS, DESCRIBE], resources=[arn]))
+        if component is not None:
+            copies = ["sagemaker:DescribeInferenceComponent", "sagemaker:UpdateInferenceComponentRuntimeConfig"]
+            arn = place.arn("sagemaker", f"inference-component/{arn_name(component)}")
+            self.role.add_to_principal_policy(iam.PolicyStatement(actions=[*INVOKE_ACTIONS, *copies], resources=[arn]))
 
 
 def _role(
@@ -154,9 +167,7 @@ def _function(
     *,
     log_days: int | None,
     sockets_per_function: int,
-    any_stack: bool,
 ) -> lambda_.CfnFunction:
-    role = _role(scope, environment, network, logs, any_stack=any_stack)
     with archive_file("runtime.zip", runtime_archive()) as path:
         code = lambda_.Code.from_asset(path).bind(scope).s3_location
     if code is None:
@@ -170,7 +181,7 @@ def _function(
         architectures=[lambda_.Architecture.ARM_64.name],
         handler=HANDLER,
         code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.bucket_name, s3_key=code.object_key),
-        role=role.role_arn,
+        role=scope.role.role_arn,
         timeout=LONGEST_FUNCTION_MINUTES * 60,
         memory_size=ONE_VCPU_MEMORY_MB,
         environment=lambda_.CfnFunction.EnvironmentProperty(

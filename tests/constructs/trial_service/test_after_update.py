@@ -166,3 +166,14 @@ class TestAnEndpointThatWasReplaced:
         world.clock.acts.append(act)
         world.ask(cleanup)
         assert world.components.deleted == [name]
+
+
+@pytest.mark.parametrize(("update", "manner"), [("in_place", "in_place"), ("verify_only", "verify")])
+def test_an_endpoint_that_something_else_made_is_never_loaded_as_if_it_were_new(
+    verifying: World, create: CustomResourceEvent, update: str, manner: str
+) -> None:
+    verifying.store.texts.clear()
+    create["ResourceProperties"] |= {"EndpointConfigName": "", "ModelName": "", "Update": update}
+    run(verifying, create)
+    begun = verifying.course.begun[0].request
+    assert (begun.manner, begun.expected) == (manner, None)

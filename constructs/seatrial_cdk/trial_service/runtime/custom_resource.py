@@ -203,6 +203,11 @@ class TrialProperties:
         )
 
     @property
+    def is_existing(self) -> bool:
+        """Whether something else made the endpoint: what is live can't be proven, and users are there already."""
+        return not self.endpoint_config_name
+
+    @property
     def environment(self) -> str:
         """The environment's name."""
         return f"{json.loads(self.request).get('environment', '')}"
@@ -267,7 +272,9 @@ class Order:
                 "inference_component": self.candidate if is_candidate else told.inference_component_name,
                 "region": region,
             },
-            "expected": {
+            "expected": None
+            if told.is_existing
+            else {
                 "endpoint_config_name": self.live_config if is_candidate else told.endpoint_config_name,
                 "model_name": told.model_name,
             },
@@ -321,6 +328,8 @@ def deployed_answer(event: CustomResourceEvent, properties: TrialProperties, aro
 
 def _manner(event: CustomResourceEvent, properties: TrialProperties, store: TrialStore) -> Manner:
     """Return how a deployed configuration is tried: loaded while nobody uses it, else beside users or not at all."""
+    if properties.is_existing:
+        return "in_place" if properties.update == "in_place" else "verify"
     told = read_copies(store, properties.endpoint_name)
     if (event["RequestType"] == "Create" or is_renamed(event)) and (told is None or told.is_new):
         return "load"

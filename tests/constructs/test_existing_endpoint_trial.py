@@ -1,0 +1,82 @@
+"""The trial of an endpoint that something else made: rights for it alone, beside its users, nothing to prove."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from aws_cdk import App, Stack
+from aws_cdk.assertions import Annotations, Match, Template
+
+from seatrial.spec.endpoint import Percentiles, Slo
+from seatrial_cdk.existing_endpoint_trial import ExistingEndpointTrial
+from seatrial_cdk.llm_endpoint import LlmEndpoint
+from seatrial_cdk.trial_service.runtime.custom_resource import Order, TrialProperties
+from seatrial_cdk.trial_service.trial_service import TrialService
+
+if TYPE_CHECKING:
+    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+
+SLO = Slo(ttft_ms=Percentiles(p95=2000))
+
+
+def define(*, component: str | None = "Older-model", revision: str = "") -> Stack:
+    stack = Stack(App(), "Own")
+    older = LlmEndpoint.from_attributes(stack, "Older", endpoint_name="Older", inference_component_name=component)
+    ExistingEndpointTrial(
+        stack,
+        "OlderTrial",
+        endpoint=older,
+        trials=TrialService(stack, "Trials", environment="dev"),
+        slo=SLO,
+        input_tokens=128,
+        output_tokens=64,
+        concurrency_levels=[1, 4],
+        manner="in_place",
+        revision=revision,
+    )
+    return stack
+
+
+@pytest.fixture(scope="module")
+def template() -> Template:
+    return Template.from_stack(define())
+
+
+def properties(template: Template) -> dict[str, str]:
+    (resource,) = template.find_resources("Custom::SmokeBenchmark").values()
+    found: dict[str, str] = resource["Properties"]
+    return found
+
+
+def test_the_service_may_invoke_this_endpoint_and_scale_its_component(template: Template) -> None:
+    for name, actions in (
+        ("endpoint/older", ["sagemaker:InvokeEndpoint", "sagemaker:DescribeEndpoint"]),
+        ("inference-component/older-model", ["sagemaker:UpdateInferenceComponentRuntimeConfig"]),
+    ):
+        arn = {"Fn::Join": ["", Match.array_with([Match.string_like_regexp(f":{name}$")])]}
+        for action in actions:
+            statement = {"Action": Match.array_with([action]), "Effect": "Allow", "Resource": arn}
+            document = {"PolicyDocument": {"Statement": Match.array_with([Match.object_like(statement)])}}
+            template.has_resource_properties("AWS::IAM::Policy", document)
+
+
+def test_it_is_loaded_beside_its_users_and_nothing_is_to_be_proven(template: Template) -> None:
+    told = {name: value if isinstance(value, str) else "" for name, value in properties(template).items()}
+    read = TrialProperties.of(told)
+    assert (read.is_existing, read.update, read.endpoint_name) == (True, "in_place", "Older")
+    event: CustomResourceEvent = json.loads(json.dumps({"RequestId": "1", "ResourceProperties": told}))
+    request = Order(event, 0.0, "in_place").trial_request("us-east-1")
+    assert (request.expected, request.manner, request.gate_concurrency) == (None, "in_place", 4)
+    assert request.target.inference_component == "Older-model"
+
+
+def test_another_revision_repeats_it(template: Template) -> None:
+    again = properties(Template.from_stack(define(revision="2026-12")))
+    assert again["PlanDigest"] != properties(template)["PlanDigest"]
+
+
+def test_an_endpoint_without_a_component_is_refused_with_the_others() -> None:
+    told = Annotations.from_stack(define(component=None))
+    told.has_error("/Own/OlderTrial", Match.string_like_regexp("SEA448: .*LlmEndpoint.from_attributes"))
