@@ -9,14 +9,16 @@ from seatrial.changes.serving_parts import COMPONENT, ENDPOINT, at, config_of, v
 from seatrial.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pydantic import JsonValue
 
+    from seatrial.changes.template import TemplateResource
     from seatrial.changes.template_diff import ResourceChange, TemplateDiff
 
 SIBLING = "plan again with `seatrial plan SPEC -e ENV --write`: the new size becomes an endpoint of another name"
-VARIANT_PROPERTIES = ("InstanceType", "InferenceAmiVersion", "VolumeSizeInGB")
+KIND = "plan again with `seatrial plan SPEC -e ENV --write`: another kind becomes an endpoint of another name"
+VARIANT_PROPERTIES = ("InferenceAmiVersion", "VolumeSizeInGB")
 ACCELERATORS = ("Specification", "ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired")
 
 
@@ -65,10 +67,33 @@ def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:
     if before is None or after is None:
         return
     old, new = variants(before), variants(after)
+    yield from _kind(change, before, after)
     for variant in sorted(old.keys() & new.keys()):
+        types = [_instance_type(each[variant]) for each in (old, new)]
+        yield from _in_place(change, "InstanceType", *types)
         for name in VARIANT_PROPERTIES:
             yield from _in_place(change, name, old[variant].get(name), new[variant].get(name))
     yield from _in_place(change, "KmsKeyId", before.properties.get("KmsKeyId"), after.properties.get("KmsKeyId"))
+
+
+def _kind(change: ResourceChange, before: TemplateResource, after: TemplateResource) -> Iterator[Problem]:
+    """Yield another kind of endpoint: UpdateEndpoint changes neither where the model is nor how requests come in."""
+    models = [any("ModelName" in each for each in variants(config).values()) for config in (before, after)]
+    queues = ["AsyncInferenceConfig" in config.properties for config in (before, after)]
+    if models[0] != models[1]:
+        where = "out of" if models[0] else "into"
+        message = f"the model can't move {where} the production variant of an endpoint that serves"
+        yield Problem(change.logical_id, "ModelName", "SEA453", message, KIND)
+    if queues[0] != queues[1]:
+        message = f"AsyncInferenceConfig can't be {'removed from' if queues[0] else 'added to'} an endpoint that serves"
+        yield Problem(change.logical_id, "AsyncInferenceConfig", "SEA453", message, KIND)
+
+
+def _instance_type(variant: Mapping[str, JsonValue]) -> JsonValue:
+    """Return the type that the plan is made for: the variant's own, or that of its first pool."""
+    pools = variant.get("InstancePools")
+    first = pools[0] if isinstance(pools, list) and pools else None
+    return first.get("InstanceType") if isinstance(first, dict) else variant.get("InstanceType")
 
 
 def _degree(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:

@@ -92,11 +92,11 @@ def _narrowed(change: ResourceChange) -> Iterator[str]:
     for each in change.properties:
         if not isinstance(each.old, int) or not isinstance(each.new, int):
             continue
-        copies = counted(each.new, "copy", "copies")
+        copies = f"{counted(each.new, 'copy', 'copies')} {'runs' if each.new == 1 else 'run'}"
         if each.path == "MinCapacity" and each.new > each.old:
-            yield f"At least {copies} run from then on, instead of {each.old}."
+            yield f"At least {copies} from then on, instead of {each.old}."
         if each.path == "MaxCapacity" and each.new < each.old:
-            yield f"At most {copies} run from then on, instead of {each.old}."
+            yield f"At most {copies} from then on, instead of {each.old}."
 
 
 def policy_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:

@@ -236,7 +236,7 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
     for one, locked in zip(made, before, strict=True):
         file, lines = lock_plan(one.plan, one.loaded.path, locked)
         if many:
-            typer.echo(f"{file.as_posix()}: {'; '.join(lines)}", err=True)
+            typer.echo(f"{file.as_posix()}: {'; '.join(lines) or 'locked'}", err=True)
             continue
         typer.echo(f"locked in {file.as_posix()}", err=True)
         for line in lines:

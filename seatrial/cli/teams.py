@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
@@ -85,9 +86,15 @@ def _locked(files: Sequence[Path], environment: str, environments: Path | None) 
     from seatrial.changes.teams.report import locked_endpoint
     from seatrial.cli.support.specs import load_specs, of_every
     from seatrial.plan.lock.lock_file import locked_environments
+    from seatrial.spec.guests import hosts
 
     here = [file for file in files if environment in locked_environments(file)]
-    return of_every(load_specs(here, environment, environments), locked_endpoint)
+    found = of_every(load_specs(here, environment, environments), locked_endpoint)
+    hosted = {(folder, name) for folder in {file.parent for file in here} for name in hosts(folder, environment)}
+    return tuple(
+        replace(each, usd_per_hour=0.0) if (file.parent, file.stem) in hosted else each  # its host has the instances
+        for file, each in zip(here, found, strict=True)
+    )
 
 
 def _with_account(

@@ -20,6 +20,7 @@ def validate(
     environments: EnvironmentsFolder = None,
 ) -> None:
     """Check specs in every environment and list every problem; exit 2 when there is one."""
+    from seatrial.deployment.guests import absent_specs
     from seatrial.spec.load import environment_names, load_spec
 
     problems: list[Problem] = []
@@ -32,7 +33,7 @@ def validate(
             problems.append(Problem(folder.as_posix(), "", "SEA109", "no environment (*.yaml)", hint))
         for name in names:
             try:
-                load_spec(spec, name, environments=folder)
+                problems += absent_specs(load_spec(spec, name, environments=folder))
             except SpecError as error:
                 problems += error.problems
     if problems:

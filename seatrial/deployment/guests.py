@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seatrial.plan.document import Plan
     from seatrial.plan.packing import Packing
     from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.yaml_source import FieldPath
 
 _RULE = "SEA128"
 # Fields of `hosting` that the endpoint decides for all of its models.
@@ -34,6 +35,23 @@ class Guest:
 
     loaded: LoadedSpec
     plan: Plan
+
+
+def absent_specs(loaded: LoadedSpec) -> Iterator[Problem]:
+    """Yield each spec that the hosting of an endpoint names and that is not beside it."""
+    hosting = loaded.endpoint.hosting
+    named: list[tuple[FieldPath, str | None, str]] = [
+        *((("hosting", "more_models", index), name, _RULE) for index, name in enumerate(hosting.more_models)),
+        *(
+            (("hosting", "variants", row, "spec"), each.spec, "SEA130")
+            for row, each in enumerate(hosting.variants or ())
+        ),
+        *((("hosting", "shadow", "spec"), each.spec, "SEA130") for each in (hosting.shadow,) if each is not None),
+    ]
+    for path, name, rule in named:
+        file = loaded.path.parent / f"{name}.yaml"
+        if name is not None and not file.is_file():
+            yield loaded.problem(path, rule, f"there is no spec {file.name} beside this one", f"write {file}")
 
 
 def read_guests(loaded: LoadedSpec, plan: Plan) -> tuple[Guest, ...]:

@@ -282,6 +282,7 @@ _CAME_LATER: Mapping[str, object] = MappingProxyType(
         "generation": 1,
         "volume_size_gb": None,
         "volume_kms_key_arn": None,
+        "hosting_kind": None,
     }
 )
 """The value with which each is left out."""
@@ -330,6 +331,8 @@ class Plan(FrozenModel):
         volume_size_gb: Size of each instance's volume, in GiB (the API's `…InGB`); written only for instance types
             without local NVMe, as the service refuses it for the others.
         volume_kms_key_arn: Key of that volume; written only where there is one.
+        hosting_kind: How SageMaker hosts the model: `single_model`, or `asynchronous` for a single-model endpoint with
+            asynchronous inference; written only where the model is no inference component.
     """
 
     schema_version: str = PLAN_SCHEMA
@@ -383,6 +386,7 @@ class Plan(FrozenModel):
     generation: int = Field(1, ge=1)
     volume_size_gb: Decision[int] | None = None
     volume_kms_key_arn: str | None = None
+    hosting_kind: Decision[Literal["single_model", "asynchronous"]] | None = None
 
     @model_serializer(mode="wrap")
     def _leave_out_what_came_later(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:

@@ -11,6 +11,7 @@ from seatrial.catalog import neuron
 from seatrial.errors import PlanError
 from seatrial.plan.calibration import model_name
 from seatrial.plan.decisions.derived_limits import Chosen, derive_limits, predict_copy
+from seatrial.plan.decisions.hosting_kind import decide_hosting_kind
 from seatrial.plan.decisions.placement import lay_out
 from seatrial.plan.decisions.probe import propose_probe
 from seatrial.plan.decisions.proposals import propose_precisions
@@ -112,6 +113,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         warnings=limits.warnings,
         volume_size_gb=volume,
         volume_kms_key_arn=loaded.environment.kms_key_arn if volume is not None else None,
+        hosting_kind=decide_hosting_kind(endpoint),
     )
 
 

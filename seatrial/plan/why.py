@@ -65,7 +65,8 @@ def explain(
     if known_type is None:
         near = ", ".join(nearest(instance_type, tuple(each.instance_type for each in instances.every())))
         message = f"{instance_type} is not in the catalog"
-        raise PlanError.of("SEA110", message, hint=f"similar in the catalog: {near or 'none'}")
+        hint = f"similar in the catalog: {near}" if near else "name an instance type, for example ml.g5.xlarge"
+        raise PlanError.of("SEA110", message, hint=hint)
     instance = priced(known_type, loaded)
     resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
     verdicts = tuple(_verdict(resolved.demand, found, each) for each in candidates(resolved.demand, instance))

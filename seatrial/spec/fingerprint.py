@@ -149,6 +149,8 @@ def _endpoint(endpoint: EndpointSpec) -> dict[str, object]:
             del dumped["trial"][name]
     if hosting := endpoint.hosting.model_dump(mode="json", include=_PLANNED_HOSTING, exclude_defaults=True):
         dumped["hosting"] = hosting
+    if endpoint.hosting.asynchronous is not None:  # a real-time endpoint can't become one, nor back
+        dumped["hosting"] = {**hosting, "asynchronous": True}
     return dumped
 
 

@@ -49,7 +49,7 @@ def _routing(document: Document) -> Iterator[Problem]:
         given = document.value(*path) is not None
         if strategy == "prefix_aware" and not given:
             message = f"prefix_aware routing needs {name}"
-            hint = "the length of the shared beginning, 1024 or more" if name == "prefix_length" else "as in 16"
+            hint = "the length of the shared beginning, 1024 or more" if name == "prefix_length" else "16, for example"
             yield document.problem(path, "SEA126", message, f"add `{name}`: {hint}")
         if strategy != "prefix_aware" and given:
             message = f"{name} is for prefix_aware routing only"
@@ -205,7 +205,7 @@ def _twice(
         if name and count > 1:
             second = len(names) - 1 - names[::-1].index(name)
             place = (*path, second) if key is None else (*path, second, key)
-            yield document.problem(place, rule, f"{name} stands {count} times", hint)
+            yield document.problem(place, rule, f"{name} is listed {count} times", hint)
 
 
 def _weightless(document: Document, path: FieldPath, entries: list[Yaml], rule: str) -> Iterator[Problem]:

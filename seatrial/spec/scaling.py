@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 from zoneinfo import available_timezones
 
@@ -142,6 +143,8 @@ def _schedule_limits(
     if isinstance(most, int) and high is not None and most > high:
         message = f"max_copies {most} exceeds scaling.max_copies {high}, which the instances have room for"
         yield document.problem((*path, "max_copies"), "SEA135", message, f"raise scaling.max_copies to {most}")
+    if fewest is None and most is None:
+        return
     fewest, most = low if fewest is None else fewest, high if most is None else most
     if isinstance(fewest, int) and isinstance(most, int) and fewest > most:
         message = f"min_copies {fewest} exceeds max_copies {most} from then on"
@@ -151,9 +154,17 @@ def _schedule_limits(
 def expression_error(expression: str) -> str | None:
     """Return what is wrong with an expression; `None` when Application Auto Scaling would take it."""
     if expression.startswith("at("):
-        return None if _AT.fullmatch(expression) else "is not at(YYYY-MM-DDThh:mm:ss)"
+        return None if _is_time(expression) else "is not at(YYYY-MM-DDThh:mm:ss)"
     wrong = schedule_error(expression)
     return "is neither cron(…), rate(…) nor at(…)" if wrong == "is neither cron(…) nor rate(…)" else wrong
+
+
+def _is_time(expression: str) -> bool:
+    """Tell whether `at(…)` has a time that the calendar has."""
+    try:
+        return _AT.fullmatch(expression) is not None and datetime.fromisoformat(expression[3:-1]) is not None
+    except ValueError:
+        return False
 
 
 def _zeros(document: Document) -> Iterator[tuple[str | int, ...]]:

@@ -246,6 +246,30 @@ def test_another_size_under_the_same_name_is_refused(change: Callable[[Document]
     assert "seatrial plan" in told.refused[0].hint
 
 
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (in_place("ModelName", "model"), "ModelName"),
+        (
+            lambda one: properties(one, "Config").update(AsyncInferenceConfig={"OutputConfig": {}}),
+            "AsyncInferenceConfig",
+        ),
+    ],
+)
+def test_another_kind_under_the_same_name_is_refused(change: Callable[[Document], object], field: str) -> None:
+    told = found(change)
+    assert [(one.rule, one.field) for one in told.refused] == [("SEA453", field)]
+
+
+def test_pools_that_begin_with_the_same_type_are_not_refused() -> None:
+    def pooled(one: Document) -> None:
+        variant = properties(one, "Config")["ProductionVariants"][0]
+        types = (variant.pop("InstanceType"), "ml.g6.2xlarge")
+        variant["InstancePools"] = [{"InstanceType": name, "Priority": row} for row, name in enumerate(types, 1)]
+
+    assert found(pooled).refused == ()
+
+
 def test_another_size_beside_the_first_is_not_refused() -> None:
     told = found(another_size_beside)
     assert told.refused == ()

@@ -41,6 +41,14 @@ class TestValidate:
         ]
         assert files(project) == before
 
+    def test_specs_that_hosting_names_and_that_are_not_there_are_told(self, seatrial: Seatrial, project: Path) -> None:
+        spec = project / "endpoints" / "llama-2-7b-chat.yaml"
+        spec.write_text(f"{spec.read_text()}hosting: {{more_models: [falcon-40b, gone, away]}}\n")
+        done = seatrial("validate", "endpoints/llama-2-7b-chat.yaml", "-e", "dev")
+        assert done.returncode == 2
+        told = [line.partition("hosting.")[2] for line in done.stderr.splitlines()[::2]]
+        assert [line.partition(": there")[0] for line in told] == ["more_models[1]: SEA128", "more_models[2]: SEA128"]
+
     def test_from_the_folder_of_the_specs_the_environments_are_found(self, seatrial: Seatrial, project: Path) -> None:
         done = seatrial("validate", "llama-2-7b-chat.yaml", folder=project / "endpoints")
         assert (done.returncode, done.stdout, done.stderr) == (0, "llama-2-7b-chat.yaml: valid\n", "")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.cli.conftest import Seatrial
 
 
@@ -26,3 +29,11 @@ def test_the_locks_alone_need_no_account(seatrial: Seatrial) -> None:
     done = seatrial("teams", "--no-account", "-e", "dev", "--format", "csv")
     assert done.returncode == 0
     assert "falcon-40b" in done.stdout
+
+
+def test_a_hosted_model_has_no_cost_of_its_own(seatrial: Seatrial, project: Path) -> None:
+    (project / "endpoints" / "host.yaml").write_text("name: host\nhosting: {more_models: [falcon-40b]}\n")
+    done = seatrial("teams", "--no-account", "-e", "dev", "--format", "csv")
+    rows = {row["endpoint"]: row for row in csv.DictReader(done.stdout.splitlines())}
+    assert float(rows["falcon-40b"]["usd_per_hour"]) == 0
+    assert float(rows["llama-2-7b-chat"]["usd_per_hour"]) > 0

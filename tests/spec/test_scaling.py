@@ -64,6 +64,10 @@ def test_what_is_taken(tmp_path: Path, scaling: str) -> None:
             [("SEA123", "scaling.schedules[0].schedule")],
         ),
         (
+            'max_copies: 2, schedules: [{name: a, schedule: "at(2027-02-30T00:00:00)", min_copies: 1}]',
+            [("SEA123", "scaling.schedules[0].schedule")],
+        ),
+        (
             'max_copies: 2, schedules: [{name: a, schedule: "at(tomorrow)", min_copies: 1}]',
             [("SEA123", "scaling.schedules[0].schedule")],
         ),

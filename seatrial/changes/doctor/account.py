@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial.changes.doctor.calls import Asker
-    from seatrial.changes.doctor.facts import EndpointFacts, ModelFacts
+    from seatrial.changes.doctor.facts import ComponentFacts, EndpointFacts, ModelFacts
     from seatrial.changes.doctor.gather import AskedEndpoint
     from seatrial.changes.preflight.check import AccountCheck
 
@@ -23,7 +23,11 @@ ASSUMED_BY = "sagemaker.amazonaws.com"
 
 
 def account_checks(
-    asked: AskedEndpoint, endpoint: EndpointFacts, models: Iterable[ModelFacts], asker: Asker
+    asked: AskedEndpoint,
+    endpoint: EndpointFacts,
+    models: Iterable[ModelFacts],
+    components: Iterable[ComponentFacts],
+    asker: Asker,
 ) -> Iterator[AccountCheck]:
     """Yield the checks of what a new copy or instance would need, each thing once, in order.
 
@@ -31,13 +35,15 @@ def account_checks(
         asked: Which endpoint, and whom to ask.
         endpoint: What was found of it.
         models: Its models.
+        components: Its components; adapters have files of their own.
         asker: Asks IAM.
     """
     account, deployment = asked.account, asked.deployment
     models = tuple(models)
     for arn in sorted({each.role_arn for each in models} - {""}):
         yield _role(arn, asker)
-    for uri in sorted({uri for each in models for uri in each.uris if uri.startswith("s3://")}):
+    read = {uri for each in models for uri in each.uris} | {each.artifact for each in components}
+    for uri in sorted(uri for uri in read if uri.startswith("s3://")):
         yield weights_check(uri, account.objects)
     for secret in sorted({*deployment.serving.secret_env.values()}) if deployment is not None else ():
         yield secret_check(secret, account.secrets)

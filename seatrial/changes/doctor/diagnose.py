@@ -45,9 +45,9 @@ def _existence(found: Examination) -> Iterator[Diagnosis]:
         return
     left = [f"inference component {each.name}" for each in found.components]
     left += [f"scalable target {each.resource_id}" for each in found.targets]
-    mend = "check the name and the region; deploy its stack"
+    mend = "Check the name and the region; deploy its stack"
     if left:
-        mend = "delete what is left over: seatrial doctor --fix"
+        mend = "Delete what is left over: seatrial doctor --fix"
     seen = f"left over: {', '.join(left)}" if left else ""
     yield Diagnosis(
         rule="SEA750", part=f"endpoint {found.name}", cause="The endpoint does not exist.", mend=f"{mend}.", seen=seen

@@ -65,7 +65,10 @@ class EndpointFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentFacts:
-    """An inference component; `created` and `changed` are None where the service does not tell."""
+    """An inference component; `created` and `changed` are None where the service does not tell.
+
+    `artifact` is the S3 URI of its own files, which an adapter has.
+    """
 
     name: str
     status: str
@@ -74,6 +77,7 @@ class ComponentFacts:
     copies: int = 0
     desired: int = 0
     model: str = ""
+    artifact: str = ""
     created: datetime | None = None
     changed: datetime | None = None
 

@@ -90,7 +90,7 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
         alarms=tuple(_alarms(name, components, asker)),
         stack=stack,
         logs=tuple(_logs(name, endpoint, components, asker)),
-        checks=tuple(account_checks(asked, endpoint, models, asker)),
+        checks=tuple(account_checks(asked, endpoint, models, components, asker)),
         not_asked=tuple(asker.not_asked),
     )
 
@@ -157,6 +157,7 @@ def _component(name: str, live: Mapping[str, object]) -> ComponentFacts:
         copies=count(copies, "CurrentCopyCount"),
         desired=count(copies, "DesiredCopyCount"),
         model=text(mapping(live, "Specification"), "ModelName"),
+        artifact=text(mapping(mapping(live, "Specification"), "Container"), "ArtifactUrl"),
         created=moment(live, "CreationTime"),
         changed=moment(live, "LastModifiedTime"),
     )
@@ -185,8 +186,14 @@ def _alarms(name: str, components: Iterable[ComponentFacts], asker: Asker) -> It
     ours = {("EndpointName", name)} | {("InferenceComponentName", each.name) for each in components}
     found = asker.rows("alarms", "cloudwatch", "describe_alarms", "MetricAlarms", StateValue="ALARM")
     for row in sorted(found, key=lambda each: text(each, "AlarmName")):
-        if ours & {*_dimensions(row)}:
+        if ours & {*_dimensions(row)} and not _only_scales(row):
             yield AlarmFacts(text(row, "AlarmName"), text(row, "StateReason"))
+
+
+def _only_scales(alarm: Mapping[str, object]) -> bool:
+    """Tell whether an alarm does nothing but scale: that of scaling in is raised whenever there is little traffic."""
+    actions = alarm.get("AlarmActions")
+    return isinstance(actions, list) and bool(actions) and all(":scalingPolicy:" in f"{each}" for each in actions)
 
 
 def _dimensions(alarm: Mapping[str, object]) -> Iterator[tuple[str, str]]:

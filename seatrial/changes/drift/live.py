@@ -135,8 +135,8 @@ def _config(deployment: Deployment, config: Mapping[str, object]) -> Compared:
     fewest = 0 if deployment.endpoint.scaling.goes_to_zero else deployment.instance_count
     compared = {
         "instance type": (", ".join(pools or (plan.instance_type.value,)), ", ".join(live)),
-        "least instances": (f"{fewest}", text(scaling, "MinInstanceCount")),
-        "most instances": (f"{deployment.most_instances}", text(scaling, "MaxInstanceCount")),
+        "least instances": (f"{fewest}", _number(scaling, "MinInstanceCount")),
+        "most instances": (f"{deployment.most_instances}", _number(scaling, "MaxInstanceCount")),
     }
     ami = plan.inference_ami_version.value
     return compared if ami is None else compared | {"inference AMI": (ami, text(variant, "InferenceAmiVersion"))}
@@ -148,7 +148,7 @@ def _component(deployment: Deployment, stack: LiveStack, component: Mapping[str,
     compared = {
         "model": (stack.outputs.get("ModelName", ""), text(specification, "ModelName")),
         "accelerators per copy": (
-            f"{plan.tensor_parallel_degree.value}",
+            f"{plan.accelerators_per_copy}",
             _number(needed, "NumberOfAcceleratorDevicesRequired"),
         ),
         "CPU cores per copy": (f"{plan.cpu_cores_per_copy:g}", _number(needed, "NumberOfCpuCoresRequired")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ _NO_DECISION = frozenset(
 )
 
 _NONE = "none"
+NOT_WRITTEN: Mapping[str, object] = MappingProxyType({"generation": 1, "hosting_kind": "inference_component"})
+"""The values of a plan that it does not write, for lines about changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
 
 
 def _decisions(plan: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    for name, field in {"generation": 1, **plan}.items():  # the first generation is not written
+    for name, field in {**NOT_WRITTEN, **plan}.items():
         if name not in _NO_DECISION:
             yield name, text_of(field)
     cost = plan.get("cost")

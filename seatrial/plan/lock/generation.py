@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from seatrial.plan.lock.changes import text_of
+from seatrial.plan.lock.changes import NOT_WRITTEN, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NOT_IN_PLACE: Mapping[str, str] = MappingProxyType(
     {
+        "hosting_kind": "kind of endpoint",
         "instance_type": "instance type",
         "tensor_parallel_degree": "tensor parallel degree",
         "inference_ami_version": "inference AMI",
@@ -54,6 +55,6 @@ def generation_of(locked: Mapping[str, object] | None) -> int:
 def _changes(locked: Mapping[str, object], plan: Plan) -> Iterator[str]:
     document = plan.model_dump(mode="json")
     for name, words in NOT_IN_PLACE.items():
-        before, after = text_of(locked.get(name)), text_of(document.get(name))
+        before, after = (text_of(each.get(name, NOT_WRITTEN.get(name))) for each in (locked, document))
         if before != after:
             yield f"{words} changes from {before} to {after}"

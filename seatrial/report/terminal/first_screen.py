@@ -134,6 +134,8 @@ def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     yield "model", plan.model_name
     yield "load", f"{load.input_tokens:,} + {load.output_tokens:,} tokens, {_traffic(loaded)}"
     yield "deployment", deployment(plan)
+    if hosting := "\n".join(_hosting(loaded)):
+        yield "hosting", hosting
     yield "engine", f"{plan.engine.value} {plan.engine_version.value}"
     yield "cost", _cost(plan)
     point = gate_point(plan)
@@ -169,6 +171,23 @@ def _cost(plan: Plan) -> str:
     off += "" if planned is None else f" ({usd(planned)}/h with a Savings Plan)"
     per_token = "" if token is None else f", {usd(token)} per million output tokens"
     return f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
+
+
+def _hosting(loaded: LoadedSpec) -> Iterator[str]:
+    """Yield what of the hosting is not the default: kind, pools, copies at zero, protection."""
+    hosting, scaling = loaded.endpoint.hosting, loaded.endpoint.scaling
+    if hosting.kind == "single_model":
+        yield "model in the production variant" + ("" if hosting.asynchronous is None else ", asynchronous")
+    if more := [each.name for each in (*(hosting.variants or ()), *((hosting.shadow,) if hosting.shadow else ()))]:
+        yield f"variants {', '.join(more)}: each on its own instances; the cost is that of the endpoint's own"
+    if hosting.instance_pools:
+        first, *others = hosting.instance_pools
+        yield f"{', '.join(others)} where {first} has no capacity; cost not counted"
+    if scaling.goes_to_zero:
+        unit = "instance" if hosting.kind == "single_model" else "copy"
+        yield f"to zero: $0.00/h without any {unit}"
+    if scaling.scale_in_protection:
+        yield "scaling never removes copies"
 
 
 def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint) -> Iterator[str]:

@@ -164,10 +164,14 @@ def test_a_candidate_is_left_over_when_no_trial_can_be_that_long() -> None:
 
 
 def test_only_alarms_of_the_endpoint_are_told() -> None:
-    def alarm(name: str, component_name: str) -> dict[str, object]:
-        return {"AlarmName": name, "Dimensions": [{"Name": "InferenceComponentName", "Value": component_name}]}
+    def alarm(name: str, component_name: str, *actions: str) -> dict[str, object]:
+        dimensions = [{"Name": "InferenceComponentName", "Value": component_name}]
+        return {"AlarmName": name, "Dimensions": dimensions, "AlarmActions": list(actions)}
 
-    assert [each.part for each in Aws(alarms=[alarm("a", COMPONENT), alarm("b", "other")]).diagnosed()] == ["alarm a"]
+    topic, policy = "arn:aws:sns:us-east-1:111122223333:t", "arn:aws:autoscaling:us-east-1:111122223333:scalingPolicy:a"
+    alarms = [alarm("a", COMPONENT), alarm("b", "other"), alarm("c", COMPONENT, policy)]
+    alarms.append(alarm("d", COMPONENT, policy, topic))
+    assert [each.part for each in Aws(alarms=alarms).diagnosed()] == ["alarm a", "alarm d"]
 
 
 def test_an_account_without_role_weights_or_quota_is_told() -> None:
@@ -176,6 +180,15 @@ def test_an_account_without_role_weights_or_quota_is_told() -> None:
     assert [each.rule for each in aws.diagnosed(short)] == ["SEA758", "SEA463", "SEA460"]
     aws.errors["get_role"] = [error("NoSuchEntity", "no role")]
     assert aws.diagnosed()[0].cause == "it does not exist."
+
+
+def test_the_files_of_an_adapter_are_looked_for() -> None:
+    adapter = {**component(), "Specification": {"Container": {"ArtifactUrl": "s3://weights/a/sql.tar.gz"}}}
+    aws = Aws(components={COMPONENT: component(), "dev-chat-adapter-sql": adapter})
+    assert [(each.rule, each.part) for each in aws.diagnosed(Account(objects=()))] == [
+        ("SEA463", "weights s3://weights/a/sql.tar.gz"),
+        ("SEA463", "weights s3://weights/llama/"),
+    ]
 
 
 def test_what_is_denied_is_told_and_is_no_problem() -> None:

@@ -76,6 +76,7 @@ class Live:
     copies: int = 1
     endpoint_status: str = "InService"
     cores: float = 6.5
+    least: int = 1
     documents: dict[str, str] = field(default_factory=lambda: {"passed/chat.json": passing_result().to_json()})
     error: Exception | None = None
     exceptions: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(ClientError=ClientError))
@@ -95,7 +96,7 @@ class Live:
 
     def describe_endpoint_config(self, *, EndpointConfigName: str) -> Mapping[str, object]:  # noqa: N803
         assert EndpointConfigName == "config-2"
-        scaling = {"MinInstanceCount": 1, "MaxInstanceCount": 3}
+        scaling = {"MinInstanceCount": self.least, "MaxInstanceCount": 3}
         return {"ProductionVariants": [{"InstanceType": self.instance_type, "ManagedInstanceScaling": scaling}]}
 
     def describe_inference_component(self, *, InferenceComponentName: str) -> Mapping[str, object]:  # noqa: N803
@@ -230,6 +231,7 @@ def test_an_endpoint_that_may_go_to_zero_has_no_least_instances() -> None:
     assert told(checked(Live(copies=0), given).endpoints[0].findings) == [
         ("SEA432", "medium", "least instances", "0", "1")
     ]
+    assert told(checked(Live(copies=0, least=0), given).endpoints[0].findings) == []
 
 
 def test_an_endpoint_that_does_not_serve_is_severe() -> None:

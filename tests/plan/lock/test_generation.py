@@ -34,6 +34,7 @@ def written(plan: Plan) -> dict[str, object]:
         ("tensor_parallel_degree", decided(4), "tensor parallel degree changes from 1 to 4"),
         ("inference_ami_version", decided("al2023"), "inference AMI changes from none to al2023"),
         ("volume_size_gb", decided(60), "volume size changes from none to 60"),
+        ("hosting_kind", decided("single_model"), "kind of endpoint changes from inference_component to single_model"),
         ("volume_kms_key_arn", KEY, f"volume key changes from none to {KEY}"),
     ],
 )
@@ -90,6 +91,21 @@ def test_a_hand_edit_counts_too(ask: Ask) -> None:
     again = adopt(loaded)
     assert again is not None
     assert again.plan.generation == 2
+
+
+def test_another_kind_makes_the_lock_stale_and_is_another_generation(ask: Ask) -> None:
+    said: list[object] = []
+    kinds: list[dict[str, object]] = [{}, {}, {"asynchronous": {"output_s3_uri": "s3://answers/a/"}}, {}]
+    before: dict[str, object] | None = None
+    for index, more in enumerate(kinds):
+        hosting = {"kind": "single_model", **more} if index else {}
+        loaded = ask(hosting=hosting, trial={"mode": "off"})
+        assert freshness_of(loaded).state == ("stale" if index else "missing")
+        plan, lines = count_generation(before, make_plan(loaded))
+        write_lock(plan, loaded.path)
+        before = written(plan)
+        said.append((plan.generation, plan.hosting_kind and plan.hosting_kind.value, len(lines)))
+    assert said == [(1, None, 0), (2, "single_model", 1), (3, "asynchronous", 1), (4, "single_model", 1)]
 
 
 def test_the_generation_itself_is_not_set_by_hand(ask: Ask) -> None:

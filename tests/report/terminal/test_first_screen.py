@@ -47,6 +47,15 @@ def test_it_is_short_and_has_what_a_person_decides_by(plan: Plan, loaded: Loaded
     assert [name for name in lines_of(text) if name in rows] == rows
 
 
+def test_hosting_is_told_where_it_is_not_the_default(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    assert "hosting" not in lines_of(shown(plan_view(plan, loaded)))
+    hosting = {"kind": "single_model", "asynchronous": {"output_s3_uri": "s3://answers/a/"}}
+    changed = {**loaded.endpoint.model_dump(), "hosting": hosting, "scaling": {"min_copies": 0, "max_copies": 2}}
+    text = shown(plan_view(plan, replace(loaded, endpoint=EndpointSpec.model_validate(changed))))
+    assert lines_of(text)["hosting"] == "model in the production variant, asynchronous"
+    assert "to zero: $0.00/h without any instance" in text
+
+
 def test_an_unknown_price_and_an_open_slo_are_said(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
     cost = plan.cost.model_copy(update={"usd_per_hour": None})
     rows = lines_of(shown(plan_view(plan.model_copy(update={"cost": cost}), with_slo(loaded))))
