@@ -24,6 +24,7 @@ def plain_errors() -> Iterator[None]:
     ```python
     with plain_errors():
         from aws_cdk import App
+
         ...
         app.synth()
     ```

@@ -23,7 +23,13 @@ SPEC = SPECS[1]
 LOCK = "endpoints/llama-2-7b-chat.lock.json"
 TAG = "0.36.0-lmi27.0.0-cu130"
 DIGEST = "sha256:" + "1" * 64
-NOBODY = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none"}
+NOBODY = {
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": "none",
+    "AWS_SHARED_CREDENTIALS_FILE": "none",
+    "AWS_ACCESS_KEY_ID": "",
+    "AWS_SECRET_ACCESS_KEY": "",
+}
 
 
 @contextmanager

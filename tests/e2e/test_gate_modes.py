@@ -172,7 +172,7 @@ def test_a_destroyed_stack_leaves_nothing_of_itself(cloud: EmbeddedAws, cdk: Run
 def billed(cloud: EmbeddedAws) -> Iterator[str]:
     """Yield what still costs money beside models and buckets; the bootstrap's own and log groups that end do not count.
 
-    Nobody limits the containers' logs of an endpoint without a trial.
+    Nobody limits the containers' logs of an endpoint without a trial, as `off` and those of other files are.
     """
     for alarm in boto3_client(cloud, "cloudwatch").describe_alarms()["MetricAlarms"]:
         yield alarm["AlarmName"]
@@ -183,7 +183,7 @@ def billed(cloud: EmbeddedAws) -> Iterator[str]:
     for function in boto3_client(cloud, "lambda").list_functions()["Functions"]:
         yield function["FunctionName"]
     for group in boto3_client(cloud, "logs").describe_log_groups(logGroupNamePrefix="/aws/sagemaker/")["logGroups"]:
-        if "retentionInDays" not in group and "local-off" not in group["logGroupName"]:
+        if "retentionInDays" not in group and "local-report" in group["logGroupName"]:
             yield group["logGroupName"]
 
 

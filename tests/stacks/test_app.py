@@ -94,7 +94,7 @@ def test_a_context_value_that_is_no_text_is_refused(
 def test_a_refused_spec_is_printed_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(*_: object) -> LockedDeployments:
+    def refuse(*_: object, **__: object) -> LockedDeployments:
         raise SpecError.of("SEA401", "there is no lock", where="endpoints/chat.yaml")
 
     monkeypatch.setattr(seatrial.deployment.load, "load_deployments", refuse)
@@ -109,7 +109,7 @@ def test_every_endpoint_of_the_named_environment_gets_a_stack(
 ) -> None:
     asked: list[tuple[object, ...]] = []
 
-    def load(*arguments: object) -> LockedDeployments:
+    def load(*arguments: object, **_: object) -> LockedDeployments:
         asked.append(arguments)
         return LockedDeployments((dev_deployment,), ())
 
