@@ -23,6 +23,9 @@ TOGETHER = (
     "e2e/test_demo.py",
     "e2e/test_probe.py",
     "e2e/test_gitops.py",
+    "e2e/test_examples.py",
+    "e2e/test_interrupt.py",
+    "e2e/test_synth.py",
     "e2e",
     "docs/test_tutorial.py",
     "local",
@@ -35,7 +38,7 @@ TOGETHER = (
 )
 """What is slow or shares something slow, such as an embedded AWS or a synthesis.
 
-Of `e2e`, four files have an embedded AWS of their own: they come before the folder.
+Of `e2e`, the files before the folder have an embedded AWS of their own, or need none.
 """
 LONGEST_FIRST = tuple(dict.fromkeys(("e2e", "e2e/test_gitops.py", "docs/test_tutorial.py", *TOGETHER)))
 

@@ -89,8 +89,8 @@ def endpoint_values(
     values = {
         "EndpointName": endpoint.endpoint_name,
         **({} if component is None else {"InferenceComponentName": component}),
-        "EndpointConfigName": endpoint.config.attr_endpoint_config_name,
-        "ModelName": endpoint.model.attr_model_name,
+        "EndpointConfigName": endpoint.endpoint_config_name,
+        "ModelName": endpoint.model_name,
         "PlanDigest": plan_digest,
     }
     if trial is None:

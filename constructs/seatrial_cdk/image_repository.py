@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from aws_cdk import Annotations, Token
+from aws_cdk import Annotations
 
 from seatrial.errors import RenderError
+from seatrial_cdk.place import TOKEN_MARKER
 
 if TYPE_CHECKING:
     from aws_cdk import aws_ecr as ecr
@@ -61,7 +62,7 @@ def repository_of(
     Raises:
         RenderError: SEA303 when the URI names no private ECR repository.
     """
-    if repository is not None or not Token.is_unresolved(image):
+    if repository is not None or TOKEN_MARKER not in image:
         return repository or ImageRepository.of(image)
     message = "SEA440: the image is a token, so its repository is unknown. Give image_repository beside it."
     Annotations.of(scope).add_error(message)

@@ -132,15 +132,17 @@ class LlmEndpoint(ILlmEndpoint):
             network_isolation=container.network_isolation,
         )
         self.config = _config(self, network_isolation=container.network_isolation)
+        self.endpoint_config_name = self.config.attr_endpoint_config_name
         self.endpoint = _endpoint(self)
         self.component = define_component(
             self, self.endpoint.attr_endpoint_name, self.model, self.component_name, copies
         )
         self.component.add_resource_dependency(self.endpoint)
-        self.specification = specification_document(copies, self.model.attr_model_name)
+        self.model_name = self.model.attr_model_name
+        self.specification = specification_document(copies, self.model_name)
         if environment is not None:
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
-        if not Token.is_unresolved(copies.copy_count) and copies.copy_count < 1:
+        if copies.copy_count < 1 and not Token.is_unresolved(copies.copy_count):
             message = "SEA443: SageMaker creates no component without copies. Set copy_count to 1 or more; with "
             Annotations.of(self).add_error(message + "min_capacity=0, CopyScaling scales it to zero afterwards.")
         refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
@@ -333,7 +335,7 @@ def _endpoint(scope: LlmEndpoint) -> sagemaker.CfnEndpoint:
         scope,
         "Resource",
         endpoint_name=scope.endpoint_name,
-        endpoint_config_name=scope.config.attr_endpoint_config_name,
+        endpoint_config_name=scope.endpoint_config_name,
         retain_all_variant_properties=True,
     )
     endpoint.add_resource_dependency(scope.config)

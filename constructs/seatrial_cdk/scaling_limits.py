@@ -92,9 +92,11 @@ class ScalingLimits:
 
 def _reversed(what: str, low: int, high: int) -> Iterator[str]:
     """Yield limits in the wrong order; tokens are not known yet."""
+    if low >= 0 and high >= 1 and low <= high:
+        return
     if Token.is_unresolved(low) or Token.is_unresolved(high):
         return
     if low < 0 or high < 1:
         yield f"{what}: {low} to {high}. The lowest is at least 0, the highest at least 1."
-    elif low > high:
+    else:
         yield f"{what}: the lowest, {low}, exceeds the highest, {high}."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from aws_cdk import SecretValue
 from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial.errors import RenderError
@@ -147,8 +146,13 @@ def _packaged(
 
 
 def _secrets(secrets: Mapping[str, str]) -> dict[str, str]:
-    """Return references that CloudFormation resolves at deployment: neither template nor plan holds a secret."""
-    return {variable: SecretValue.secrets_manager(secret).unsafe_unwrap() for variable, secret in secrets.items()}
+    """Return references that CloudFormation resolves at deployment: neither template nor plan holds a secret.
+
+    They are those of `SecretValue.secrets_manager` of the CDK, without its two crossings to Node.
+    """
+    return {
+        variable: f"{{{{resolve:secretsmanager:{secret}:SecretString:::}}}}" for variable, secret in secrets.items()
+    }
 
 
 def _weights(s3_uri: str, container: ServingContainer) -> sagemaker.CfnModel.ModelDataSourceProperty:

@@ -130,7 +130,9 @@ class SingleModelEndpoint(ILlmEndpoint):
         shadows = () if shadow is None else (shadow.beside(self.variants[0]),)
         self.models = {each.name: self._model(each, asynchronous) for each in (*self.variants, *shadows)}
         self.model = self.models[self.variant_name]
+        self.model_name = self.model.attr_model_name
         self.config = self._config(shadows, asynchronous, data_capture)
+        self.endpoint_config_name = self.config.attr_endpoint_config_name
         self.endpoint = self._endpoint()
         if environment is not None:
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
@@ -350,7 +352,7 @@ class SingleModelEndpoint(ILlmEndpoint):
             self,
             "Resource",
             endpoint_name=self.endpoint_name,
-            endpoint_config_name=self.config.attr_endpoint_config_name,
+            endpoint_config_name=self.endpoint_config_name,
             deployment_config=variants_update(self._shift, [each.instances for each in self.variants], ()),
             retain_all_variant_properties=True,
             exclude_retained_variant_properties=_set_by_us(scaled=False),
