@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 SPEC = "llama-2-7b-chat"
+PEER_TAG = "0.27.0-tensorrtllm0.8.0-cu122"
 
 
 def ours(count: int, folder: str) -> None:
@@ -41,24 +42,20 @@ def bare(count: int, folder: str) -> None:
 def peer(count: int, folder: str) -> None:
     """Synthesize so many custom endpoints of generative-ai-cdk-constructs."""
     from aws_cdk import App, Environment, Stack  # noqa: PLC0415 (as above)
-    from cdklabs.generative_ai_cdk_constructs import (  # type: ignore[import-not-found] # noqa: PLC0415 (as above)
-        ContainerImage,
-        CustomSageMakerEndpoint,
-        SageMakerInstanceType,
+    from cdklabs.generative_ai_cdk_constructs import (  # type: ignore[import-not-found]  # noqa: PLC0415 (as above)
+        sagemaker_deployment as theirs,
     )
 
-    image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
+    image = theirs.DeepLearningContainerImage.from_deep_learning_container_image("djl-inference", PEER_TAG)
     app = App(outdir=folder, analytics_reporting=False)
     for number in range(count):
         stack = Stack(app, f"peer-{number}", env=Environment(region="us-east-1", account="123456789012"))
-        CustomSageMakerEndpoint(
+        theirs.CustomSageMakerEndpoint(
             stack,
             "Endpoint",
             model_id="chat",
-            instance_type=SageMakerInstanceType.ML_G5_2_XLARGE,
-            container=ContainerImage.from_ecr_image_uri(image)
-            if hasattr(ContainerImage, "from_ecr_image_uri")
-            else image,
+            instance_type=theirs.SageMakerInstanceType.ML_G5_2XLARGE,
+            container=image,
             model_data_url="s3://bucket/model.tar.gz",
             endpoint_name=f"chat-{number}",
             environment={"HF_MODEL_ID": "chat"},
