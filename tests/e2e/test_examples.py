@@ -45,7 +45,7 @@ def _synthesized(name: str, out: Path) -> Path:
         "CDK_OUTDIR": f"{out}",
         "CDK_CONTEXT_JSON": json.dumps(context),
     }
-    ended = run_to_end(BIN / "python", "app.py", folder=EXAMPLES / name, env=env)
+    ended = run_to_end(BIN / "python", ROOT / "tests/examples/with_cdk_nag.py", folder=EXAMPLES / name, env=env)
     assert ended.exit_code == 0, ended.output
     return out
 
