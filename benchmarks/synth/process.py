@@ -54,7 +54,7 @@ def peer(count: int, folder: str) -> None:
             stack,
             "Endpoint",
             model_id="chat",
-            instance_type=theirs.SageMakerInstanceType.ML_G5_2XLARGE,
+            instance_type=theirs.SageMakerInstanceType.ML_G5_2_XLARGE,
             container=image,
             model_data_url="s3://bucket/model.tar.gz",
             endpoint_name=f"chat-{number}",
