@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from aws_cdk import Annotations, CustomResource, Duration, Stack
 from constructs import Construct
 
-from seatrial.bench.model.request import Gate, Load, TrialRequest, TrialTarget, Workload
+from seatrial.bench.model.request import Gate, Load, PayloadSchema, TrialRequest, TrialTarget, Workload
 from seatrial.bounds import TRIAL_MARGIN_S
 from seatrial.deployment.trial import ONLY_THE_STACK_KNOWS, slo_objectives
+from seatrial.errors import BenchError, Problem, SpecError
 from seatrial.model import digest
+from seatrial.spec.endpoint import LONGEST_BUDGET_MINUTES
 from seatrial.units import S_PER_MINUTE, exported
 from seatrial_cdk.trial_service.trial_service import function_arn
+from seatrial_cdk.value_checks import RULE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial.bench.model.request import PayloadSchema
     from seatrial.spec.endpoint import Slo
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
     from seatrial_cdk.trial_service.trial_service import TrialService
 
 DEFAULT_BUDGET_MINUTES = 10
+WHERE = "ExistingEndpointTrial"
 SHARE_OF_TARGET = 0.8  # of the knee: the default of scaling.target_utilization
 
 
@@ -50,6 +53,9 @@ class ExistingEndpointTrial(Construct):
         alarms: Names of alarms that stop the load.
         budget_minutes: The trial measures no longer than this, 50 at most.
         revision: Any text; another one repeats the trial.
+
+    Raises:
+        SpecError: SEA439, SEA501 and SEA505, with every argument that no trial can be made of.
     """
 
     def __init__(
@@ -96,7 +102,7 @@ class ExistingEndpointTrial(Construct):
             target_utilization=SHARE_OF_TARGET,
             gate=Gate(confidence=0.9),
         )
-        request.check()
+        _check(request, manner, budget_minutes)
         if endpoint.inference_component_name is None:
             message = "SEA448: the endpoint has no inference component, so it can't be tried."
             Annotations.of(self).add_error(f"{message} Name it with LlmEndpoint.from_attributes.")
@@ -114,6 +120,29 @@ class ExistingEndpointTrial(Construct):
     def attribute(self, name: str) -> str:
         """Return a response attribute as a token."""
         return self.resource.get_att_string(name)
+
+
+def _check(request: TrialRequest, manner: str, budget_minutes: float) -> None:
+    """Refuse arguments that no trial can be made of, all at once."""
+    chosen = (
+        ("manner", manner, ("in_place", "verify_only")),
+        ("mode", request.mode, ("report", "rollback")),
+        ("schema", request.workload.schema, get_args(PayloadSchema)),
+    )
+    problems = [
+        Problem(WHERE, name, RULE, f"is {value!r}; it is {' or '.join(choices)}")
+        for name, value, choices in chosen
+        if value not in choices
+    ]
+    if budget_minutes > LONGEST_BUDGET_MINUTES:
+        message = f"budget {budget_minutes:g} minutes exceeds {LONGEST_BUDGET_MINUTES:g} minutes"
+        problems.append(Problem(WHERE, "budget_minutes", "SEA505", message, "reduce concurrency_levels"))
+    try:
+        request.check()
+    except BenchError as error:
+        problems += error.problems
+    if problems:
+        raise SpecError(problems)
 
 
 def _properties(

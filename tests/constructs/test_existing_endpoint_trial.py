@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Annotations, Match, Template
 
+from seatrial.errors import SpecError
 from seatrial.spec.endpoint import Percentiles, Slo
 from seatrial_cdk.existing_endpoint_trial import ExistingEndpointTrial
 from seatrial_cdk.llm_endpoint import LlmEndpoint
@@ -21,21 +22,12 @@ if TYPE_CHECKING:
 SLO = Slo(ttft_ms=Percentiles(p95=2000))
 
 
-def define(*, component: str | None = "Older-model", revision: str = "") -> Stack:
+def define(*, component: str | None = "Older-model", revision: str = "", **changed: Any) -> Stack:  # noqa: ANN401 (wrong)
     stack = Stack(App(), "Own")
     older = LlmEndpoint.from_attributes(stack, "Older", endpoint_name="Older", inference_component_name=component)
-    ExistingEndpointTrial(
-        stack,
-        "OlderTrial",
-        endpoint=older,
-        trials=TrialService(stack, "Trials", environment="dev"),
-        slo=SLO,
-        input_tokens=128,
-        output_tokens=64,
-        concurrency_levels=[1, 4],
-        manner="in_place",
-        revision=revision,
-    )
+    service = TrialService(stack, "Trials", environment="dev")
+    given = {"input_tokens": 128, "output_tokens": 64, "concurrency_levels": [1, 4], "manner": "in_place", **changed}
+    ExistingEndpointTrial(stack, "OlderTrial", endpoint=older, trials=service, slo=SLO, revision=revision, **given)
     return stack
 
 
@@ -80,3 +72,11 @@ def test_another_revision_repeats_it(template: Template) -> None:
 def test_an_endpoint_without_a_component_is_refused_with_the_others() -> None:
     told = Annotations.from_stack(define(component=None))
     told.has_error("/Own/OlderTrial", Match.string_like_regexp("SEA448: .*LlmEndpoint.from_attributes"))
+
+
+def test_every_wrong_argument_is_told_at_once() -> None:
+    with pytest.raises(SpecError) as refused:
+        define(manner="hard", mode="off", schema="grpc", budget_minutes=80, input_tokens=0, concurrency_levels=[4, 1])
+    told = [(problem.rule, problem.field) for problem in refused.value.problems]
+    assert told[:4] == [("SEA439", "manner"), ("SEA439", "mode"), ("SEA439", "schema"), ("SEA505", "budget_minutes")]
+    assert set(told[4:]) == {("SEA501", "workload.input_tokens"), ("SEA501", "load.concurrency_levels")}

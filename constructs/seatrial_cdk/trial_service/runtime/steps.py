@@ -504,7 +504,7 @@ def _end_logs(trial: Trial) -> None:
         if order.has_candidate:
             end = around.logs.delete if lets_go_on(order, around.store) else around.logs.limit
             end([group_of(order.candidate)])
-        if properties.phase == "deployed":
+        if properties.phase == "deployed" and not properties.is_existing:
             around.logs.limit(groups_of(properties.endpoint_name, properties.inference_component_name))
     except UnavailableError as unavailable:
         log(f"logs of containers stay as they are: {unavailable}")
