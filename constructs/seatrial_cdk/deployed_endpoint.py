@@ -203,7 +203,7 @@ def define_parts(
         topic: ARN of the topic of the alarms; default: that of the environment.
         alias_scope: What the alias belongs to, which stays in each generation; default: `scope`.
     """
-    spec, environment = deployment.endpoint, deployment.environment
+    spec = deployment.endpoint
     alarms = EndpointAlarms(
         scope,
         f"Alarms{suffix}",
@@ -232,17 +232,7 @@ def define_parts(
         weights={each.component_name: weight for each, weight in beside.weights.items()},
     )
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
-    schedule = None
-    if isinstance(endpoint, LlmEndpoint) and environment.trial_schedule is not None and trial is not None:
-        schedule = TrialSchedule(
-            scope,
-            f"Schedule{suffix}",
-            endpoint=endpoint,
-            environment=environment.name,
-            expression=environment.trial_schedule,
-            window_minutes=environment.trial_window_minutes,
-            role_path=environment.security.role_path,
-        )
+    schedule = _schedule(scope, f"Schedule{suffix}", endpoint, deployment) if trial is not None else None
     return EndpointParts(
         alarms=alarms,
         candidate=candidate,
@@ -253,6 +243,23 @@ def define_parts(
         guests=beside.guests,
         adapters=beside.adapters,
         router=beside.router,
+    )
+
+
+def _schedule(
+    scope: Construct, construct_id: str, endpoint: LlmEndpoint | SingleModelEndpoint, deployment: Deployment
+) -> TrialSchedule | None:
+    environment = deployment.environment
+    if environment.trial_schedule is None or not isinstance(endpoint, LlmEndpoint):
+        return None
+    return TrialSchedule(
+        scope,
+        construct_id,
+        endpoint=endpoint,
+        environment=environment.name,
+        expression=environment.trial_schedule,
+        window_minutes=environment.trial_window_minutes,
+        role_path=environment.security.role_path,
     )
 
 

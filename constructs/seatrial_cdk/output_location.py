@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -13,6 +13,7 @@ from constructs import Construct
 from seatrial.errors import SpecError
 from seatrial_cdk.acknowledgements import acknowledge
 from seatrial_cdk.policy import allow
+from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.value_checks import names_bucket
 
 if TYPE_CHECKING:
@@ -112,22 +113,12 @@ class OutputBucket(Construct):
         expiry: Duration | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        policy = RemovalPolicy.DESTROY if removal == "destroy" else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+        policy = removal_policy(removal)
         self.key = kms.Key(
             self, "Key", description="Answers of an endpoint", enable_key_rotation=True, removal_policy=policy
         )
-        self.bucket = s3.Bucket(
-            self,
-            "Resource",
-            encryption=s3.BucketEncryption.KMS,
-            encryption_key=self.key,
-            bucket_key_enabled=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            enforce_ssl=True,
-            removal_policy=policy,
-            auto_delete_objects=removal == "destroy",
-            lifecycle_rules=[s3.LifecycleRule(expiration=expiry or Duration.days(DEFAULT_EXPIRY_DAYS))],
-        )
+        rule = s3.LifecycleRule(expiration=expiry or Duration.days(DEFAULT_EXPIRY_DAYS))
+        self.bucket = private_bucket(self, key=self.key, removal=removal, lifecycle_rules=[rule])
         acknowledge(self.bucket, ACKNOWLEDGED)
 
     def location(self, prefix: str) -> OutputLocation:

@@ -11,6 +11,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from seatrial_cdk.acknowledgements import acknowledge
+from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.trial_service.runtime.store import RUNS, TRIALS
 
 ACKNOWLEDGED = {"S1": "The trial service alone reads and writes the bucket; CloudTrail data events log who reads it."}
@@ -40,27 +41,16 @@ class TrialResults(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.removal = removal
-        policy = RemovalPolicy.DESTROY if removal == "destroy" else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+        policy = removal_policy(removal)
         self.key: kms.IKey = (
             key
             if key is not None
             else kms.Key(self, "Key", description="Results of trials", enable_key_rotation=True, removal_policy=policy)
         )
-        self.bucket = s3.Bucket(
-            self,
-            "Resource",
-            encryption=s3.BucketEncryption.KMS,
-            encryption_key=self.key,
-            bucket_key_enabled=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            enforce_ssl=True,
-            removal_policy=policy,
-            auto_delete_objects=removal == "destroy",
-            lifecycle_rules=[
-                s3.LifecycleRule(prefix=f"{folder}/", expiration=expiry or Duration.days(365))
-                for folder in (TRIALS, RUNS)
-            ],
-        )
+        rules = [
+            s3.LifecycleRule(prefix=f"{folder}/", expiration=expiry or Duration.days(365)) for folder in (TRIALS, RUNS)
+        ]
+        self.bucket = private_bucket(self, key=self.key, removal=removal, lifecycle_rules=rules)
         acknowledge(self.bucket, ACKNOWLEDGED)
 
 

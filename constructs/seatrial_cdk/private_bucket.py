@@ -1,0 +1,46 @@
+"""A bucket that nobody reads without TLS, without the key, or from outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_s3 as s3
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aws_cdk import aws_kms as kms
+    from constructs import Construct
+
+Removal = Literal["destroy", "retain"]
+
+
+def removal_policy(removal: Removal) -> RemovalPolicy:
+    """Return the policy of a bucket or key; `retain` keeps it, unless its own creation is rolled back."""
+    return RemovalPolicy.DESTROY if removal == "destroy" else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+
+
+def private_bucket(
+    scope: Construct, *, key: kms.IKey, removal: Removal, lifecycle_rules: Sequence[s3.LifecycleRule]
+) -> s3.Bucket:
+    """Define an encrypted, private bucket as the main child of a construct.
+
+    Args:
+        scope: What it belongs to.
+        key: Encrypts its objects.
+        removal: `destroy` empties and deletes it with the stack, `retain` keeps it.
+        lifecycle_rules: When objects end.
+    """
+    return s3.Bucket(
+        scope,
+        "Resource",
+        encryption=s3.BucketEncryption.KMS,
+        encryption_key=key,
+        bucket_key_enabled=True,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        enforce_ssl=True,
+        removal_policy=removal_policy(removal),
+        auto_delete_objects=removal == "destroy",
+        lifecycle_rules=lifecycle_rules,
+    )
