@@ -177,3 +177,4 @@ def test_an_endpoint_that_something_else_made_is_never_loaded_as_if_it_were_new(
     run(verifying, create)
     begun = verifying.course.begun[0].request
     assert (begun.manner, begun.expected) == (manner, None)
+    assert verifying.logs.limited == set(), "the logs of others are theirs"
