@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from seatrial.deployment.live_trial import LiveTrial
     from seatrial.local.lifecycle import LocalAws
 
+
+_ONE_AT_A_TIME = threading.Lock()
 
 Service = Literal["sagemaker", "sagemaker-runtime", "cloudformation", "s3", "application-autoscaling"]
 
@@ -156,12 +159,16 @@ class EmbeddedAws:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Let this process have these variables and no others: a client reads dozens of them when it is made."""
-    users = dict(os.environ)
-    os.environ.clear()
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
+    """Let this process have these variables and no others: a client reads dozens of them when it is made.
+
+    Threads wait for each other: two at a time would restore what the other set.
+    """
+    with _ONE_AT_A_TIME:
+        users = dict(os.environ)
         os.environ.clear()
-        os.environ.update(users)
+        os.environ.update(variables)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(users)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
+
     from seatrial.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk, Workspace
 
@@ -74,10 +76,10 @@ def instances(cloud: EmbeddedAws, endpoint: str) -> int:
     return variant.get("CurrentInstanceCount", 0)
 
 
-def answer(cloud: EmbeddedAws) -> bool:
+def answer(client: SageMakerRuntimeClient) -> bool:
     """Tell whether a request is answered; one that no copy takes is refused."""
     try:
-        cloud.client("sagemaker-runtime").invoke_endpoint(
+        client.invoke_endpoint(
             EndpointName="local-doze",
             InferenceComponentName="local-doze-model",
             ContentType="application/json",
@@ -91,13 +93,14 @@ def answer(cloud: EmbeddedAws) -> bool:
 def test_a_component_goes_to_zero_wakes_scales_out_and_goes_again(deployed: EmbeddedAws) -> None:
     await_that(lambda: copies(deployed) == 0, "an idle component keeps its copies")
     await_that(lambda: instances(deployed, "local-doze") == 0, "an endpoint without copies keeps its instances")
-    assert not answer(deployed)
-    await_that(lambda: answer(deployed), "nobody wakes the component")
+    client = deployed.client("sagemaker-runtime")  # one for all threads: making one changes the process's environment
+    assert not answer(client)
+    await_that(lambda: answer(client), "nobody wakes the component")
     over = threading.Event()
 
     def ask() -> None:
         while not over.is_set():
-            answer(deployed)
+            answer(client)
 
     with ThreadPoolExecutor(LOAD) as pool:
         asking = [pool.submit(ask) for _ in range(LOAD)]
