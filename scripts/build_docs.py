@@ -153,7 +153,9 @@ def _description(field: Row, definitions: Row) -> str:
 
 
 def _reference(field: Row) -> str:
-    return str(field.get("$ref", "")).rpartition("/")[2]
+    """Return the mapping that a field is, or may be; empty where it is none."""
+    named = (option["$ref"] for option in _choices(field) if "$ref" in option)
+    return str(next(named, "")).rpartition("/")[2]
 
 
 def _listed(field: Row) -> str:
@@ -170,12 +172,16 @@ def _choices(field: Row) -> list[Row]:
 
 
 def _type(field: Row) -> str:
-    return "mapping, see below" if _reference(field) else " or ".join(_one_type(option) for option in _choices(field))
+    return "mapping, see below" if "$ref" in field else " or ".join(_one_type(option) for option in _choices(field))
 
 
 def _one_type(option: Row) -> str:
     if isinstance(option.get("enum"), list):
         return " or ".join(f"`{value}`" for value in _list(option["enum"]))
+    if "$ref" in option:
+        return "mapping, see below"
+    if "const" in option:
+        return f"`{json.dumps(option['const'])}`"
     if option["type"] == "array":
         return f"list of {_type(_row(option['items']))}"
     if option["type"] == "object":

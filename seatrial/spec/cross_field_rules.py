@@ -9,9 +9,10 @@ from pydantic import ValidationError
 
 from seatrial.catalog import jumpstart
 from seatrial.catalog.licences import licence_of
-from seatrial.spec.endpoint import DEFAULT_DRAFT_COST, MOST_DRAFT_TOKENS
+from seatrial.spec.endpoint import DEFAULT_DRAFT_COST
 from seatrial.spec.hosting_rules import hosting_problems
 from seatrial.spec.model_shape import MOST_HEAD_DIM, ModelShape
+from seatrial.spec.optimization import MOST_DRAFT_TOKENS
 from seatrial.spec.scaling import scaling_problems
 
 if TYPE_CHECKING:

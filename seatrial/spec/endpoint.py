@@ -21,6 +21,7 @@ from seatrial.spec.engine_options import (
 )
 from seatrial.spec.hosting import MOST_ADAPTERS, AdapterSpec, EndpointName, HostingSpec, ImageUri, InstanceType
 from seatrial.spec.model_shape import ModelShape
+from seatrial.spec.optimization import MOST_DRAFT_TOKENS, MOST_OPTIMIZATIONS, Recipe
 from seatrial.spec.scaling import ScalingSpec
 
 LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resource; the rest is for proof and clean-up
@@ -123,7 +124,6 @@ Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
 Degree = Annotated[int, Field(gt=0, le=1024)]
 InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
-MOST_DRAFT_TOKENS = 16
 DEFAULT_DRAFT_COST = 0.05  # of a decode step: a draft model of some twentieth of the model's size
 OptionValue = str | int | float | bool
 MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
@@ -317,6 +317,9 @@ class EndpointSpec(FrozenModel):
     slo: Slo = Slo()
     budget: Budget = Budget()
     serving: ServingSpec = ServingSpec()
+    optimization: Annotated[Recipe, Field(max_length=MOST_OPTIMIZATIONS)] = Field(
+        (), description="Optimizations of the model's serving, each a name or a name with its settings."
+    )
     hosting: HostingSpec = HostingSpec()
     scaling: ScalingSpec = ScalingSpec()
     trial: TrialSpec = TrialSpec()

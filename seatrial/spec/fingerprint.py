@@ -45,6 +45,7 @@ _ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
 _GUARD_RAILS_ADDED_LATER = ("engines", "usd_per_million_output_tokens", "blended_usd_per_million_tokens")
 # Fields that came after the first locks were written: one that is left out (None, 0 or auto) makes no lock stale.
 _ADDED_LATER = (
+    ("optimization",),
     ("model", "shape"),
     ("model", "jumpstart_metadata"),
     ("model", "model_package_arn"),
@@ -67,7 +68,7 @@ _ADDED_LATER = (
     ("serving", "overrides", "dynamic_batching"),
     ("serving", "overrides", "output_format"),
 )
-_LEFT_OUT = (None, 0, "auto")
+_LEFT_OUT = (None, 0, "auto", [])
 # Fields of the trial that came later; each is left out when it has its default.
 _TRIAL_ADDED_LATER = (
     "update",
