@@ -68,7 +68,7 @@ _ADDED_LATER = (
     ("serving", "overrides", "dynamic_batching"),
     ("serving", "overrides", "output_format"),
 )
-_LEFT_OUT = (None, 0, "auto", [])
+_LEFT_OUT: tuple[object, ...] = (None, 0, "auto", [])
 # Fields of the trial that came later; each is left out when it has its default.
 _TRIAL_ADDED_LATER = (
     "update",
