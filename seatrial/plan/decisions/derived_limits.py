@@ -24,6 +24,7 @@ from seatrial.plan.decisions.plan_warnings import (
 from seatrial.plan.decisions.timeouts import download_timeout, startup_timeout, timeout_warnings
 from seatrial.plan.decisions.trial_update import candidate_warnings, decide_trial_update
 from seatrial.plan.document import CurvePoint, Decision
+from seatrial.plan.recipe_limits import accelerator_limits, job_limits
 from seatrial.plan.search.capacity import answered_in_time
 from seatrial.plan.search.sizing import instances_for
 from seatrial.predict.band import Band, band_of
@@ -157,7 +158,21 @@ def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
         *assumption_warnings(demand.overrides),
         *calibration_warnings(demand.calibrated, candidate.instance.instance_type, candidate.degree),
         *encoder_warnings(demand.architecture),
+        *_recipe_warnings(chosen),
     )
+
+
+def _recipe_warnings(chosen: Chosen) -> tuple[str, ...]:
+    """Warn of what the recipe gives less of on the chosen instance type."""
+    recipe, engine, instance = (
+        chosen.loaded.endpoint.optimization,
+        chosen.demand.recipe_engine,
+        chosen.best.candidate.instance,
+    )
+    if engine is None:
+        return ()
+    limited = (*accelerator_limits(recipe, engine, instance), *job_limits(recipe, instance))
+    return tuple(f"SEA235: {each}" for each in limited)
 
 
 def _price_warnings(chosen: Chosen) -> tuple[str, ...]:
