@@ -29,6 +29,7 @@ from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe
 from seatrial.cli.products import products
 from seatrial.cli.promote import promote
+from seatrial.cli.recipes import recipes
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -53,6 +54,7 @@ for command in (
     migrate,
     plan,
     compare_instances,
+    recipes,
     predict,
     render,
     promote,

@@ -264,8 +264,9 @@ def _choices(loaded: LoadedSpec, architecture: Architecture) -> tuple[tuple[_Cho
     known: dict[str, _Choice] = {name: _Choice(entry) for name, entry in own.items()}
     weights = tuple(known.get(name) or _weights(loaded, name) for name in WEIGHTS if name != "mxfp4" or name in known)
     drafts = tuple(found for name in SPECULATIONS if (found := known.get(name) or _draft(loaded, architecture, name)))
-    rest = tuple((known.get(name) or _Choice(parse_recipe(name)[0]),) for name in ("kv_fp8", "prefix_cache"))
-    return weights, drafts, *rest, (known.get("compile") or _Choice(parse_recipe("compile=trtllm")[0]),)
+    cache = known.get("prefix_cache") or _prefix_cache(loaded)
+    kv_cache = known.get("kv_fp8") or _Choice(parse_recipe("kv_fp8")[0])
+    return weights, drafts, (kv_cache,), (cache,), (known.get("compile") or _Choice(parse_recipe("compile=trtllm")[0]),)
 
 
 def _weights(loaded: LoadedSpec, name: str) -> _Choice:
@@ -275,6 +276,13 @@ def _weights(loaded: LoadedSpec, name: str) -> _Choice:
     place = model.hub_id or (model.s3_uri or "weights").removesuffix("/").removesuffix(".tar.gz")
     suffix = "w8a8" if name == "smoothquant" else name
     return _Choice(parse_recipe(f"{name}={place}-{suffix}")[0], f"{name}: a checkpoint or an optimization job")
+
+
+def _prefix_cache(loaded: LoadedSpec) -> _Choice:
+    predicted = loaded.endpoint.workload.prefix_hit_rate > 0
+    return _Choice(
+        parse_recipe("prefix_cache")[0], "" if predicted else "prefix_cache: a hit_rate, to predict its gain"
+    )
 
 
 def _draft(loaded: LoadedSpec, architecture: Architecture, name: str) -> _Choice | None:
