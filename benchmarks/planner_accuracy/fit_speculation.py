@@ -2,11 +2,11 @@
 
     python -m benchmarks.planner_accuracy.fit_speculation [--write]
 
-Two numbers for all rows: everything else (verification, weights and cache of the head, the model's own step) is what the
-performance model has, with the constants of the plain rows. Residuals are the logarithms of predicted over measured
+Two numbers for all rows: everything else (verification, weights and cache of the head, the model's own step) is what
+the performance model has, with the constants of the plain rows. Residuals are the logarithms of predicted over measured
 median latency with a soft L1 loss, as in `fit_engines`; the work between two drafted tokens stays near what one
-publication says of an H100. `--write` puts both into the catalog and the table of errors into README.md. Each row is also predicted by
-numbers that were fitted on the other use cases.
+publication says of an H100. `--write` puts both into the catalog and the table of errors into
+README.md. Each row is also predicted by numbers that were fitted on the other use cases.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from benchmarks.planner_accuracy.measured import MeasuredRow
+    from seatrial.catalog.speculation import Method
 
-METHOD = "eagle3"
+METHOD: Method = "eagle3"
 DRAFT_TOKENS = 4  # recipes/qwen3-32b-g5-eagle3.yaml of the suite
 CATALOG = ROWS.parents[2] / "seatrial" / "catalog" / "data" / "speculation.json"
 README = ROWS.parent / "README.md"
@@ -43,7 +44,7 @@ _NOISE = 0.08  # of a row, as a logarithm, as in `fit_engines`
 # EAGLE-3 head. At an acceptance rate of 0.743 (issue 26191) a step is 10.4 ms instead of 7.5: 1.2 ms a drafted token
 # beside reading the head.
 _PRIOR_S = 1.2e-3
-_TIME_PRIOR = 0.4  # as a logarithm: hosts differ by half
+_TIME_PRIOR = 0.2  # as a logarithm: the same engine on another host
 _RATES = (0.05, 0.95)
 _FLOORS = (math.log(1e-4), math.log(1e-2))  # seconds
 _CUTS = 16  # each leaves two thirds of an interval
