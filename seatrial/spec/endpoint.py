@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from seatrial import bounds
 from seatrial.bounds import MOST_IN_FLIGHT, MOST_REQUESTS, MOST_TOKENS, MOST_USD
+from seatrial.catalog.speculation import UNKNOWN_DRAFT_COST
 from seatrial.model import FrozenModel, left_out_or_mapping
 from seatrial.spec import shapes
 from seatrial.spec.engine_options import (
@@ -124,7 +125,7 @@ Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
 Degree = Annotated[int, Field(gt=0, le=1024)]
 InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
-DEFAULT_DRAFT_COST = 0.05  # of a decode step: a draft model of some twentieth of the model's size
+DEFAULT_DRAFT_COST = UNKNOWN_DRAFT_COST
 OptionValue = str | int | float | bool
 MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
 TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
