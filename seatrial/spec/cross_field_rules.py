@@ -13,6 +13,7 @@ from seatrial.spec.endpoint import DEFAULT_DRAFT_COST
 from seatrial.spec.hosting_rules import hosting_problems
 from seatrial.spec.model_shape import MOST_HEAD_DIM, ModelShape
 from seatrial.spec.optimization import MOST_DRAFT_TOKENS
+from seatrial.spec.recipe_rules import recipe_problems
 from seatrial.spec.scaling import scaling_problems
 
 if TYPE_CHECKING:
@@ -328,6 +329,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     _trial,
     _context,
     speculation_problems,
+    recipe_problems,
     hosting_problems,
     _files,
 )
