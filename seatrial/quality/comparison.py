@@ -30,12 +30,6 @@ PairMetric: TypeAlias = Literal["exact_match", "rouge_l", "mean_logprob", "perpl
 LikenessMetric: TypeAlias = Literal["identical_answers", "same_text", "common_tokens", "logprob_distance"]
 MetricVerdict: TypeAlias = Literal["better", "worse", "no real difference", "too few prompts"]
 _LOWER_IS_BETTER: Final = ("perplexity",)
-_WORDS: Final = {
-    "better": "{b} is better",
-    "worse": "{b} is worse",
-    "no real difference": "no real difference",
-    "too few prompts": f"fewer than {FEWEST_PROMPTS} prompts",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +196,7 @@ def _likeness(pairs: Sequence[AnswerPair]) -> Iterator[Likeness]:
     yield _share("identical_answers", [pair.is_identical for pair in pairs])
     yield _share("same_text", [pair.says_the_same for pair in pairs])
     common = [float(found) for pair in pairs if (found := pair.common_tokens) is not None]
-    distances = [found for pair in pairs if (found := pair.log_probability_distance) is not None]
+    distances = [far for pair in pairs if (far := pair.log_probability_distance) is not None]
     if common:
         yield _likeness_of("common_tokens", common)
     if distances:
@@ -245,8 +239,3 @@ def _blocks(rows: Sequence[Sequence[float]]) -> Sequence[tuple[float, ...]]:
     """Return the rows, or sums of equally many of them where there are too many to draw one by one."""
     count = min(len(rows), MOST_BLOCKS)
     return [tuple(math.fsum(column) for column in zip(*rows[place::count], strict=True)) for place in range(count)]
-
-
-def verdict_words(difference: MetricDifference, name: str) -> str:
-    """Say what is proven of a metric, with the name of the second recipe."""
-    return _WORDS[difference.verdict].format(b=name)

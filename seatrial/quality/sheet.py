@@ -86,7 +86,7 @@ def sheet_html(rows: Sequence[SheetRow], title: str) -> str:
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         f"<style>{_STYLE}</style></head>\n<body><h1>{escape(title)}</h1>\n"
-        "<p>Which recipe wrote an answer is hidden: the order changes from row to row. The file key.json tells it.</p>\n"
+        "<p>Which recipe wrote an answer is hidden: the order changes from row to row. key.json tells it.</p>\n"
         f"<table><thead><tr>{heads}</tr></thead><tbody>\n{body}\n</tbody></table></body></html>\n"
     )
 
