@@ -232,6 +232,7 @@ RULES = MappingProxyType(
         "SEA531": "the results of two recipes are not comparable",
         "SEA532": "the recipes to compare are malformed",
         "SEA533": "the quality objectives contradict the endpoint or its evaluation set",
+        "SEA534": "no prompt of an evaluation set was answered",
         "SEA601": "the embedded AWS did not start",
         "SEA602": "the embedded AWS is not running",
         "SEA603": "the dependencies of the local mode are not installed",
