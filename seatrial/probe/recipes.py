@@ -45,10 +45,12 @@ class PinnedRecipe:
     """A recipe, planned, locked and rendered for one copy.
 
     Attributes:
+        endpoint: The endpoint's name in its own spec.
         name: The recipe's.
         pinned: What is deployed.
     """
 
+    endpoint: str
     name: str
     pinned: PinnedSpec
 
@@ -153,7 +155,7 @@ def _pin(
         copy_count=1,
         concurrency_per_copy=deployment.plan.gate_concurrency_per_copy.value,
     )
-    return PinnedRecipe(recipe_name(recipe), PinnedSpec(probed, own, deployment, place))
+    return PinnedRecipe(loaded.endpoint.name, recipe_name(recipe), PinnedSpec(probed, own, deployment, place))
 
 
 def asking_limit_s(asked: EvaluationSet | None) -> float:
@@ -230,6 +232,7 @@ def recipe_result(
     plan = each.pinned.plan
     degree = plan.tensor_parallel_degree.value
     return RecipeResult(
+        endpoint=each.endpoint,
         recipe=each.name,
         digest=each.digest(asked, most_tokens),
         deployment=RecipeDeployment(

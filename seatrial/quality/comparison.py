@@ -1,7 +1,7 @@
 """Whether two recipes differ in quality: paired by prompt, with bootstrap intervals, and a verdict for each metric.
 
 The intervals are percentile bootstraps over prompts (Efron and Tibshirani, An Introduction to the Bootstrap, 13.3),
-from a seed that the answers give: the same answers give the same interval. More than 1,000 prompts are drawn in 1,000
+from a seed that the answers give: the same answers give the same interval. More than 200 prompts are drawn in 200
 blocks.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 RESAMPLES: Final = 2_000
-MOST_BLOCKS: Final = 1_000
+MOST_BLOCKS: Final = 200
 PairMetric: TypeAlias = Literal["exact_match", "rouge_l", "mean_logprob", "perplexity"]
 LikenessMetric: TypeAlias = Literal["identical_answers", "same_text", "common_tokens", "logprob_distance"]
 MetricVerdict: TypeAlias = Literal["better", "worse", "no real difference", "too few prompts"]
@@ -122,8 +122,8 @@ def _notes(pairs: Sequence[AnswerPair], prompts: int, differences: Sequence[Metr
     judged = [each for each in differences if each.verdict != "too few prompts"]
     if len(judged) > 1:
         yield (
-            f"{len(judged)} metrics are judged, each with 95 % confidence: one of them may differ by chance with a "
-            f"probability of up to {1 - (1 - 2 * BOTH_TAILS) ** len(judged):.0%}"
+            f"{len(judged)} metrics are judged, each with 95 % confidence: without any real difference, the chance "
+            f"that at least one of them shows one is up to {min(1.0, 2 * BOTH_TAILS * len(judged)) * 100:.0f} %"
         )
     has_references = any(pair.prompt.reference is not None for pair in pairs)
     if not has_references:

@@ -58,6 +58,7 @@ class RecipeResult:
 
     Attributes:
         schema_version: Of this document.
+        endpoint: The endpoint's name in its spec.
         recipe: The recipe's name: `awq+kv_fp8`, or `none`.
         digest: Of everything that was deployed and asked; the same digest needs no other measurement.
         deployment: What was deployed.
@@ -70,6 +71,7 @@ class RecipeResult:
     """
 
     schema_version: Literal["1"] = SCHEMA_VERSION
+    endpoint: str
     recipe: str
     digest: str
     deployment: RecipeDeployment

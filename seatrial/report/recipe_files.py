@@ -29,7 +29,7 @@ def comparison_document(compared: RecipeComparison) -> dict[str, object]:
     """Return a comparison as JSON; the results themselves lie in files of their own."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "endpoint": compared.a.trial.request.endpoint,
+        "endpoint": compared.a.endpoint,
         "environment": compared.a.trial.request.environment,
         "engine_note": compared.engine_note,
         "a": _recipe(compared.a),

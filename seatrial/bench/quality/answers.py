@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -104,9 +104,8 @@ class _Asked:
     most_tokens: int
 
     def content(self, index: int) -> Content:
-        options = Options(max_tokens=self.most_tokens, temperature=0, seed=SEED, log_probabilities=True)
-        body = request_body(SCHEMAS[self.schema], self.prompts[index % len(self.prompts)].asked, options)
-        return RawBody(json.loads(body))
+        prompt = self.prompts[index % len(self.prompts)]
+        return RawBody(json.loads(evaluation_body(self.schema, prompt, self.most_tokens)))
 
     def output_tokens(self, _index: int) -> int:
         return self.most_tokens
@@ -203,14 +202,34 @@ class _Run:
                 failure = f"protocol: {malformed.problems[0].message}"
         if said is None:
             return EvaluationAnswer(id=name, text="", failure=failure, retried=retried, engine=record.engine)
-        return EvaluationAnswer(
-            id=name,
-            text=said.text,
-            tokens=None if said.tokens is None else tuple(token.text for token in said.tokens),
-            log_probabilities=_log_probabilities(said),
-            retried=retried,
-            engine=record.engine,
-        )
+        return replace(evaluation_answer(name, said), retried=retried, engine=record.engine)
+
+
+def evaluation_body(schema: PayloadSchema, prompt: EvaluationPrompt, most_tokens: int) -> bytes:
+    """Write the body that asks a prompt: greedy, with log-probabilities.
+
+    Args:
+        schema: How to spell it.
+        prompt: What is asked.
+        most_tokens: Tokens that the answer may have.
+    """
+    options = Options(max_tokens=most_tokens, temperature=0, seed=SEED, log_probabilities=True)
+    return request_body(SCHEMAS[schema], prompt.asked, options)
+
+
+def evaluation_answer(name: str, said: Completion) -> EvaluationAnswer:
+    """Return what is kept of an answer that came in full.
+
+    Args:
+        name: The prompt's id.
+        said: The answer.
+    """
+    return EvaluationAnswer(
+        id=name,
+        text=said.text,
+        tokens=None if said.tokens is None else tuple(token.text for token in said.tokens),
+        log_probabilities=_log_probabilities(said),
+    )
 
 
 def _log_probabilities(said: Completion) -> tuple[float, ...] | None:

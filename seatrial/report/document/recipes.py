@@ -44,8 +44,8 @@ _STYLE = (
 
 def title_of(compared: RecipeComparison) -> str:
     """Return the title of a comparison."""
-    request = compared.a.trial.request
-    return f"{compared.a.recipe} and {compared.b.recipe} of {request.endpoint} in {request.environment}"
+    a, b = compared.a, compared.b
+    return f"{a.recipe} and {b.recipe} of {a.endpoint} in {a.trial.request.environment}"
 
 
 def recipe_sections(compared: RecipeComparison) -> tuple[Section, ...]:
@@ -131,7 +131,7 @@ def _quality(compared: RecipeComparison) -> Iterator[Section]:
         paragraphs=(
             f"{counted(quality.paired, 'prompt')} of {quality.prompts} were answered by both, greedily.",
             f"An answer has at most {counted(compared.a.most_tokens, 'token')}.",
-            f"Differences are paired by prompt; their intervals are bootstraps with {CONFIDENCE:.0%} confidence.",
+            f"Differences are paired by prompt; their intervals are bootstraps with {CONFIDENCE * 100:g} % confidence.",
         ),
         tables=tuple(tables),
         remarks=quality.notes,
