@@ -10,6 +10,7 @@ from seatrial import __version__
 from seatrial.cli.bench import bench
 from seatrial.cli.calibrate import calibrate
 from seatrial.cli.check import check
+from seatrial.cli.compare import compare
 from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
@@ -68,6 +69,7 @@ for command in (
     convert,
     bench,
     probe,
+    compare,
     calibrate,
     report,
     stage,

@@ -126,7 +126,8 @@ def recipe_rows(loaded: LoadedSpec, *, every: bool = False) -> tuple[RecipeRow, 
     choices = _choices(loaded, read_architecture(loaded))
     recipes = {recipe_name(()): (), **{recipe_name(each): each for each in [loaded.endpoint.optimization]}}
     needs: dict[str, tuple[str, ...]] = {}
-    for combined in _combinations(choices, _MOST_COMBINED if every else _MOST_COMBINED - 1):
+    for parts in _combinations(choices, _MOST_COMBINED if every else _MOST_COMBINED - 1):
+        combined = _built_at_start(parts)
         recipe = tuple(choice.entry for choice in combined)
         recipes.setdefault(recipe_name(recipe), recipe)
         needs[recipe_name(recipe)] = tuple(choice.needs for choice in combined if choice.needs)
@@ -256,6 +257,16 @@ def _combinations(choices: tuple[tuple[_Choice, ...], ...], most: int) -> Iterat
     """Yield every choice across kinds of at most so many optimizations, small ones first."""
     every = [tuple(one for one in each if one is not None) for each in product(*((None, *kind) for kind in choices))]
     yield from sorted((each for each in every if 1 <= len(each) <= most), key=len)
+
+
+def _built_at_start(combined: tuple[_Choice, ...]) -> tuple[_Choice, ...]:
+    """Return a combination in which TensorRT-LLM quantizes the weights itself, where no checkpoint is named."""
+    if not any(choice.entry.compile is not None for choice in combined):
+        return combined
+    return tuple(
+        _Choice(parse_recipe(each.entry.name)[0]) if each.needs and each.entry.name in WEIGHTS else each
+        for each in combined
+    )
 
 
 def _choices(loaded: LoadedSpec, architecture: Architecture) -> tuple[tuple[_Choice, ...], ...]:

@@ -155,7 +155,7 @@ def _max_model_len(chosen: Chosen) -> Decision[int]:
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
     candidate, demand = chosen.best.candidate, chosen.demand
     return (
-        *assumption_warnings(demand.overrides),
+        *assumption_warnings(demand.speculation),
         *calibration_warnings(demand.calibrated, candidate.instance.instance_type, candidate.degree),
         *encoder_warnings(demand.architecture),
         *_recipe_warnings(chosen),

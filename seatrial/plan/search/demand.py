@@ -108,6 +108,11 @@ class Demand:
         return self.architecture.quantization(self.overrides.quantization)
 
     @property
+    def kv_bits(self) -> int:
+        """Bits of a cached element: 8 where the spec asks for an FP8 cache."""
+        return 8 if (self.overrides.kv_cache_dtype or "auto").startswith("fp8") else 16
+
+    @property
     def kept(self) -> str:
         """What a deployment that satisfies the demand keeps, in words."""
         bounded = len(self.objectives) > 1

@@ -150,6 +150,8 @@ def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
         quantization=demand.quantization,
         tokens=demand.max_model_len if demand.engine.compiled_shapes else demand.tokens,
         batched_tokens=demand.batched_tokens,
+        kv_bits=demand.kv_bits,
+        draft=demand.speculation.draft if demand.speculation else None,
     )
 
 

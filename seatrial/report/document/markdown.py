@@ -74,10 +74,10 @@ def _blocks(result: TrialResult, plan: Plan | None) -> Iterator[str]:
     yield f"## Sea trial of {escaped(trial_name(result.request))}: {result.verdict.status}"
     yield f"**{result.verdict.status.upper()}**: {escaped(verdict_sentence(result))}"
     yield from (f"> {escaped(caution)}" for caution in cautions(result, plan))
-    yield from _section(checks_section(result))
-    yield from _section(levels_section(result))
-    yield from _section(cost_section(result, own))
-    yield from _section(comparison_section(result))
+    yield from section_blocks(checks_section(result))
+    yield from section_blocks(levels_section(result))
+    yield from section_blocks(cost_section(result, own))
+    yield from section_blocks(comparison_section(result))
     for section in _details(result, own):
         if not section.is_empty:
             yield "\n\n".join((f"<details>\n<summary>{section.heading}</summary>", *_body(section), "</details>"))
@@ -97,7 +97,8 @@ def _details(result: TrialResult, plan: Plan | None) -> Iterator[Section]:
     yield validity_section(result)
 
 
-def _section(section: Section) -> Iterator[str]:
+def section_blocks(section: Section) -> Iterator[str]:
+    """Yield a section's heading and parts; nothing of an empty one."""
     if not section.is_empty:
         yield f"### {section.heading}"
         yield from _body(section)

@@ -30,7 +30,7 @@ class ContainerSpec:
         image: The URI of the container image.
         environment: The container's environment.
         artifact_url: The tar.gz file that is unpacked into the model folder; empty for none.
-        properties_prefix: The S3 prefix whose `serving.properties`, `config.json` and GGUF files are copied; empty for none.
+        properties_prefix: The S3 prefix whose configuration and GGUF files are copied; empty for none.
         health_timeout_s: How long the container may take until /ping answers 200.
         checked_role: The execution role whose right to download is checked; empty for none.
     """
