@@ -188,13 +188,14 @@ def _asked(
     folder = environments_folder(environments, spec)
     hardware = None if on is None else read_candidate(on, "--on")
     loaded = load_spec(spec, environment, environments=folder)
+    quality = loaded.endpoint.slo.quality
     return _Compared(
         loaded=loaded,
         plan=read_locked_plan(loaded),
         recipes=(first, second),
         environments=folder,
         hardware=hardware,
-        evaluation_file=None,
+        evaluation_file=None if quality is None else spec.parent / quality.evaluation_set,
         most_tokens=max_tokens or min(_DEFAULT_TOKENS, loaded.endpoint.workload.output_tokens),
         results=results_folder(loaded),
         again=False,
@@ -217,9 +218,9 @@ def _with_files(
 
 
 def _measured(asked: _Compared, *, yes: bool, verbose: bool) -> tuple[RecipeResult, RecipeResult]:
+    from seatrial.deployment.evaluation_file import read_evaluation_set
     from seatrial.probe.recipes import compare_folder, pin_recipes
     from seatrial.probe.run import only_probe
-    from seatrial.quality.evaluation_file import read_evaluation_set
     from seatrial.quality.recipe_result import stored_result
 
     with only_probe(compare_folder(asked.loaded)):

@@ -6,8 +6,8 @@ import pytest
 
 from seatrial.bench.quality import evaluation_set as sets
 from seatrial.bench.quality.evaluation_set import EvaluationPrompt, SaidMessage, evaluation_set
+from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial.errors import BenchError, SpecError
-from seatrial.quality.evaluation_file import read_evaluation_set
 
 if TYPE_CHECKING:
     from pathlib import Path
