@@ -101,7 +101,7 @@ def test_the_teams_file_is_written_whole_and_only_when_something_changes(tmp_pat
     [
         ("schema_version: '2'\n", ["SEA107"]),
         ("presets: [{name: UPPER}]\n", ["SEA106"]),
-        ("[]\n", ["SEA103"]),
+        ("[]\n", ["SEA102"]),
         ("a: [\n", ["SEA102"]),
     ],
 )
