@@ -30,7 +30,7 @@ class OptimizedWeights(Construct):
 
     Response attributes (strings):
         ArtifactUri: S3 prefix of the artifacts.
-        Bucket: Its bucket.
+        Bucket, Attempt: Its bucket, and its last folder.
         JobName: The attempt that made them.
         RecommendedImage: URI of the image that SageMaker recommends.
         ImageAdvice: What the spec needs for it.
@@ -79,11 +79,11 @@ class OptimizedWeights(Construct):
         Args:
             container: What else it reads.
         """
-        bucket = self.resource.get_att_string("Bucket")
+        prefix = f"s3://{self.resource.get_att_string('Bucket')}/{FOLDER}/{self.request.digest}/"
         return replace(
             container,
-            weights_s3_uri=self.resource.get_att_string("ArtifactUri"),
-            readable_s3_uri=f"s3://{bucket}/{FOLDER}/{self.request.digest}/",
+            weights_s3_uri=f"{prefix}{self.resource.get_att_string('Attempt')}/",
+            readable_s3_uri=prefix,
             accept_eula=False,
             hub_content_arn=None,
         )

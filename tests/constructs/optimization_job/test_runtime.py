@@ -200,6 +200,7 @@ def test_the_endpoint_is_told_where_the_artifacts_are_and_which_image_is_recomme
     cloud.prefixes.add("optimized/abc/1/")
     assert cloud.ask("artifacts")["Data"] == {
         "Bucket": "bucket",
+        "Attempt": "1",
         "ArtifactUri": "s3://bucket/optimized/abc/1/",
         "JobName": "dev-abc",
         "RecommendedImage": "image:2",

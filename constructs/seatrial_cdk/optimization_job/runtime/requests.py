@@ -132,6 +132,7 @@ def artifacts_answer(event: JobEvent, cloud: Cloud, place: Place, *, now: dateti
     return Given(
         {
             "Bucket": place.bucket,
+            "Attempt": f"{state.attempt}",
             "ArtifactUri": state.artifact_s3_uri,
             "JobName": state.job,
             "RecommendedImage": state.recommended_image or image,
