@@ -397,7 +397,7 @@ def _given_up() -> str:
     return _table(("optimization", "quality", "start of a container", "gives up", "source"), rows)
 
 
-def _joined(values: object) -> str:
+def _joined(values: Json) -> str:
     return ", ".join(map(str, _list(values)))
 
 
