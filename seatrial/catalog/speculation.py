@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog import models
-from seatrial.catalog.rows import read_rows
+from seatrial.catalog.rows import read_mapping, read_rows
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
@@ -56,10 +56,12 @@ class Draft:
         shape: The draft as a model of its own; a head has one layer.
         weights_bytes: What it adds to the memory, over all accelerators: an EAGLE head shares the model's output
             embedding.
+        step_s: Work between two drafted tokens: launches, sampling, preparing the next one.
     """
 
     shape: Architecture
     weights_bytes: int
+    step_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,11 @@ def assumed(method: Method, model: str, draft: str | None = None) -> DraftFacts:
         draft: The draft model's hub id.
     """
     found = models.resolve(model)
-    target = found[0] if found else None
+    return facts_of(method, found[0] if found else None, draft)
+
+
+def facts_of(method: Method, target: Architecture | None, draft: str | None = None) -> DraftFacts:
+    """Return what `assumed` does, of a model by its shape; `None` is a model that the catalog lacks."""
     row = _row_of(method, target)
     return DraftFacts(row.draft_tokens, row.acceptance_rate, _cost(method, target, draft), row.provenance, row.source)
 
@@ -96,7 +102,7 @@ def draft_of(method: Method, target: Architecture, draft: str | None = None) -> 
     if method in ("eagle", "eagle3"):
         return _head(method, target)
     found = models.resolve(draft) if method == "draft_model" and draft else None
-    return Draft(found[0], found[0].params_total * _BYTES) if found else None
+    return Draft(found[0], found[0].params_total * _BYTES, _step_s()) if found else None
 
 
 def _row_of(method: Method, target: Architecture | None) -> _Row:
@@ -150,7 +156,12 @@ def _head(method: Method, target: Architecture) -> Draft:
         checkpoint_quantization=None,
     )
     own = shape.params_total if method == "eagle3" else body
-    return Draft(shape, own * _BYTES)
+    return Draft(shape, own * _BYTES, _step_s())
+
+
+@cache
+def _step_s() -> float:
+    return float(read_mapping("speculation.json", "times")["draft_step_s"])
 
 
 @cache

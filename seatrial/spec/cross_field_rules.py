@@ -307,6 +307,9 @@ def _context(document: Document) -> Iterator[Problem]:
             yield document.problem(path, "SEA108", message, f"set it to at least {sum(numbers)}")
 
 
+_EVALUATION_SET = ("slo", "quality", "evaluation_set")
+
+
 def _files(document: Document) -> Iterator[Problem]:
     for field in ("config_file", "jumpstart_metadata"):
         name = document.value("model", field)
@@ -314,6 +317,10 @@ def _files(document: Document) -> Iterator[Problem]:
         if path is not None and not (path.is_file() or (field == "jumpstart_metadata" and path.is_dir())):
             message = f"the file {name} does not exist"
             yield document.problem(("model", field), "SEA101", message, "the path is relative to the spec")
+    asked = document.value("slo", "quality", "evaluation_set")
+    if isinstance(asked, str) and not (Path(document.path).parent / asked).is_file():
+        message = f"the file {asked} does not exist"
+        yield document.problem(_EVALUATION_SET, "SEA101", message, "the path is relative to the spec")
 
 
 _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (

@@ -24,6 +24,7 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "tags": True,
     "model": {"accept_eula", "hub_token_secret", "licence"},
     "serving": {"adapters"},
+    "slo": {"quality"},  # no plan is made for it, and the request of the trial holds all of it
     "scaling": {
         "scale_out_cooldown_s",
         "scale_in_cooldown_s",

@@ -204,6 +204,17 @@ def compiles(recipe: Recipe) -> Compilation | None:
     return next((entry.compile for entry in recipe if entry.compile is not None), None)
 
 
+def fields_of(recipe: Recipe) -> frozenset[str]:
+    """Return the fields of `serving.overrides` that a recipe sets."""
+    fields = {WEIGHTS: "quantization", SPECULATIONS: "speculative_decoding"}
+    own = {"prefix_cache": "prefix_caching", "kv_fp8": "kv_cache_dtype"}
+    found = {
+        own.get(entry.name) or next((field for kind, field in fields.items() if entry.name in kind), None)
+        for entry in recipe
+    }
+    return frozenset(name for name in found if name is not None)
+
+
 def _with_overrides(endpoint: EndpointSpec, **fields: object) -> EndpointSpec:
     overrides: ServingOverrides = endpoint.serving.overrides.model_copy(update=fields)
     return _with_serving(endpoint, overrides=overrides)

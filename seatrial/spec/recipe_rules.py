@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from seatrial.catalog import models
+from seatrial.catalog import models, optimizations
 from seatrial.catalog.model_names import split_precision, unsupported_format
 from seatrial.spec import shapes
 from seatrial.spec.optimization import (
@@ -32,6 +32,7 @@ _ENTRY: TypeAdapter[OptimizationSpec] = TypeAdapter(Optimization)
 # How the planner names the precision of weights that an optimization makes (`catalog.precision`).
 PRECISIONS = {"awq": "awq", "fp8": "fp8", "mxfp4": "mxfp4", "smoothquant": "int8"}
 _OVERRIDES = ("serving", "overrides")
+_SAGEMAKER = "sagemaker"  # what SageMaker's SDK calls the provider of its own draft models
 _KINDS = (("quantizations", WEIGHTS), ("ways of speculative decoding", SPECULATIONS))
 
 
@@ -165,6 +166,10 @@ def _draft(document: Document, path: FieldPath, entry: OptimizationSpec, setting
         way = "a draft" if entry.name == "speculative" else "a draft head or a job"
         hint = f"write `{entry.name}: {{draft: org/draft}}`; ngram needs none"
         yield document.problem(path, "SEA232", f"{entry.name} needs {way}", hint)
+    if settings.draft == _SAGEMAKER:
+        reasons = " ".join(row.because for row in optimizations.sagemaker_drafts())
+        message = f"SageMaker's own draft model can't be deployed here. {reasons}"
+        yield document.problem((*path, entry.name, "draft"), "SEA238", message, "give a draft's hub id, or take ngram")
     if settings.draft is not None and settings.draft.startswith("s3://"):
         message = f"the draft {settings.draft} can't be mounted: CloudFormation gives a model one source of weights"
         hint = (

@@ -168,6 +168,7 @@ def test_the_digest_holds_what_is_written_and_not_the_catalogs_defaults(load: Ca
         ("optimization: [awq]\nserving: {backend: trtllm}", []),
         ("optimization: [speculative, eagle3]", [("SEA231", 8), ("SEA232", 8), ("SEA232", 8)]),
         ("optimization: [{speculative: {draft: 's3://bucket/draft/'}}]", [("SEA238", 8)]),
+        ("optimization: [{speculative: {draft: sagemaker}}]", [("SEA238", 8)]),
         ("optimization: [{awq: {checkpoint: org/model-gptq}}]", [("SEA230", 8)]),
         ("optimization: [{awq: {checkpoint: /opt/weights}}]", [("SEA232", 8)]),
         ("optimization: [{awq: {checkpoint: org/x, job: true}}]", [("SEA230", 8)]),
