@@ -12,31 +12,15 @@ from aws_cdk.assertions import Match, Template
 from cdk_nag import AwsSolutionsChecks
 
 from seatrial.deployment.live_jobs import job_parameter, jobs_stack
-from seatrial.deployment.optimization_job import OptimizationJobRequest
 from seatrial_cdk.optimization_job.optimization_service import parameter_path, service_name
 from seatrial_cdk.optimization_job.runtime_code import jobs_archive
 from seatrial_cdk.optimization_job.workflow import definition
 from seatrial_cdk.unnamed_resources import UNNAMED_RESOURCE_ACTIONS
 from seatrial_stacks.app_stacks import add_stacks
-from tests.stacks.conftest import ROOT, prod, weights
+from tests.stacks.conftest import ROOT, optimization_request, prod, weights
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
-
-
-def request(environment: str) -> OptimizationJobRequest:
-    config: dict[str, dict[str, object]] = {
-        "ModelQuantizationConfig": {"Image": IMAGE, "OverrideEnvironment": {"OPTION_QUANTIZE": "awq"}}
-    }
-    return OptimizationJobRequest(
-        environment=environment,
-        instance_type="ml.g5.2xlarge",
-        configs=(config,),
-        image=IMAGE,
-        source_s3_uri="s3://model-weights/llama-2-7b/",
-    )
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +32,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     Validations.of(app).add_plugins(AwsSolutionsChecks())
     without_key = weights().environment.model_copy(update={"kms_key_arn": None})
-    lab = replace(weights(), environment=without_key, optimization_job=request("lab"))
+    lab = replace(weights(), environment=without_key, optimization_job=optimization_request("lab"))
     twin = replace(lab, endpoint=lab.endpoint.model_copy(update={"name": "twin"}))
-    add_stacks(app, (lab, twin, replace(prod(), optimization_job=request("prod"), serving=lab.serving)))
+    add_stacks(app, (lab, twin, replace(prod(), optimization_job=optimization_request("prod"), serving=lab.serving)))
     app.synth()
     return out
 
@@ -69,7 +53,7 @@ def test_two_endpoints_with_the_same_artifacts_share_one_job_and_depend_on_its_s
     folder: Path, jobs: Template
 ) -> None:
     jobs.resource_count_is("Custom::OptimizationJob", 1)
-    made = request("lab")
+    made = optimization_request("lab")
     jobs.has_resource_properties(
         "Custom::OptimizationJob", {"Phase": "job", "Digest": made.digest, "Name": f"lab-{made.digest}"}
     )
@@ -82,7 +66,7 @@ def test_two_endpoints_with_the_same_artifacts_share_one_job_and_depend_on_its_s
 def test_the_endpoint_mounts_the_artifacts_and_waits_for_what_is_told_of_them(folder: Path) -> None:
     template = Template.from_string((folder / "seatrial-lab-chat.template.json").read_text())
     ((name, gate),) = template.find_resources("Custom::OptimizedWeights").items()
-    assert gate["Properties"]["Name"] == request("lab").name
+    assert gate["Properties"]["Name"] == optimization_request("lab").name
     source = Match.object_like({"S3DataSource": {"S3Uri": Match.any_value(), "S3DataType": "S3Prefix"}})
     template.has_resource_properties("AWS::SageMaker::Model", {"PrimaryContainer": {"ModelDataSource": source}})
     (endpoint,) = template.find_resources("AWS::SageMaker::Endpoint").values()
@@ -127,7 +111,7 @@ def test_a_job_runs_in_the_network_of_its_environment_with_its_key(jobs: Templat
 
 
 def test_the_names_that_commands_use_are_those_of_the_constructs() -> None:
-    made = request("lab")
+    made = optimization_request("lab")
     assert jobs_stack("lab") == service_name("lab")
     assert job_parameter(made) == f"{parameter_path('lab')}/{made.digest}"
 
