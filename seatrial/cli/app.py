@@ -19,6 +19,7 @@ from seatrial.cli.doctor import doctor
 from seatrial.cli.drift import drift
 from seatrial.cli.images import images
 from seatrial.cli.init import init
+from seatrial.cli.jobs import jobs
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
 from seatrial.cli.migrate import migrate
@@ -85,6 +86,7 @@ app.add_typer(prices, name="prices")
 app.add_typer(products, name="products")
 app.add_typer(local, name="local")
 app.add_typer(trial, name="trial")
+app.add_typer(jobs, name="jobs")
 
 
 def _version(*, show: bool) -> None:

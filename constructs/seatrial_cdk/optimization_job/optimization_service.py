@@ -188,7 +188,7 @@ def _state_machine(scope: OptimizationService) -> sfn.CfnStateMachine:
     role = iam.Role(
         scope,
         "WorkflowRole",
-        description=f"Workflow of {scope.name}",
+        description=f"Optimization workflow of {scope.environment}",
         assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
         path=scope.role_options.path,
         permissions_boundary=scope.role_options.permissions_boundary,

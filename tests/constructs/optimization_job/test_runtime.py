@@ -175,8 +175,12 @@ def test_a_refused_creation_is_told_by_the_parameter_and_to_the_endpoint(cloud: 
 
 
 def test_a_start_by_hand_starts_the_next_attempt(cloud: FakeCloud) -> None:
+    event: Any = {"Start": "abc", "RequestId": "by-hand"}
+    with pytest.raises(NotFoundError):
+        dispatch(event, cloud, PLACE, lambda *_: None)
+    cloud.ask("job")
+    cloud.started.clear()
     cloud.put("dev-abc", "FAILED")
-    event: Any = {"Start": JOB, "RequestId": "by-hand"}
     assert dispatch(event, cloud, PLACE, lambda *_: None) == {"Job": "dev-abc-2", "State": "NOT STARTED"}
     assert list(cloud.started) == ["dev-abc-2-by-hand"]
 

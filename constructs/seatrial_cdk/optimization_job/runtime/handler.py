@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, cast
 
 from seatrial_cdk.optimization_job.runtime.aws import Aws
 from seatrial_cdk.optimization_job.runtime.jobs import Place
-from seatrial_cdk.optimization_job.runtime.requests import Given, artifacts_answer, job_answer, start
+from seatrial_cdk.optimization_job.runtime.requests import Given, artifacts_answer, job_answer, start_again
 from seatrial_cdk.optimization_job.runtime.steps import Next, create, poll, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seatrial_cdk.optimization_job.runtime.jobs import Cloud
-    from seatrial_cdk.optimization_job.runtime.requests import JobEvent, JobProperties
+    from seatrial_cdk.optimization_job.runtime.requests import JobEvent
     from seatrial_cdk.optimization_job.runtime.steps import Order
 
     Respond: TypeAlias = Callable[[str, bytes], None]
@@ -37,9 +37,9 @@ class StepEvent(TypedDict):
 
 
 class StartEvent(TypedDict):
-    """A job that `seatrial jobs start` asks for."""
+    """A job that `seatrial jobs start` asks for, by its digest."""
 
-    Start: JobProperties
+    Start: str
     RequestId: str
 
 
@@ -57,7 +57,7 @@ def dispatch(
         return _step(cast("StepEvent", event), cloud, place)
     if "Start" in event:
         asked = cast("StartEvent", event)
-        state = start(asked["Start"], asked["RequestId"], cloud, place)
+        state = start_again(asked["Start"], asked["RequestId"], cloud, place)
         return {"Job": state.job, "State": state.state}
     _answer(event, cloud, place, respond)
     return None

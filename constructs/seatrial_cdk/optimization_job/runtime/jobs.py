@@ -90,6 +90,10 @@ class Place:
         """Return the name of the parameter that tells of a job."""
         return f"{self.parameters}/{digest}"
 
+    def request_parameter(self, digest: str) -> str:
+        """Return the name of the parameter that keeps what a deployment asked for."""
+        return f"{self.parameter(digest)}/request"
+
 
 @dataclass(frozen=True, slots=True)
 class JobState:

@@ -74,8 +74,19 @@ def job_answer(event: JobEvent, cloud: Cloud, place: Place) -> Given:
     if event["RequestType"] == "Delete":
         stop(asked, cloud, place)
         return Given({})
+    cloud.write_parameter(place.request_parameter(asked["Digest"]), json.dumps(asked))
     state = start(asked, event["RequestId"], cloud, place)
     return Given({"JobName": state.job, "State": state.state, "Parameter": place.parameter(asked["Digest"])})
+
+
+def start_again(digest: str, request_id: str, cloud: Cloud, place: Place) -> JobState:
+    """Start a job that a deployment asked for before, by its digest; as `start`.
+
+    Raises:
+        NotFoundError: No deployment asked for it.
+    """
+    asked = _properties(json.loads(cloud.read_parameter(place.request_parameter(digest))))
+    return start(asked, request_id, cloud, place)
 
 
 def start(asked: JobProperties, request_id: str, cloud: Cloud, place: Place) -> JobState:
