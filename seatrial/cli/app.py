@@ -19,6 +19,7 @@ from seatrial.cli.doctor import doctor
 from seatrial.cli.drift import drift
 from seatrial.cli.images import images
 from seatrial.cli.init import init
+from seatrial.cli.jobs import jobs
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
 from seatrial.cli.migrate import migrate
@@ -31,6 +32,7 @@ from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe
 from seatrial.cli.products import products
 from seatrial.cli.promote import promote
+from seatrial.cli.recipes import recipes
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -55,6 +57,7 @@ for command in (
     migrate,
     plan,
     compare_instances,
+    recipes,
     predict,
     render,
     promote,
@@ -83,6 +86,7 @@ app.add_typer(prices, name="prices")
 app.add_typer(products, name="products")
 app.add_typer(local, name="local")
 app.add_typer(trial, name="trial")
+app.add_typer(jobs, name="jobs")
 
 
 def _version(*, show: bool) -> None:

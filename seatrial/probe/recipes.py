@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from seatrial.bench.quality.answers import MOST_AT_ONCE, TIMEOUT_S, collect_answers
@@ -14,6 +14,7 @@ from seatrial.deployment.trial import complete_request
 from seatrial.errors import BenchError, Problem, SeatrialError, SpecError
 from seatrial.model import digest
 from seatrial.probe.deployments import ProbedDeployment, ProbedHardware
+from seatrial.probe.local_weights import local_weight_bytes, region_logs
 from seatrial.probe.pinned import PinnedSpec, copied, on_hardware, one_copy, pin_document, pinned_name, relocate
 from seatrial.probe.run import own_folder
 from seatrial.quality.recipe_result import RecipeDeployment, RecipeResult, result_digest
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.model.result import TrialResult
     from seatrial.bench.quality.answers import EvaluationAnswer
     from seatrial.bench.quality.evaluation_set import EvaluationSet
@@ -181,10 +183,15 @@ def measure_recipe(
         BenchError: As `ProbeRun.measure` and `collect_answers`.
     """
     answers: list[EvaluationAnswer] = []
+    sizes: list[int | None] = [None]
 
     def ask() -> None:
+        stack = describe_stack(each.pinned.deployment.stack_name, tools.stacks.cloudformation)
+        request = complete_request(each.pinned.deployment, stack)
         if asked is not None:
-            answers.extend(_answers(each, tools, asked, most_tokens))
+            answers.extend(_answers(each, request, asked, most_tokens))
+        if each.pinned.loaded.environment.is_embedded:
+            sizes.append(local_weight_bytes(region_logs(request.target.region), request.target))
 
     run = tools.run_of(each.pinned, verbose=steps.verbose, afterwards=ask)
     with steps.step(f"{each.name}: deploy, try and delete {run.stack_name}") as step:
@@ -192,14 +199,13 @@ def measure_recipe(
             trial, _ = run.measure()
         told = f", {sum(answer.answered for answer in answers)} of {len(answers)} prompts answered" if answers else ""
         step.did(f"verdict: {trial.verdict.status}{told}")
-    return recipe_result(each, trial, asked, answers, most_tokens)
+    result = recipe_result(each, trial, asked, answers, most_tokens)
+    return replace(result, local_weight_bytes=sizes[-1])
 
 
 def _answers(
-    each: PinnedRecipe, tools: ProbeTools, asked: EvaluationSet, most_tokens: int
+    each: PinnedRecipe, request: TrialRequest, asked: EvaluationSet, most_tokens: int
 ) -> tuple[EvaluationAnswer, ...]:
-    stack = describe_stack(each.pinned.deployment.stack_name, tools.stacks.cloudformation)
-    request = complete_request(each.pinned.deployment, stack)
     answers = collect_answers(
         request.target,
         request.workload.schema,

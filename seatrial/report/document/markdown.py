@@ -16,6 +16,7 @@ from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
 from seatrial.report.document.levels import levels_section
 from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_beside
+from seatrial.report.document.quality import quality_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 
@@ -75,6 +76,7 @@ def _blocks(result: TrialResult, plan: Plan | None) -> Iterator[str]:
     yield f"**{result.verdict.status.upper()}**: {escaped(verdict_sentence(result))}"
     yield from (f"> {escaped(caution)}" for caution in cautions(result, plan))
     yield from section_blocks(checks_section(result))
+    yield from section_blocks(quality_section(result))
     yield from section_blocks(levels_section(result))
     yield from section_blocks(cost_section(result, own))
     yield from section_blocks(comparison_section(result))

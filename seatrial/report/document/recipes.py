@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 from seatrial.measure.interval import CONFIDENCE
 from seatrial.printable import printable
 from seatrial.report.document.markdown import escaped, section_blocks
+from seatrial.report.document.quality import METRICS
 from seatrial.report.document.section import Section
 from seatrial.report.table import Column, Table
 from seatrial.report.values import Cell, Tone, digits, measured, number, percent
@@ -24,10 +25,8 @@ if TYPE_CHECKING:
 
 NOT_MEASURED = "not measured, or not known"
 NAMES = {
-    "exact_match": "exact match",
+    **METRICS,
     "rouge_l": "ROUGE-L",
-    "mean_logprob": "log-probability per token",
-    "perplexity": "perplexity",
     "identical_answers": "identical answers",
     "same_text": "answers alike but for case and white space",
     "common_tokens": "tokens until the first difference",
