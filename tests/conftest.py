@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,10 @@ LONGEST_FIRST = tuple(dict.fromkeys(("e2e", "e2e/test_gitops.py", "docs/test_tut
 settings.register_profile("random", deadline=None, derandomize=False)
 settings.register_profile("seatrial", deadline=None, derandomize=True)
 settings.load_profile("seatrial")
+
+# The CDK's own check of templates takes longer than a synthesis. `e2e/test_synth.py` makes it once, of every committed
+# endpoint; elsewhere cfn-lint looks at the templates. CDK_VALIDATION=true makes it everywhere.
+os.environ.setdefault("CDK_VALIDATION", "false")
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, what the tests start would ignore it
 
