@@ -26,10 +26,12 @@ from seatrial.cli.models import models
 from seatrial.cli.plan import plan
 from seatrial.cli.predict import predict
 from seatrial.cli.preflight import preflight
+from seatrial.cli.presets import presets
 from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe
 from seatrial.cli.products import products
 from seatrial.cli.promote import promote
+from seatrial.cli.recipes import recipes
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -54,6 +56,7 @@ for command in (
     migrate,
     plan,
     compare_instances,
+    recipes,
     predict,
     render,
     promote,
@@ -77,6 +80,7 @@ for command in (
     app.command()(command)
 app.add_typer(images, name="images")
 app.add_typer(models, name="models")
+app.add_typer(presets, name="presets")
 app.add_typer(prices, name="prices")
 app.add_typer(products, name="products")
 app.add_typer(local, name="local")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from seatrial.catalog.engine_versions import read_version
 from seatrial.errors import PlanError, SpecError
 from seatrial.plan.engine import choose_engine
-from seatrial.plan.inputs import allowed_instances
-from seatrial.plan.recipe_limits import RecipeEngine, Refusal, accelerator_refusals, refusals
+from seatrial.plan.inputs import allowed_instances, read_architecture
+from seatrial.plan.recipe_limits import RecipeEngine, RecipeRefusal, accelerator_refusals, build_refusal, refusals
+from seatrial.predict.memory import weights_bytes
 from seatrial.spec.optimization import SPECULATIONS, WEIGHTS
 from seatrial.spec.recipe import parse_recipe, recipe_name, with_recipe
 
@@ -36,7 +37,7 @@ def refuse_recipe(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[In
 
     Raises:
         PlanError: SEA233 for the engine, SEA234 for its version, SEA235 for the accelerators, SEA236 for what excludes
-            each other, SEA237 for an optimization job.
+            each other, SEA237 for an optimization job, SEA239 for a build that takes too long.
     """
     if not loaded.endpoint.optimization:
         return
@@ -46,17 +47,18 @@ def refuse_recipe(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[In
         raise PlanError([_problem(loaded, refusal, hint) for refusal in found])
 
 
-def recipe_refusals(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[Instance]) -> tuple[Refusal, ...]:
+def recipe_refusals(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[Instance]) -> tuple[RecipeRefusal, ...]:
     """Return what the engine can't do of a recipe; when it can do all, why no allowed instance type can."""
     engine, recipe = recipe_engine(choice), loaded.endpoint.optimization
     found = refusals(loaded.endpoint, engine)
+    found = found or build_refusal(recipe, weights_bytes(read_architecture(loaded), None))
     refused = [accelerator_refusals(recipe, engine, instance) for instance in allowed]
     if found or not all(refused):
         return found
     return tuple(dict.fromkeys(refusal for each in refused for refusal in each))
 
 
-def _problem(loaded: LoadedSpec, refusal: Refusal, hint: str) -> Problem:
+def _problem(loaded: LoadedSpec, refusal: RecipeRefusal, hint: str) -> Problem:
     return loaded.problem(("optimization", refusal.index), refusal.rule, refusal.message, hint)
 
 

@@ -126,7 +126,8 @@ def recipe_rows(loaded: LoadedSpec, *, every: bool = False) -> tuple[RecipeRow, 
     choices = _choices(loaded, read_architecture(loaded))
     recipes = {recipe_name(()): (), **{recipe_name(each): each for each in [loaded.endpoint.optimization]}}
     needs: dict[str, tuple[str, ...]] = {}
-    for combined in _combinations(choices, _MOST_COMBINED if every else _MOST_COMBINED - 1):
+    for parts in _combinations(choices, _MOST_COMBINED if every else _MOST_COMBINED - 1):
+        combined = _built_at_start(parts)
         recipe = tuple(choice.entry for choice in combined)
         recipes.setdefault(recipe_name(recipe), recipe)
         needs[recipe_name(recipe)] = tuple(choice.needs for choice in combined if choice.needs)
@@ -258,14 +259,25 @@ def _combinations(choices: tuple[tuple[_Choice, ...], ...], most: int) -> Iterat
     yield from sorted((each for each in every if 1 <= len(each) <= most), key=len)
 
 
+def _built_at_start(combined: tuple[_Choice, ...]) -> tuple[_Choice, ...]:
+    """Return a combination in which TensorRT-LLM quantizes the weights itself, where no checkpoint is named."""
+    if not any(choice.entry.compile is not None for choice in combined):
+        return combined
+    return tuple(
+        _Choice(parse_recipe(each.entry.name)[0]) if each.needs and each.entry.name in WEIGHTS else each
+        for each in combined
+    )
+
+
 def _choices(loaded: LoadedSpec, architecture: Architecture) -> tuple[tuple[_Choice, ...], ...]:
     """Return what there is of each kind, the spec's own settings first."""
     own = {entry.name: entry for entry in loaded.endpoint.optimization}
     known: dict[str, _Choice] = {name: _Choice(entry) for name, entry in own.items()}
     weights = tuple(known.get(name) or _weights(loaded, name) for name in WEIGHTS if name != "mxfp4" or name in known)
     drafts = tuple(found for name in SPECULATIONS if (found := known.get(name) or _draft(loaded, architecture, name)))
-    rest = tuple((known.get(name) or _Choice(parse_recipe(name)[0]),) for name in ("kv_fp8", "prefix_cache"))
-    return weights, drafts, *rest, (known.get("compile") or _Choice(parse_recipe("compile=trtllm")[0]),)
+    cache = known.get("prefix_cache") or _prefix_cache(loaded)
+    kv_cache = known.get("kv_fp8") or _Choice(parse_recipe("kv_fp8")[0])
+    return weights, drafts, (kv_cache,), (cache,), (known.get("compile") or _Choice(parse_recipe("compile=trtllm")[0]),)
 
 
 def _weights(loaded: LoadedSpec, name: str) -> _Choice:
@@ -275,6 +287,13 @@ def _weights(loaded: LoadedSpec, name: str) -> _Choice:
     place = model.hub_id or (model.s3_uri or "weights").removesuffix("/").removesuffix(".tar.gz")
     suffix = "w8a8" if name == "smoothquant" else name
     return _Choice(parse_recipe(f"{name}={place}-{suffix}")[0], f"{name}: a checkpoint or an optimization job")
+
+
+def _prefix_cache(loaded: LoadedSpec) -> _Choice:
+    predicted = loaded.endpoint.workload.prefix_hit_rate > 0
+    return _Choice(
+        parse_recipe("prefix_cache")[0], "" if predicted else "prefix_cache: a hit_rate, to predict its gain"
+    )
 
 
 def _draft(loaded: LoadedSpec, architecture: Architecture, name: str) -> _Choice | None:

@@ -95,6 +95,29 @@ def test_what_can_not_run_a_recipe_is_a_rejected_candidate(ask: Ask) -> None:
     ]
 
 
+def test_a_build_that_takes_longer_than_a_start_is_refused_and_ahead_of_time_is_not(ask: Ask) -> None:
+    serving = {"instance_types": ["ml.p5.48xlarge"]}
+    loaded = ask(model={"hub_id": "meta-llama/Llama-3.1-405B-Instruct"}, serving=serving)
+    at_start, ahead = parse_recipe("compile=trtllm+fp8"), parse_recipe("compile=trtllm,when=ahead_of_time+fp8")
+
+    with pytest.raises(PlanError) as error:
+        resolve(with_recipe(loaded, at_start))
+
+    assert [(each.rule, each.hint.rpartition(": ")[2]) for each in error.value.problems] == [("SEA239", "fp8")]
+    assert runs(loaded, ahead)
+
+
+def test_the_startup_timeout_holds_the_build(ask: Ask) -> None:
+    loaded = ask(model=LLAMA, serving={"instance_types": ["ml.g6e.xlarge"]})
+    names = ("fp8", "compile=trtllm+fp8", "compile=trtllm,when=ahead_of_time+fp8")
+
+    loading, built, ahead = (make_plan(with_recipe(loaded, parse_recipe(name))).startup_timeout_s for name in names)
+
+    assert built.value == 780  # 300 s, 9.1 GB at 500 and at 100 MB/s, twice 16.1 GB at 100 MB/s; whole minutes
+    assert "building the TensorRT-LLM engine in 321 s" in built.because
+    assert (loading.value, ahead.value) == (600, 600)
+
+
 def test_what_runs_and_gives_less_is_a_warning(ask: Ask) -> None:
     plan = make_plan(with_recipe(ask(model=LLAMA), parse_recipe("fp8")))
 
