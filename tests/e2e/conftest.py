@@ -251,7 +251,7 @@ def remove_stacks(cloud: EmbeddedAws) -> Callable[[], None]:
             time.sleep(0.2)
 
     def remove() -> None:
-        delete([name for name in names() if not name.endswith("-trials")])
+        delete([name for name in names() if not name.endswith(("-trials", "-optimizations"))])
         delete(names())
 
     return remove
