@@ -47,7 +47,7 @@ LINT_RULES: Mapping[str, LintRule] = MappingProxyType(
         "SEA318": LintRule("error", f"{DJL}, properties.py by branch; {TGI}, launcher/src/main.rs"),
         "SEA319": LintRule("error", f"{DJL}, vllm_rb_properties.py; {TGI}, cli.py and launcher/src/main.rs"),
         "SEA320": LintRule("warning", "java.util.Properties: the last of a key counts"),
-        "SEA321": LintRule("warning", f"{DJL}, LmiConfigRecommender.java"),
+        "SEA321": LintRule("note", f"{DJL}, LmiConfigRecommender.java"),
         "SEA322": LintRule("error", f"{TGI}, launcher/src/main.rs and backends/v3/src/main.rs"),
         "SEA323": LintRule("warning", f"{API}, ContainerStartupHealthCheckTimeoutInSeconds"),
         "SEA324": LintRule("error", f"{API}, InferenceAmiVersion; NVIDIA CUDA compatibility"),
@@ -60,7 +60,7 @@ LINT_RULES: Mapping[str, LintRule] = MappingProxyType(
         "SEA331": LintRule("error", f"{API}, ModelAccessConfig.AcceptEula"),
         "SEA332": LintRule("error", f"{DJL}, lmi_dist_rb_properties.py; vLLM SpeculativeConfig"),
         "SEA333": LintRule("warning", f"{DJL}, trt_llm_user_guide.md and trtllm_aot_tutorial.md"),
-        "SEA334": LintRule("error", f"{DJL}, LmiConfigRecommender.java since 0.35"),
+        "SEA334": LintRule("warning", f"{DJL}, LmiConfigRecommender.java since 0.35"),
         "SEA335": LintRule("error", f"{DJL}, dockerd-entrypoint-with-cuda-compat.sh and ModelInfo.java"),
         "SEA336": LintRule("warning", "aws/deep-learning-containers, docs/vllm; TGI, launcher find_num_shards"),
         "SEA337": LintRule("warning", f"{DJL}, ModelInfo.java: names in capitals are lowered, others kept"),
@@ -76,12 +76,18 @@ LINT_RULES: Mapping[str, LintRule] = MappingProxyType(
 
 
 def found(  # noqa: PLR0917 (read as a sentence: who, which rule, where, what, how to mend)
-    subject: Subject, rule: str, entry: SourceEntry | None, message: str, fix: str, edit: Edit | None = None
+    subject: Subject,
+    rule: str,
+    entry: SourceEntry | None,
+    message: str,
+    fix: str,
+    edit: Edit | None = None,
+    severity: Severity | None = None,
 ) -> Finding:
-    """Return a finding at an entry, or at the beginning of the configuration."""
+    """Return a finding at an entry, or at the beginning of the configuration; a severity overrules the rule's."""
     source = subject.source
     line, key = (entry.line, entry.key) if entry else (source.line, "")
-    return Finding(source.file, line, key, rule, LINT_RULES[rule].severity, message, fix, edit)
+    return Finding(source.file, line, key, rule, severity or LINT_RULES[rule].severity, message, fix, edit)
 
 
 def rename(source: ConfigSource, entry: SourceEntry, name: str) -> Edit:
