@@ -11,7 +11,7 @@ from seatrial.catalog.dialects import within
 from seatrial.catalog.engine_versions import EngineName, Version, read_version, version_text
 from seatrial.catalog.rows import read_rows
 from seatrial.errors import RenderError
-from seatrial.serving.lint.known_keys import BATCHERS, FRONTEND, SCOPES, SERVER_KEYS
+from seatrial.serving.lint.known_keys import BATCHERS, FRONTEND, JAVA_OPTIONS, SCOPES, SERVER_KEYS
 from seatrial.serving.lint.names import NEURON_PREFIX, PREFIXES
 from seatrial.serving.lint.nearest import nearest_in
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FIRST_PASSED_ON = (14,)  # from LMI 14 on, any argument of vLLM's engine is passed on
 _TEXTS = frozenset(["model", "tokenizer", "hf_token", "api_key", "served_model_name", "enable_reasoning_parser"])
+_OLDEST_READ = {"tgi": "0.9.3"}  # scripts/build_lint_keys.py: nothing is known of older versions
 _NEAR = 0.7  # above which a known name is suggested
 _ALIKE = 0.85  # share of letters in common above which a variable is taken for a slip
 
@@ -61,7 +62,7 @@ class KeyVerdict:
 
 def judge(target: TargetContainer, name: str) -> KeyVerdict | None:
     """Return what is wrong with the name of an option; `None` when it is known, or when nothing tells."""
-    if name in _spelled(target.dialect, target.version):
+    if name in _spelled(target.dialect, target.version) or name in JAVA_OPTIONS:
         return None
     if target.engine == "lmi":
         return _judge_lmi(target, name)
@@ -121,7 +122,8 @@ def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
 def _judge_variable(target: TargetContainer, name: str) -> KeyVerdict | None:
     """Judge a variable of an environment, where everybody may write: only what is named, or nearly, is judged."""
     rows = _rows(target.engine, name)
-    if any(within(target.version, row.since, row.until) for row in rows):
+    is_older = target.version < (read_version(target.engine, _OLDEST_READ.get(target.engine, "")) or (0,))
+    if is_older or any(within(target.version, row.since, row.until) for row in rows):
         return None
     return KeyVerdict("elsewhere", _when(target, rows[0])) if rows else _near_slip(target, name)
 

@@ -19,6 +19,7 @@ from seatrial.serving.lint.checks import (
     ranges,
     service,
     speculation,
+    traps,
     values,
 )
 from seatrial.serving.lint.redaction import secrets_of, told, without_secrets
@@ -87,6 +88,7 @@ ENGINE_CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     speculation.lmi_dist,
     speculation.vllm,
     speculation.v2_block_manager,
+    traps.every,
 )
 GROUP_CHECKS = (groups.two_models, groups.overruled)
 

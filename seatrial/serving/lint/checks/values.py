@@ -56,6 +56,8 @@ _VLLM_QUANTIZATIONS = frozenset(
     ]
 )
 _TRTLLM_QUANTIZATIONS = ("smoothquant", "awq", "fp8", "static_int8", "w4a8_awq")  # trt_llm_user_guide.md
+# PyModel.java, load: Integer.parseInt takes no blank, while Python's int does.
+_PARSED_BY_JAVA = ("tensor_parallel_degree", "pipeline_parallel_degree")
 _KINDS = {
     "int": "a whole number",
     "with_running": "a whole number",
@@ -96,6 +98,7 @@ def spelled(subject: Subject) -> Iterator[Finding]:
             or _is_short(target, option)
             or _is_flag(target, rows, option)
             or _is_others(subject, option)
+            or _is_frayed(subject, option)
         ):
             continue  # told by rules of their own
         if not rows or target is None or _is_dtype(target, option) or any(_reads(row, option) for row in rows):
@@ -112,10 +115,12 @@ def _is_left_out(target: TargetContainer | None, option: NamedOption) -> bool:
 
 def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: NamedOption) -> bool:
     """Say whether a flag is written otherwise than `true`: as an empty value, or as pydantic reads it."""
-    if target is None or not any(row.kind in ("flag", "inverted_flag") for row in rows):
+    words = {word.lower() for row in rows for word in (*row.translation.values(), *row.reads)}
+    is_flag = any(row.kind in ("flag", "inverted_flag") for row in rows) or (words and words <= {"true", "false"})
+    if target is None or not is_flag:
         return False
     if target.engine in ("vllm", "sglang"):
-        return not option.value.strip()  # sagemaker_args.py, tokens_for: the bare flag
+        return option.value.strip().lower() in ("", "true", "false")  # sagemaker_args.py; older images: image_age
     return target.engine == "lmi" and option.value.strip().lower() in _BOOLEANS
 
 
@@ -203,7 +208,7 @@ def batching(subject: Subject) -> Iterator[Finding]:
 def _rolling_batch(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     option = subject.option("rolling_batch")
     taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
-    if option is None or not taken:
+    if option is None or not taken or _is_frayed(subject, option):
         return
     if option.value not in taken:
         message = f"valid in {target.called}: {', '.join(taken)}"
@@ -217,7 +222,7 @@ def _rolling_batch(subject: Subject, target: TargetContainer) -> Iterator[Findin
 
 def _engine(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     option = subject.option("engine", "server")
-    if option is None:
+    if option is None or _is_frayed(subject, option):
         return
     name = option.value
     if target.dialect in ("lmi-async", "lmi-vllm") and name != "Python":
@@ -263,16 +268,26 @@ def whole_text(subject: Subject) -> Iterator[Finding]:
     """SEA318: quotes, or a blank at the end, which belong to the value in Java properties and in JSON."""
     target = subject.target
     for option in subject.options if target else ():
-        in_env_file = option.entry.form == "env" and not subject.source.is_json
-        if target is None or in_env_file or option.space == "env" or not _is_plain(target, option):
-            continue
-        value = option.value
-        if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-            message = "the quotes belong to the value"
-            yield found(subject, "SEA318", option.entry, message, f"write {value[1:-1]}")
-        elif value != value.rstrip() and value.strip() and not _is_number(value):
-            message = "the blank at the end belongs to the value"
-            yield found(subject, "SEA318", option.entry, message, "leave the blank out")
+        if _is_frayed(subject, option):
+            is_quoted = _is_quoted(option.value)
+            message = "the quotes belong to the value" if is_quoted else "the blank at the end belongs to the value"
+            fix = f"write {option.value[1:-1]}" if is_quoted else "leave the blank out"
+            yield found(subject, "SEA318", option.entry, message, fix)
+
+
+def _is_frayed(subject: Subject, option: NamedOption) -> bool:
+    """Say whether quotes or a blank make another value of one that was meant."""
+    target = subject.target
+    in_env_file = option.entry.form == "env" and not subject.source.is_json
+    if target is None or in_env_file or option.space == "env" or not _is_plain(target, option):
+        return False
+    value = option.value
+    blank = value != value.rstrip() and bool(value.strip())
+    return _is_quoted(value) or (blank and (option.name in _PARSED_BY_JAVA or not _is_number(value)))
+
+
+def _is_quoted(value: str) -> bool:
+    return len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
 
 
 def _is_plain(target: TargetContainer, option: NamedOption) -> bool:
