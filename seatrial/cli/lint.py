@@ -62,7 +62,7 @@ def lint(
     sources = [source for path in paths for source in read_path(path)]
     report = _report(sources, given)
     if fix:
-        _fix(sources, report)
+        _fix(sources, report, given)
         sources = [source for path in paths for source in read_path(path)]
         report = _report(sources, given)
     _tell(report, output)
@@ -89,12 +89,13 @@ def _check_instance(name: str | None) -> None:
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type", hint=hint)
 
 
-def _fix(sources: list[ConfigSource | Unreadable], report: LintReport) -> None:
-    from seatrial.serving.lint.fix import diff, fixed_text, write_fixed
+def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> None:
+    from seatrial.serving.lint.fix import diff, write_fixed
+    from seatrial.serving.lint.mend import mended_text
     from seatrial.serving.lint.source import ConfigSource
 
     for source in {source.file: source for source in sources if isinstance(source, ConfigSource)}.values():
-        text = fixed_text(source, report.findings)
+        text = mended_text(source, report.findings, given)
         if text == source.text:
             continue
         try:
