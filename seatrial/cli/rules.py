@@ -8,9 +8,8 @@ import typer
 
 
 def rules(
-    sources: Annotated[
-        bool, typer.Option("--sources", help="Show where a rule of lint or check holds, and where that was read.")
-    ] = False,
+    *,
+    sources: Annotated[bool, typer.Option("--sources", help="Show where each holds and where that was read.")] = False,
 ) -> None:
     """List every rule with its ID; those of `seatrial lint` and `seatrial check` with their severity."""
     from seatrial.hosting_rules.rule_table import HOSTING_RULES
