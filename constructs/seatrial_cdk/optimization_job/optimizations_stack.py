@@ -17,6 +17,7 @@ from seatrial_cdk.shared_stack import shared_stack
 if TYPE_CHECKING:
     from constructs import Construct
 
+    from seatrial.deployment.document import Deployment
     from seatrial.deployment.optimization_job import OptimizationJobRequest
     from seatrial.spec.environment import EnvironmentSpec
 
@@ -83,5 +84,30 @@ def optimizations_stack(scope: Construct, environment: EnvironmentSpec) -> Optim
         scope: A construct of the stage or app.
         environment: The environment.
     """
+<<<<<<< HEAD
     name = service_name(environment.name)
     return shared_stack(scope, name, OptimizationsStack, lambda root: OptimizationsStack(root, environment=environment))
+=======
+    stage = Stage.of(scope)
+    root = cast("Construct", scope.node.root) if stage is None else stage
+    found = root.node.try_find_child(service_name(environment.name))
+    if found is None:
+        return OptimizationsStack(root, environment=environment)
+    if not isinstance(found, OptimizationsStack):
+        raise TypeError(f"{found.node.path} is no OptimizationsStack")
+    return found
+
+
+def add_jobs(stack: Stack, deployment: Deployment) -> None:
+    """Add the optimization jobs of an endpoint and of its further models to the environment's stack of them.
+
+    Args:
+        stack: The stack of the endpoint; it is deployed after them.
+        deployment: What it deploys.
+    """
+    for each in (deployment, *deployment.guests, *deployment.variants):
+        if each.optimization_job is not None:
+            jobs = optimizations_stack(stack, deployment.environment)
+            jobs.add_job(each.optimization_job)
+            stack.add_stack_dependency(jobs)
+>>>>>>> w-app16
