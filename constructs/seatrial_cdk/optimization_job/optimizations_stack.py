@@ -84,18 +84,8 @@ def optimizations_stack(scope: Construct, environment: EnvironmentSpec) -> Optim
         scope: A construct of the stage or app.
         environment: The environment.
     """
-<<<<<<< HEAD
     name = service_name(environment.name)
     return shared_stack(scope, name, OptimizationsStack, lambda root: OptimizationsStack(root, environment=environment))
-=======
-    stage = Stage.of(scope)
-    root = cast("Construct", scope.node.root) if stage is None else stage
-    found = root.node.try_find_child(service_name(environment.name))
-    if found is None:
-        return OptimizationsStack(root, environment=environment)
-    if not isinstance(found, OptimizationsStack):
-        raise TypeError(f"{found.node.path} is no OptimizationsStack")
-    return found
 
 
 def add_jobs(stack: Stack, deployment: Deployment) -> None:
@@ -110,4 +100,3 @@ def add_jobs(stack: Stack, deployment: Deployment) -> None:
             jobs = optimizations_stack(stack, deployment.environment)
             jobs.add_job(each.optimization_job)
             stack.add_stack_dependency(jobs)
->>>>>>> w-app16
