@@ -53,6 +53,13 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/constructs-operation.md": ("operation",),
     "reference/constructs-delivery.md": ("delivery",),
     "reference/engine-choice.md": ("engine rules",),
+    "reference/optimizations.md": (
+        "optimizations of engines",
+        "optimizations of accelerators",
+        "combined optimizations",
+        "optimization jobs",
+        "given up",
+    ),
     "reference/constants.md": ("constants", "engines"),
 }
 WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`"}
@@ -310,6 +317,94 @@ def _engine_rules() -> str:
     return _table(("verdict", "on", "when", "reason", "source"), rows)
 
 
+_OPTIMIZATIONS = "optimizations"
+
+
+def _optimizations_of_engines() -> str:
+    titles = {str(row["name"]): str(row["title"]) for row in _catalog("options", "engine_choice")}
+    rows = (
+        (
+            _joined(row["optimizations"]),
+            ", ".join(titles[str(name)] for name in _list(row["options"])),
+            _versions(row),
+            str(row["because"]),
+            _sourced(row),
+        )
+        for row in _catalog("engines", _OPTIMIZATIONS)
+    )
+    return _table(("optimization", "engine", "versions", "reason", "source"), rows)
+
+
+def _versions(row: Row) -> str:
+    if not row["supported"]:
+        return "none"
+    since, until = (f"{word} {row[name]}" if row[name] else "" for word, name in (("from", "since"), ("to", "until")))
+    return " ".join(part for part in (since, until) if part) or "all"
+
+
+def _optimizations_of_accelerators() -> str:
+    rows = (
+        (
+            _joined(row["optimizations"]),
+            str(row["verdict"]),
+            _joined(row["accelerators"]),
+            (_joined(row["options"]) or "every engine") + (f" to {row['until']}" if row["until"] else ""),
+            str(row["because"]),
+            _sourced(row),
+        )
+        for row in _catalog("accelerators", _OPTIMIZATIONS)
+    )
+    return _table(("optimization", "verdict", "accelerators", "engine", "reason", "source"), rows)
+
+
+def _combined_optimizations() -> str:
+    pairs = (
+        (_joined(row["first"]), _joined(row["second"]), str(row["because"]), _sourced(row))
+        for row in _catalog("pairs", _OPTIMIZATIONS)
+    )
+    features = (
+        (
+            _joined(row["optimizations"]),
+            f"serving.overrides.{row['field']}" + (f", {_joined(row['options'])}" if row["options"] else ""),
+            str(row["because"]),
+            _sourced(row),
+        )
+        for row in _catalog("features", _OPTIMIZATIONS)
+    )
+    return _table(("optimization", "excludes", "reason", "source"), (*pairs, *features))
+
+
+def _optimization_jobs() -> str:
+    rows = (
+        (
+            _joined(row["optimizations"]),
+            "yes" if row["allowed"] else "no",
+            str(row["needs"] or ""),
+            _joined(row["families"]),
+            str(row["because"]),
+            _sourced(row),
+        )
+        for row in _catalog("jobs", _OPTIMIZATIONS)
+    )
+    return _table(("optimization", "made by a job", "needs", "listed for", "reason", "source"), rows)
+
+
+def _given_up() -> str:
+    rows = (
+        (str(row["optimization"]), str(row["quality"]), str(row["startup"]), str(row["features"]), _sourced(row))
+        for row in _catalog("gives_up", _OPTIMIZATIONS)
+    )
+    return _table(("optimization", "quality", "start of a container", "gives up", "source"), rows)
+
+
+def _joined(values: Json) -> str:
+    return ", ".join(map(str, _list(values)))
+
+
+def _sourced(row: Row) -> str:
+    return f"{row['source']}, {row['date']}"
+
+
 def _condition(when: Row, unless: Row) -> str:
     parts = [f"{fact}: {_written(values)}" for fact, values in when.items()]
     parts += [f"{fact} is known and none of: {_written(values)}" for fact, values in unless.items()]
@@ -391,6 +486,11 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "constants": _constants,
     "engines": _engines,
     "engine rules": _engine_rules,
+    "optimizations of engines": _optimizations_of_engines,
+    "optimizations of accelerators": _optimizations_of_accelerators,
+    "combined optimizations": _combined_optimizations,
+    "optimization jobs": _optimization_jobs,
+    "given up": _given_up,
     "result fields": _result_fields,
     "commands": _commands,
     "endpoints": lambda: group_text("endpoints", _table),

@@ -24,6 +24,8 @@ SCHEDULES = "Role of the scheduled trials"
 DEPLOY, READ = "Deploy role of the workflows", "Read role of the workflows"
 LAUNCH, BOUNDARY = "Launch role of products", "Most that a role of a product may do"
 RESULTS, KEY, TOPIC = "Bucket of the results", "Key of the results", "Topic of the alarms"
+JOBS, JOBS_WORKFLOW = "Function of the optimization jobs", "Workflow of the optimization jobs"
+JOB, PASSED = "Role of an optimization job", "Function of the optimization jobs, for each job"
 BEGINNINGS: Mapping[str, str] = {
     "SageMaker instances of": INSTANCES,
     "SageMaker containers of": CONTAINERS,
@@ -33,6 +35,9 @@ BEGINNINGS: Mapping[str, str] = {
     "Deploys the endpoints of": DEPLOY,
     "Reads the endpoints and trials of": READ,
     "Makes the resources of products": LAUNCH,
+    "Optimization jobs of": JOBS,
+    "Optimization workflow of": JOBS_WORKFLOW,
+    "Optimization job ": JOB,
     "The most that a role of a product": BOUNDARY,
 }
 """How the description of a role or managed policy begins, and what it is called."""
@@ -40,6 +45,7 @@ BY_TYPE: Mapping[str, str] = {
     "AWS::S3::BucketPolicy": RESULTS,
     "AWS::KMS::Key": KEY,
     "AWS::SNS::TopicPolicy": TOPIC,
+    "AWS::IAM::Policy": PASSED,
 }
 """What a policy of a resource is called, by the resource's type."""
 WRITES_LOGS = "Containers write their logs; the groups of this endpoint only."
@@ -103,6 +109,27 @@ REASONS: Mapping[tuple[str, str], str] = {
     (KEY, "kms:*"): "IAM of the account decides who uses the key (default policy of AWS KMS).",
     (KEY, "kms:Decrypt"): "CloudWatch publishes alarms to the encrypted topic.",
     (TOPIC, "sns:Publish"): "Alarms of the account publish; connections without TLS are refused.",
+    (JOBS, "logs:CreateLogStream"): "The function writes its log.",
+    (
+        JOBS,
+        "sagemaker:AddTags",
+    ): "Jobs are created with the tags of the environment, followed, and stopped on deletion.",
+    (JOBS, "ssm:GetParameter"): "A parameter tells where each job stands; another keeps what was asked for.",
+    (JOBS, "s3:ListBucket"): "A completed job counts while its artifacts are there.",
+    (JOBS, "states:ListExecutions"): "Each attempt of a job is an execution of the workflow.",
+    (JOBS, "states:StopExecution"): "A job whose resource is deleted is followed no more.",
+    (PASSED, "iam:PassRole"): "The role of the job is passed to SageMaker alone.",
+    (JOBS_WORKFLOW, "lambda:InvokeFunction"): "Each look at a job is a call of the function.",
+    (JOB, "s3:GetObject"): "The job reads the model and its training data.",
+    (JOB, "s3:ListBucket"): "A prefix is listed before it is read or written; the condition names it.",
+    (JOB, "s3:AbortMultipartUpload"): "The job writes below the prefix of its own content.",
+    (JOB, "kms:Decrypt"): "Artifacts are encrypted, and the model may be.",
+    (JOB, "ecr:BatchCheckLayerAvailability"): "SageMaker pulls the image that quantizes or compiles.",
+    (JOB, "logs:CreateLogGroup"): "The job writes its log.",
+    (JOB, "cloudwatch:PutMetricData"): "The job writes its metrics; into its own namespace only.",
+    (JOB, "ec2:CreateNetworkInterface"): "The job joins the subnets and security groups of the environment.",
+    (JOB, "ec2:CreateNetworkInterfacePermission"): "SageMaker attaches the interfaces and removes them.",
+    (JOB, "ec2:DescribeDhcpOptions"): DESCRIBES_NETWORK,
     (LAUNCH, "cloudformation:CreateStack"): "Service Catalog makes a stack of its own for what is launched.",
     (LAUNCH, "s3:GetObject"): "Service Catalog keeps its copy of the template in a bucket of unknown name.",
     (LAUNCH, "iam:CreateRole"): "A product has roles of its own, each with the permissions boundary.",
@@ -257,6 +284,8 @@ _PLACEHOLDERS = (
     (re.compile(r"\b123456789012\b"), "ACCOUNT"),
     (re.compile(r"\b(dev|prod|lab)\b"), "ENV"),
     (re.compile(r"[0-9a-f]{64}"), "HASH"),
+    (re.compile(r"\b[0-9a-f]{16}\b"), "DIGEST"),
+    (re.compile(r"\bJob[0-9A-F]{16}"), "JobDIGEST"),
     (re.compile(r"\bENV-chat\b"), "ENV-NAME"),
     (re.compile(r"\b(subnet|sg)-0a1b2c3d\b"), r"\1-ID"),
     (re.compile(r"11111111-2222-3333-4444-555555555555"), "ID"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.command_line import CommandLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from xdist.remote import Producer
 
@@ -47,6 +49,10 @@ LONGEST_FIRST = tuple(dict.fromkeys(("e2e", "e2e/test_gitops.py", "docs/test_tut
 settings.register_profile("random", deadline=None, derandomize=False)
 settings.register_profile("seatrial", deadline=None, derandomize=True)
 settings.load_profile("seatrial")
+
+# The CDK's own check of templates takes longer than a synthesis. `e2e/test_synth.py` makes it once, of every committed
+# endpoint; elsewhere cfn-lint looks at the templates. CDK_VALIDATION=true makes it everywhere.
+os.environ.setdefault("CDK_VALIDATION", "false")
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, what the tests start would ignore it
 
@@ -88,6 +94,18 @@ class GroupScheduling(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling:
     """Tell `make test` what stays together (xdist's own marks of groups have no effect since pytest 9.2)."""
     return GroupScheduling(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what is imported and collected out of each garbage collection, also of those in forks."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

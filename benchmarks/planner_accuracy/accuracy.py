@@ -88,7 +88,7 @@ def endpoints(rows: Sequence[JudgedRow]) -> str:
         [*map(str, key), str(len(own)), *(_mape(own, name) for name in _END_TO_END), _signed(own, "e2e_p50_ms")]
         for key, own in groups.items()
     ]
-    return _markdown(head, 3, lines)
+    return markdown(head, 3, lines)
 
 
 def covered(rows: Sequence[JudgedRow]) -> str:
@@ -100,7 +100,7 @@ def covered(rows: Sequence[JudgedRow]) -> str:
         [family, *(_covered([pair for pair in told[figure] if pair[0].family == family]) for figure in figures)]
         for family in families
     ]
-    return _markdown(("models", *figures), 1, lines)
+    return markdown(("models", *figures), 1, lines)
 
 
 def peers(rows: Sequence[JudgedRow]) -> str:
@@ -110,7 +110,7 @@ def peers(rows: Sequence[JudgedRow]) -> str:
     answers |= {title: _answers(ANSWERS / f"{file}.csv") for title, file in PEERS.items()}
     shared = _shared(own, answers["Seatrial, model left out"], answers["aiconfigurator, silicon"])
     head = ("tool", "rows", *_HEAD, "shared rows: mean latency, dense", "MoE", "MLA")
-    return _markdown(head, 1, [_peer(title, own, found, shared) for title, found in answers.items()])
+    return markdown(head, 1, [_peer(title, own, found, shared) for title, found in answers.items()])
 
 
 TABLES: Mapping[str, Callable[[Sequence[JudgedRow]], str]] = {
@@ -159,7 +159,7 @@ def _answers(path: Path) -> dict[Question, Figures]:
 def _table(names: tuple[str, ...], rows: Sequence[JudgedRow], key: Callable[[JudgedRow], tuple[str, ...]]) -> str:
     groups = grouped(rows, key)
     lines = [[*map(str, name), str(len(own)), *_errors(own)] for name, own in sorted(groups.items(), key=_order)]
-    return _markdown((*names, "rows", *_HEAD), len(names), lines)
+    return markdown((*names, "rows", *_HEAD), len(names), lines)
 
 
 def _order(group: tuple[tuple[object, ...], list[JudgedRow]]) -> tuple[object, ...]:
@@ -186,7 +186,8 @@ def _covered(told: Sequence[tuple[JudgedRow, bool]]) -> str:
     return MISSING if share is None else f"{share:.0%} of {len(told):,} rows".replace("%", " %")
 
 
-def _markdown(head: tuple[str, ...], names: int, lines: Sequence[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], names: int, lines: Sequence[Sequence[str]]) -> str:
+    """Return a table; its first columns are names, the others numbers."""
     rule = ["---"] * names + ["---:"] * (len(head) - names)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *lines))
 

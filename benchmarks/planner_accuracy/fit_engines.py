@@ -95,7 +95,7 @@ def shipped() -> Fitted:
 
 def predict(row: MeasuredRow, fitted: Mapping[str, Performance]) -> PredictedRow | None:
     """Predict a row; `None` where the copy does not fit its accelerators."""
-    copy = _placed(row)
+    copy = place_row(row)
     if copy is None:
         return None
     return _predict(replace(copy, engine=with_constants(copy.engine, fitted[row.engine])), row)
@@ -114,7 +114,8 @@ def _predict(copy: Copy, row: MeasuredRow) -> PredictedRow:
 
 
 @cache
-def _placed(row: MeasuredRow) -> Copy | None:
+def place_row(row: MeasuredRow) -> Copy | None:
+    """Place the copy of a row; `None` where it does not fit its accelerators."""
     engine, hardware = engines.find(row.engine, row.engine_version), hardware_of(row.instance, row.quantization)
     if hardware is None:
         return None
@@ -174,14 +175,14 @@ class _Unknowns:
 def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
     names: dict[str, None] = {}
     for row in rows:
-        copy = _placed(row)
+        copy = place_row(row)
         if copy is not None:
             names |= dict.fromkeys(kernels_of(copy))
     return _Unknowns(tuple(sorted(names)))
 
 
 def _fit_engine(rows: Sequence[MeasuredRow], start: Performance) -> Performance:
-    usable = [row for row in rows if _placed(row) is not None and not is_direct(row) and not has_queued(row)]
+    usable = [row for row in rows if place_row(row) is not None and not is_direct(row) and not has_queued(row)]
     if not usable:
         return start
     from scipy.optimize import least_squares  # noqa: PLC0415 (only a fit needs SciPy, which the project does not)

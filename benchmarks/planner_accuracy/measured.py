@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "measured_rows"
 FILES = ("gpu_sweeps", "gpu_runs", "sagemaker_endpoints", "trtllm_saturation")
+OPTIMIZED = "sagemaker_endpoints_optimised"
 ENGINES: dict[str, Family] = {"vLLM": "vllm", "SGLang": "sglang", "TensorRT-LLM": "trtllm"}
 _ACCELERATORS = {"A100 SXM4 80GB": "ml.p4de.24xlarge", "L40S": "ml.g6e.48xlarge"}
 _MODELS = {"Mixtral 8x7B": "mistralai/Mixtral-8x7B-v0.1", "Mixtral 8x22B": "mistralai/Mixtral-8x22B-v0.1"}
@@ -36,6 +37,8 @@ class MeasuredRow:
         e2e_p50_ms: Median of end-to-end latency.
         e2e_p90_ms: 90th percentile of it.
         output_tok_s: Output tokens per second.
+        optimization: `eagle3` or `prefix-cache`; empty for a plain deployment.
+        use_case: The prompts of AWS's benchmark suite; empty elsewhere.
     """
 
     file: str
@@ -55,6 +58,8 @@ class MeasuredRow:
     e2e_p50_ms: float | None
     e2e_p90_ms: float | None
     output_tok_s: float | None
+    optimization: str = ""
+    use_case: str = ""
 
     @property
     def dense(self) -> bool:
@@ -85,6 +90,12 @@ def read_rows() -> tuple[MeasuredRow, ...]:
     return tuple(row for file in FILES for row in _read(file))
 
 
+@cache
+def read_optimized() -> tuple[MeasuredRow, ...]:
+    """Read the rows with EAGLE-3 or prefix caching, which `fit_speculation` fits and no other fit sees."""
+    return tuple(_read(OPTIMIZED))
+
+
 def _read(file: str) -> list[MeasuredRow]:
     with (FOLDER / f"{file}.csv").open(encoding="utf-8", newline="") as lines:
         found = (_row(file, cells) for cells in csv.DictReader(lines))
@@ -109,12 +120,14 @@ def _row(file: str, cells: dict[str, str]) -> MeasuredRow | None:
         output_tokens=round(float(cells["output_tokens"])),
         concurrency=None if cells["concurrency"] == "inf" else round(float(cells["concurrency"])),
         # Three prompts in turn, 30 requests a level: all but the first three are in vLLM's prefix cache.
-        prefix_hit_rate=0.9 if file == "sagemaker_endpoints" else 0.0,
+        prefix_hit_rate=0.9 if file in ("sagemaker_endpoints", OPTIMIZED) else 0.0,
         ttft_ms=_number(cells["ttft_ms"]),
         tpot_ms=_number(cells["tpot_ms"]),
         e2e_p50_ms=_number(cells["e2e_p50_s"], 1000),
         e2e_p90_ms=_number(cells["e2e_p90_s"], 1000),
         output_tok_s=_number(cells["output_tok_s"]),
+        optimization=cells.get("optimisation", "") if file == OPTIMIZED else "",
+        use_case=cells["note"].partition("use_case=")[2].partition(";")[0] if file == OPTIMIZED else "",
     )
 
 

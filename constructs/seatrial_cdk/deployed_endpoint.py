@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from aws_cdk import Annotations, Stack, Stage, Tags, Token
+from aws_cdk import Annotations, Stack, Tags, Token
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
@@ -23,10 +23,12 @@ from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
 from seatrial_cdk.guest_models import define_adapters, define_guests, traffic_shares
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
+from seatrial_cdk.optimization_job.optimizations_stack import add_jobs
 from seatrial_cdk.planned_instances import planned_instances
-from seatrial_cdk.planned_props import planned_container, planned_copies
+from seatrial_cdk.planned_props import optimized_container, optimized_weights, planned_copies
 from seatrial_cdk.planned_scaling import define_scaling, start_minutes
 from seatrial_cdk.planned_variants import define_single_model
+from seatrial_cdk.shared_stack import shared_stack
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.traffic_router.traffic_router import TrafficRouter
 from seatrial_cdk.trial_schedule import TrialSchedule
@@ -99,7 +101,7 @@ def define_endpoint(
     if spec.hosting.kind == "single_model":
         options = _role_options(scope, construct_id, environment.security)
         return define_single_model(scope, construct_id, deployment, network=network, key=key, role_options=options)
-    return LlmEndpoint(
+    endpoint = LlmEndpoint(
         scope,
         construct_id,
         endpoint_name=deployment.endpoint_name,
@@ -113,12 +115,15 @@ def define_endpoint(
             volume_key_arn=None if deployment.has_local_nvme else key_arn,
             packing=deployment.packing,
         ),
-        container=planned_container(deployment),
+        container=optimized_container(scope, deployment),
         copies=planned_copies(deployment.plan, spec.hosting),
         network=network or ContainerNetwork.of(environment.network),
         weights_key=key,
         role_options=_role_options(scope, construct_id, environment.security),
     )
+    if (weights := optimized_weights(scope, deployment)) is not None:
+        endpoint.endpoint.node.add_dependency(weights)  # no instance starts before the artifacts are known to be there
+    return endpoint
 
 
 def _role_options(scope: Construct, construct_id: str, security: Security) -> RoleOptions:
@@ -145,6 +150,7 @@ def endpoint_from_spec(
     name = construct_id if generation == 1 else f"{construct_id}{generation}"
     endpoint = define_endpoint(scope, name, deployment, network=network, key=key)
     _check_place(endpoint, deployment)
+    add_jobs(Stack.of(scope), deployment)
     if adds_trials_stack and deployment.endpoint.trial.mode != "off":
         Stack.of(scope).add_stack_dependency(trials_stack(scope, deployment.environment))
     shared = Construct(scope, f"{construct_id}Names")  # what a later generation has too, by the same logical IDs
@@ -174,14 +180,10 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
         scope: A construct of the stage or app.
         environment: The environment.
     """
-    stage = Stage.of(scope)
-    root = cast("Construct", scope.node.root) if stage is None else stage
-    found = root.node.try_find_child(service_name(environment.name))
-    if found is None:
-        return TrialsStack(root, environment=environment, any_stack=True)
-    if not isinstance(found, TrialsStack):
-        raise TypeError(f"{found.node.path} is no TrialsStack")
-    return found
+    name = service_name(environment.name)
+    return shared_stack(
+        scope, name, TrialsStack, lambda root: TrialsStack(root, environment=environment, any_stack=True)
+    )
 
 
 def define_parts(

@@ -12,7 +12,7 @@ from seatrial_cdk.adapter_component import AdapterComponent
 from seatrial_cdk.added_component import AddedComponent
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_alias import EndpointAlias
-from seatrial_cdk.planned_props import planned_container, planned_copies
+from seatrial_cdk.planned_props import optimized_container, planned_copies
 from seatrial_cdk.planned_scaling import define_scaling, start_minutes
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _define_guest(  # noqa: PLR0917 (private)
         construct_id,
         endpoint=host,
         name=component.removeprefix(f"{deployment.endpoint_name}-"),
-        container=planned_container(guest),
+        container=optimized_container(scope, guest),
         copies=planned_copies(guest.plan, spec.hosting),
         alias_name=alias_name(deployment.environment.name, spec.name),
         weights_key=host.weights_key,

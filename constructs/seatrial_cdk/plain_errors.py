@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -39,3 +40,5 @@ def plain_errors() -> Iterator[None]:
         if not str(error).startswith("ValidationFailed"):
             raise
         sys.exit(f"{error}")
+    finally:
+        gc.freeze()  # else Python walks all of aws-cdk-lib when the app ends: 0.4 s of CPU

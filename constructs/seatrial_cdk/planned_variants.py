@@ -14,7 +14,7 @@ from seatrial_cdk.data_capture import DataCapture
 from seatrial_cdk.model_variant import ModelVariant, ShadowVariant
 from seatrial_cdk.output_location import OutputLocation
 from seatrial_cdk.planned_instances import planned_instances
-from seatrial_cdk.planned_props import planned_container
+from seatrial_cdk.planned_props import optimized_container
 from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.variant_instances import VARIANT_NAME
 
@@ -47,7 +47,7 @@ def define_single_model(
         role_options: Path and permissions boundary of the new roles.
     """
     environment, hosting = deployment.environment, deployment.endpoint.hosting
-    variants = [_variant(deployment, each, key) for each in hosting.variants or ()]
+    variants = [_variant(scope, deployment, each, key) for each in hosting.variants or ()]
     return SingleModelEndpoint(
         scope,
         construct_id,
@@ -55,8 +55,8 @@ def define_single_model(
         base_name=deployment.base_name,
         environment=environment.name,
         alias_name=alias_name(environment.name, deployment.endpoint.name),
-        variants=variants or [_planned(deployment, VARIANT_NAME, key)],
-        shadow=_shadow(deployment, hosting.shadow, key) if hosting.shadow else None,
+        variants=variants or [_planned(scope, deployment, VARIANT_NAME, key)],
+        shadow=_shadow(scope, deployment, hosting.shadow, key) if hosting.shadow else None,
         asynchronous=_asynchronous(scope, construct_id, hosting.asynchronous, key) if hosting.asynchronous else None,
         data_capture=_capture(hosting.data_capture, key) if hosting.data_capture else None,
         network=network or ContainerNetwork.of(environment.network),
@@ -65,19 +65,21 @@ def define_single_model(
     )
 
 
-def _planned(deployment: Deployment, name: str, key: kms.IKey | None) -> ModelVariant:
+def _planned(scope: Construct, deployment: Deployment, name: str, key: kms.IKey | None) -> ModelVariant:
     """Return a variant that runs what a deployment's plan says."""
     spec, key_arn = deployment.endpoint, key.key_arn if key else None
     instances = planned_instances(
         deployment.plan, spec.hosting, volume_key_arn=None if deployment.has_local_nvme else key_arn
     )
-    return ModelVariant(name=name, container=planned_container(deployment), instances=instances)
+    return ModelVariant(name=name, container=optimized_container(scope, deployment), instances=instances)
 
 
-def _of_spec(deployment: Deployment, asked: VariantSpec | ShadowSpec, key: kms.IKey | None) -> ModelVariant:
+def _of_spec(
+    scope: Construct, deployment: Deployment, asked: VariantSpec | ShadowSpec, key: kms.IKey | None
+) -> ModelVariant:
     """Return a variant of another spec, of another image, or of the endpoint's own plan."""
     source = deployment if asked.spec is None else deployment.variant_of(asked.spec)
-    variant = _planned(source, asked.name, key)
+    variant = _planned(scope, source, asked.name, key)
     if asked.image is not None:
         variant = replace(variant, container=replace(variant.container, image=asked.image))
     if asked.instance_count is not None:
@@ -87,12 +89,12 @@ def _of_spec(deployment: Deployment, asked: VariantSpec | ShadowSpec, key: kms.I
     return variant
 
 
-def _variant(deployment: Deployment, asked: VariantSpec, key: kms.IKey | None) -> ModelVariant:
-    return replace(_of_spec(deployment, asked, key), weight=asked.weight)
+def _variant(scope: Construct, deployment: Deployment, asked: VariantSpec, key: kms.IKey | None) -> ModelVariant:
+    return replace(_of_spec(scope, deployment, asked, key), weight=asked.weight)
 
 
-def _shadow(deployment: Deployment, asked: ShadowSpec, key: kms.IKey | None) -> ShadowVariant:
-    variant = _of_spec(deployment, asked, key)
+def _shadow(scope: Construct, deployment: Deployment, asked: ShadowSpec, key: kms.IKey | None) -> ShadowVariant:
+    variant = _of_spec(scope, deployment, asked, key)
     return ShadowVariant(
         name=asked.name,
         container=variant.container,

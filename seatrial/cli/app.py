@@ -10,6 +10,7 @@ from seatrial import __version__
 from seatrial.cli.bench import bench
 from seatrial.cli.calibrate import calibrate
 from seatrial.cli.check import check
+from seatrial.cli.compare import compare
 from seatrial.cli.compare_instances import compare_instances
 from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
@@ -18,6 +19,7 @@ from seatrial.cli.doctor import doctor
 from seatrial.cli.drift import drift
 from seatrial.cli.images import images
 from seatrial.cli.init import init
+from seatrial.cli.jobs import jobs
 from seatrial.cli.lint import lint
 from seatrial.cli.local import local
 from seatrial.cli.migrate import migrate
@@ -25,10 +27,12 @@ from seatrial.cli.models import models
 from seatrial.cli.plan import plan
 from seatrial.cli.predict import predict
 from seatrial.cli.preflight import preflight
+from seatrial.cli.presets import presets
 from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe
 from seatrial.cli.products import products
 from seatrial.cli.promote import promote
+from seatrial.cli.recipes import recipes
 from seatrial.cli.render import render
 from seatrial.cli.report import report
 from seatrial.cli.rules import rules
@@ -53,6 +57,7 @@ for command in (
     migrate,
     plan,
     compare_instances,
+    recipes,
     predict,
     render,
     promote,
@@ -66,6 +71,7 @@ for command in (
     convert,
     bench,
     probe,
+    compare,
     calibrate,
     report,
     stage,
@@ -75,10 +81,12 @@ for command in (
     app.command()(command)
 app.add_typer(images, name="images")
 app.add_typer(models, name="models")
+app.add_typer(presets, name="presets")
 app.add_typer(prices, name="prices")
 app.add_typer(products, name="products")
 app.add_typer(local, name="local")
 app.add_typer(trial, name="trial")
+app.add_typer(jobs, name="jobs")
 
 
 def _version(*, show: bool) -> None:

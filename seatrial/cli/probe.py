@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.errors import SeatrialError, SpecError
+from seatrial.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.changes.deployed import Identity
     from seatrial.plan.document import Plan
     from seatrial.probe.answer import ProbeAnswer
     from seatrial.probe.deployments import ProbedHardware
-    from seatrial.probe.pinned import PinnedSpec
-    from seatrial.probe.run import ProbeTools
     from seatrial.spec.load import LoadedSpec
 
 _LOCAL_ENGINE = "the embedded AWS, whose engine is local"
@@ -149,20 +145,22 @@ def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple
 
 
 def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:
+    from seatrial.cli.support.probing import aws_tools, confirm
     from seatrial.cli.support.terminal import console
     from seatrial.demo.progress import Steps
     from seatrial.demo.runner import end_on_signals
     from seatrial.probe.deployments import deployments_to_probe
     from seatrial.probe.pinned import pin
     from seatrial.probe.run import check_tools, deploy_in_turn, probe_folder
+    from seatrial.probe.view import estimate_lines
 
     probed = deployments_to_probe(asked.plan, asked.candidate, asked.level)
     if not probed:
         return ()
     root, folder = check_tools(asked.loaded.path), probe_folder(asked.loaded)
     pinned = pin(asked.loaded, probed, folder, asked.environments)
-    tools = _tools(asked, root, folder)
-    _confirm(pinned, yes=yes or asked.loaded.environment.is_embedded)
+    tools = aws_tools(asked.loaded, root, folder)
+    confirm(estimate_lines(pinned), yes=yes or asked.loaded.environment.is_embedded)
     end_on_signals()
     answers: list[ProbeAnswer] = []
     try:
@@ -181,43 +179,6 @@ def _tell(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
 
     if answers:
         show(probe_view(plan, answers, conclusion(plan, answers)))
-
-
-def _tools(asked: _Asked, root: Path, folder: Path) -> ProbeTools:
-    """Return clients of the region, once the credentials are known to be the environment's."""
-    import boto3
-
-    from seatrial.changes.deployed import check_account
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.probe.deploy import AwsStacks
-    from seatrial.probe.run import ProbeTools
-
-    environment = asked.loaded.environment
-    with aws_failures(environment.name):
-        identity = boto3.client("sts", region_name=environment.region)
-        stacks = AwsStacks(
-            boto3.client("cloudformation", region_name=environment.region),
-            boto3.client("s3", region_name=environment.region),
-        )
-    check_account(environment, cast("Identity", identity))
-    return ProbeTools(root, stacks, folder / "tools.log")
-
-
-def _confirm(pinned: Sequence[PinnedSpec], *, yes: bool) -> None:
-    """Tell what the probe costs, and ask whether it may.
-
-    Raises:
-        SpecError: SEA526 when the answer is no, or nobody can be asked.
-    """
-    from seatrial.probe.view import estimate_lines
-
-    for line in estimate_lines(pinned):
-        typer.echo(line)
-    if yes:
-        return
-    if not sys.stdin.isatty() or not typer.confirm("deploy?"):
-        hint = "confirm on a terminal, or give --yes"
-        raise SpecError.of("SEA526", "nothing was deployed", where="command line", field="--yes", hint=hint)
 
 
 def _write(loaded: LoadedSpec, answer: ProbeAnswer) -> None:

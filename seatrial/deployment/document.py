@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from seatrial.deployment.optimization_job import OptimizationJobRequest
     from seatrial.plan.document import Plan
     from seatrial.plan.packing import Packing
     from seatrial.serving.rendered import RenderedConfig
@@ -68,6 +69,7 @@ class Deployment:
         guests: Further models that share the instances; each has a component on this endpoint and no stack of its own.
         packing: Where the copies of all models run; `None` without further models.
         variants: The deployments of other specs that production and shadow variants of this endpoint run.
+        optimization_job: The job that makes the weights; `None` when they are served as they are.
     """
 
     endpoint: EndpointSpec
@@ -79,6 +81,7 @@ class Deployment:
     guests: tuple[Deployment, ...] = ()
     packing: Packing | None = None
     variants: tuple[Deployment, ...] = ()
+    optimization_job: OptimizationJobRequest | None = None
 
     @property
     def endpoint_name(self) -> str:

@@ -10,6 +10,7 @@ from seatrial.catalog import instances
 from seatrial.deployment.document import COMPONENT_SUFFIX, LONGEST_NAME, Deployment, products_stack
 from seatrial.deployment.guests import packing_of, read_guests
 from seatrial.deployment.live_trial import service_stack
+from seatrial.deployment.optimization_job import job_of
 from seatrial.deployment.trial import request_template
 from seatrial.errors import Problem, SeatrialError, SpecError
 from seatrial.plan.lock.lock_file import awaits_promotion, locked_environments, read_locked_plan
@@ -289,6 +290,7 @@ def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool, templates: Path
         trial_request=request_template(loaded, plan, serving),
         has_local_nvme=instance is not None and bool(instance.nvme_gb),
         variants=tuple(read_variants(loaded)),
+        optimization_job=job_of(loaded, plan),
     )
 
 

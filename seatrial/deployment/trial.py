@@ -17,6 +17,7 @@ from seatrial.bench.model.request import (
     TrialTarget,
     Workload,
 )
+from seatrial.deployment.quality import quality_floor
 from seatrial.units import S_PER_MINUTE
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def trial_request(
         target_utilization=endpoint.scaling.target_utilization,
         gate=_gate(endpoint.trial),
         prior=_prior(plan),
+        quality=quality_floor(loaded, serving),
     )
 
 
@@ -82,7 +84,8 @@ def request_template(loaded: LoadedSpec, plan: Plan, serving: RenderedConfig) ->
     request = trial_request(loaded, plan, serving, nowhere, None)
     request.check()
     fields = json.loads(request.to_json())
-    return json.dumps({key: value for key, value in fields.items() if key not in ONLY_THE_STACK_KNOWS}, sort_keys=True)
+    left_out = ONLY_THE_STACK_KNOWS if request.quality else (*ONLY_THE_STACK_KNOWS, "quality")
+    return json.dumps({key: value for key, value in fields.items() if key not in left_out}, sort_keys=True)
 
 
 def slo_objectives(slo: Slo) -> Iterator[Objective]:

@@ -59,6 +59,8 @@ KNOWN: Final = (
     "CDK_OUTDIR",
 )
 """What leads elsewhere, removed by name too: the printed lines may be run in another shell than ours."""
+ENGINE_VARIABLES: Final = ("HOME", "XDG_CACHE_HOME", "SEATRIAL_LOCAL_MODEL")
+"""What engines read of the user's environment, and functions don't: the cache, and which random model they make."""
 LOOPBACK_NAMES: Final = (HOST, "localhost")
 NO_PROXY: Final = ("NO_PROXY", "no_proxy")
 
@@ -110,7 +112,7 @@ def shell_lines(process: RunningProcess) -> list[str]:
 
 def server_environment(port: int, *, account: str = ACCOUNT, verbose: bool = False) -> dict[str, str]:
     """Return the whole environment that the embedded AWS starts with; it hands to functions what is theirs."""
-    kept = {name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR", "LANG") if name in os.environ}
+    kept = {name: os.environ[name] for name in (*ENGINE_VARIABLES, "TMPDIR", "LANG") if name in os.environ}
     ministack = {
         "GATEWAY_PORT": str(port),
         ACCOUNT_VARIABLE: account,
@@ -135,14 +137,14 @@ def function_environment(process: RunningProcess, *, scratch: Path, verbose: boo
     """
     ours = {name: value for name, value in variables(process).items() if not name.startswith("CDK_")}
     inherited = server_environment(process.port, account=process.account, verbose=verbose)
-    for name in ("HOME", "XDG_CACHE_HOME"):
+    for name in ENGINE_VARIABLES:
         inherited.pop(name, None)
     return {**inherited, **ours, "HOME": str(scratch / "home"), "TMPDIR": str(scratch)}
 
 
 def engine_environment() -> dict[str, str]:
     """Return what an engine needs to start, beside its container's own environment: the user's cache among it."""
-    kept = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
+    kept = ("PATH", *ENGINE_VARIABLES, "TMPDIR")
     return {**{name: os.environ[name] for name in kept if name in os.environ}, "PYTHONPATH": package_root()}
 
 

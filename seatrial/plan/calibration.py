@@ -14,6 +14,7 @@ from seatrial.errors import PlanError, Problem, SpecError
 from seatrial.plan.inputs import read_architecture
 from seatrial.plan.lock.lock_file import replace_file
 from seatrial.plan.search.capacity import trial_protocol
+from seatrial.plan.speculation import speculation_of
 from seatrial.predict.band import ASSUMED, Band
 from seatrial.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
@@ -24,7 +25,7 @@ from seatrial.predict.calibration import (
     fit_calibration,
     read_calibration,
 )
-from seatrial.predict.copy_model import Speculation, hardware_of, place
+from seatrial.predict.copy_model import hardware_of, place
 from seatrial.spec.calibration import SCHEMA_VERSION, calibration_path, every_calibration
 from seatrial.units import counted
 
@@ -60,8 +61,9 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         raise PlanError.of(rule, message, hint="plan another instance type", where=loaded.path.as_posix())
     workload, drafted = loaded.endpoint.workload, loaded.endpoint.serving.overrides.speculative_decoding
     family: engines.Family = "tgi" if plan.engine.value == "tgi" else "lmi"
+    architecture = read_architecture(loaded)
     return place(
-        read_architecture(loaded),
+        architecture,
         hardware,
         engines.find("neuron" if neuron.is_neuron(instance) else family, plan.engine_version.value),
         plan.memory,
@@ -71,7 +73,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         output_tokens=workload.output_tokens,
         batched_tokens=plan.max_num_batched_tokens.value,
         max_num_seqs=plan.max_num_seqs.value,
-        speculation=Speculation(drafted.draft_tokens, drafted.acceptance_rate, drafted.draft_cost) if drafted else None,
+        speculation=speculation_of(drafted, architecture),
         prefix_hit_rate=workload.prefix_hit_rate,
         max_model_len=plan.max_model_len.value,
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.images import Flavour
     from seatrial.catalog.instances import Instance
     from seatrial.plan.document import Plan
-    from seatrial.spec.endpoint import ServingSpec
+    from seatrial.spec.endpoint import EndpointSpec, ServingSpec
     from seatrial.spec.load import LoadedSpec
 
 
@@ -194,6 +194,7 @@ _TAGS = {"tensorrtllm": "lmi-trtllm", "neuronx": "lmi-neuronx", "deepspeed": "lm
 class EngineChoice:
     """The engine with everything that follows from it."""
 
+    option: EngineOption
     engine: Decision[str]
     version: Decision[str]
     image: Decision[Image]
@@ -221,7 +222,7 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     """
     serving = loaded.endpoint.serving
     architecture, allowed = read_architecture(loaded), allowed_instances(loaded)[0]
-    case = case_of(serving, architecture, allowed)
+    case = _case(loaded.endpoint, architecture, allowed)
     taken = _take(loaded, case)
     refuse_on_neuron(loaded, architecture, allowed, taken.option.name)
     said = opinion(case, taken.option, taken.fixed_by)
@@ -230,6 +231,14 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     else:
         choice = _catalog_image(loaded, taken)
     return replace(choice, warnings=(*said, *choice.warnings, *batching_warnings(loaded), *token_warnings(loaded)))
+
+
+def _case(endpoint: EndpointSpec, architecture: Architecture, allowed: Iterable[Instance]) -> Case:
+    """Return the case of an endpoint; TensorRT-LLM makes SmoothQuant weights itself, which are planned as int8."""
+    case = case_of(endpoint.serving, architecture, allowed)
+    smooth = any(entry.name == "smoothquant" for entry in endpoint.optimization)
+    built = smooth and endpoint.serving.backend == "trtllm"
+    return replace(case, facts={**case.facts, "quantization": "smoothquant"}) if built else case
 
 
 def _take(loaded: LoadedSpec, case: Case) -> _Taken:
@@ -299,6 +308,7 @@ def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
     read_as = build.lmi if build.flavour == "vllm" else None
     version_because = _why_version(build, option, fixed=serving.engine_version is not None)
     return EngineChoice(
+        option=option,
         engine=Decision(value=option.engine, because=taken.because),
         version=Decision(value=build.version, because=version_because),
         image=Decision(value=image, because=f"Listed for {loaded.environment.region} on {build.date}."),
@@ -333,6 +343,7 @@ def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
     told = version or tag or digest
     because = "The spec fixes it." if version else f"The {'tag' if tag else 'digest'} of the image in the spec."
     return EngineChoice(
+        option=taken.option,
         engine=Decision(value=taken.option.engine, because=taken.because),
         version=Decision(value=told, because=because),
         image=Decision(value=Image(uri=uri, repository=name, tag=tag), because="The spec fixes it."),

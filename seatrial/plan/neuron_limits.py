@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import neuron
 from seatrial.errors import PlanError
+from seatrial.spec.recipe import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,14 +102,15 @@ def _degree_problems(loaded: LoadedSpec, architecture: Architecture, chips: Sequ
 
 def _feature_problems(loaded: LoadedSpec, architecture: Architecture) -> Iterator[Problem]:
     overrides = loaded.endpoint.serving.overrides
+    of_recipe = fields_of(loaded.endpoint.optimization)  # they are refused with the nearest recipe (SEA233)
     for name, nothing in _FEATURES:
         value = getattr(overrides, name)
-        if value is not None and value != nothing:
+        if value is not None and value != nothing and name not in of_recipe:
             yield loaded.problem(
                 ("serving", "overrides", name), "SEA227", f"{name} is not supported on AWS Neuron", "leave it out"
             )
     quantization = architecture.quantization(overrides.quantization)
-    if quantization is not None:
+    if quantization is not None and "quantization" not in of_recipe:
         written = overrides.quantization is not None
         path: tuple[str, ...] = ("serving", "overrides", "quantization") if written else ("model",)
         message = f"{quantization} weights are not supported on AWS Neuron"

@@ -9,15 +9,15 @@ from seatrial.plan.calibration import read_calibrated
 from seatrial.plan.decisions.batching import choose_batched_tokens, choose_max_model_len
 from seatrial.plan.engine import choose_engine
 from seatrial.plan.inputs import allowed_instances, check_model_fields, read_architecture
+from seatrial.plan.nearest_recipe import recipe_engine, refuse_recipe
 from seatrial.plan.search.capacity import trial_protocol
 from seatrial.plan.search.demand import Demand, read_objectives
-from seatrial.predict.copy_model import Speculation
+from seatrial.plan.speculation import speculation_of
 
 if TYPE_CHECKING:
     from seatrial.catalog.instances import Instance
     from seatrial.plan.document import Decision
     from seatrial.plan.engine import EngineChoice
-    from seatrial.spec.endpoint import SpeculativeDecodingSpec
     from seatrial.spec.load import LoadedSpec
 
 
@@ -46,12 +46,13 @@ def resolve(loaded: LoadedSpec) -> Resolved:
     """Resolve what is asked.
 
     Raises:
-        PlanError: When the model, the engine's image or every instance type is unknown.
+        PlanError: When the model, the engine's image or every instance type is unknown, or the recipe can't be served.
     """
     architecture = read_architecture(loaded)
     check_model_fields(loaded, architecture)
     choice = choose_engine(loaded)
     allowed, unknown = allowed_instances(loaded)
+    refuse_recipe(loaded, choice, allowed)
     endpoint = loaded.endpoint
     overrides = endpoint.serving.overrides
     calibrated, misfit = read_calibrated(loaded, choice)
@@ -66,11 +67,8 @@ def resolve(loaded: LoadedSpec) -> Resolved:
         batched_tokens=batched_tokens.value,
         objectives=read_objectives(endpoint),
         protocol=trial_protocol(endpoint.trial),
-        speculation=_speculation(overrides.speculative_decoding),
+        speculation=speculation_of(overrides.speculative_decoding, architecture),
         calibrated=calibrated,
+        recipe_engine=recipe_engine(choice),
     )
     return Resolved(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))
-
-
-def _speculation(asked: SpeculativeDecodingSpec | None) -> Speculation | None:
-    return None if asked is None else Speculation(asked.draft_tokens, asked.acceptance_rate, asked.draft_cost)

@@ -15,7 +15,7 @@ decode steps has no separate prefill: some of its steps take a chunk of prompts 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from typing import TYPE_CHECKING
 
@@ -84,6 +84,9 @@ class Seconds:
         return max(STEP_PARTS, key=lambda part: float(getattr(self, part)))
 
 
+_NOTHING = Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
+
+
 def predict(copy: Copy, concurrency: int) -> EstimatedLevel:
     """Predict what a copy does with this many requests in flight."""
     batch, bound = running_batch(copy, concurrency)
@@ -122,7 +125,7 @@ def _admitted(copy: Copy) -> float:
     """Return the batch at which as many prompts are admitted as end."""
     steps = max(1, copy.decode_steps)
     if copy.engine.scheduler == "chunked":
-        return copy.batched_tokens * steps / (steps + copy.prefilled_tokens)
+        return copy.batched_tokens * steps / (steps * copy.verified_tokens + copy.prefilled_tokens)
     return copy.prompts_per_prefill * (steps / copy.engine.steps_between_prefills + 1)
 
 
@@ -152,16 +155,19 @@ def mean_step(copy: Copy, batch: float) -> Seconds:
 def _decoding(copy: Copy, costs: Costs, batch: float) -> Seconds:
     """Return the time of a decode step in the middle of the outputs; nothing when a prefill yields the only token."""
     if not copy.decode_steps:
-        return Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
+        return _NOTHING
     context = batch * copy.architecture.cached_tokens(copy.input_tokens + copy.output_tokens // 2)
-    linear, times = _linear(costs, batch * costs.verified), 1 + costs.draft
-    return Seconds(
-        memory=times * linear.memory + context * costs.attention(batch),
-        compute=times * linear.compute,
-        host=times * linear.host + batch * costs.sequence,
-        link=times * linear.link,
-        prefill=0.0,
-    )
+    linear = _linear(costs, batch * costs.verified)
+    busy = _with_share(linear, _drafting(costs, linear, batch), 1.0, server=batch * costs.sequence, prefill=0.0)
+    return replace(busy, memory=busy.memory + context * costs.attention(batch))
+
+
+def _drafting(costs: Costs, step: Seconds, batch: float) -> Seconds:
+    """Return the time of drafting beside an iteration: as the draft's shape has it, or a share of the iteration."""
+    if costs.drafter is None:
+        return _with_share(_NOTHING, step, costs.draft, server=0.0, prefill=0.0)
+    first = _linear(costs.drafter, batch * costs.verified)
+    return _with_share(first, _linear(costs.drafter, batch), costs.verified - 2, server=0.0, prefill=0.0)
 
 
 def _mixed(copy: Copy, costs: Costs, batch: float, server: float) -> Seconds:
@@ -169,13 +175,17 @@ def _mixed(copy: Copy, costs: Costs, batch: float, server: float) -> Seconds:
 
     Requests of one length end together, so their successors' prompts fill whole iterations.
     """
-    chunk = max(1.0, min(copy.batched_tokens - batch, max(1.0, batch * copy.prefilled_tokens)))
+    chunk = max(1.0, min(copy.batched_tokens - batch * costs.verified, max(1.0, batch * copy.prefilled_tokens)))
     iterations = batch * copy.prefilled_tokens / chunk
     running = batch * costs.verified if copy.decode_steps else 0.0
     decoding = _decoding(copy, costs, batch)
-    plain = _linear(costs, running) if copy.decode_steps else Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
-    full = _linear(costs, running, chunk)
-    extra = _with_share(full, plain, -1.0, server=0.0, prefill=0.0)
+    plain = _linear(costs, running) if copy.decode_steps else _NOTHING
+    extra = _with_share(_linear(costs, running, chunk), plain, -1.0, server=0.0, prefill=0.0)
+    if costs.drafter is not None:
+        beside = _linear(costs.drafter, running, chunk)
+        before = _linear(costs.drafter, running) if copy.decode_steps else _NOTHING
+        drafted = _with_share(beside, before, -1.0, server=0.0, prefill=0.0)
+        extra = _with_share(extra, drafted, 1.0, server=0.0, prefill=0.0)
     alone = min(float(copy.prefilled_tokens), chunk)
     own_s = copy.prefilled_tokens / alone * (_linear(costs, running, alone).total + alone * costs.input_token)
     share = iterations / max(1, copy.decode_steps)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from seatrial.catalog import precision
 from seatrial.catalog.accelerators import flops_4bit, multiprocessors
-from seatrial.predict.memory import weights_bytes
+from seatrial.predict.memory import kv_bytes_per_token, weights_bytes
 from seatrial.units import GIB
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.engines import Engine
     from seatrial.catalog.instances import Instance
+    from seatrial.catalog.speculation import Draft, Provenance
     from seatrial.predict.memory import MemoryFit
 
 _SHORTEST_COMPILED = 1024  # tokens; the shortest sequence of the public cache of compiled models
@@ -54,17 +55,29 @@ class Speculation:
     Attributes:
         draft_tokens: Tokens drafted for each step.
         acceptance_rate: Chance that a drafted token is accepted; an assumption until it is measured.
-        draft_cost: Drafting one token, as a share of one decode step of the model.
+        draft_cost: Drafting one token, as a share of one decode step of the model; unused where the draft is known.
+        draft: The draft's shape: what drafting takes is then computed from it. `None` where it is unknown, or where
+            nothing is computed (tokens of the prompt).
+        provenance: Where the acceptance rate comes from.
+        source: The fit or the publication; empty where the spec gives the rate.
     """
 
     draft_tokens: int
     acceptance_rate: float
     draft_cost: float
+    draft: Draft | None = None
+    provenance: Provenance | Literal["given"] = "given"
+    source: str = ""
 
     @property
     def tokens_per_step(self) -> float:
         """Tokens that one step yields on average: (1 - a^(k+1)) / (1 - a), Leviathan et al. 2023, equation 1."""
-        return (1 - self.acceptance_rate ** (self.draft_tokens + 1)) / (1 - self.acceptance_rate)
+        return tokens_per_step(self.acceptance_rate, self.draft_tokens)
+
+
+def tokens_per_step(acceptance_rate: float, draft_tokens: int) -> float:
+    """Return (1 - a^(k+1)) / (1 - a): drafted token i of a chain is kept with the chance a^i; one more comes free."""
+    return (1 - acceptance_rate ** (draft_tokens + 1)) / (1 - acceptance_rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +171,11 @@ class Copy:
         return math.ceil((self.output_tokens - 1) / self.tokens_per_step)
 
     @property
+    def verified_tokens(self) -> int:
+        """Tokens of a sequence that one decode step takes: 1, or 1 + drafted ones."""
+        return 1 + (self.speculation.draft_tokens if self.speculation else 0)
+
+    @property
     def tokens_per_step(self) -> float:
         """Tokens that one decode step yields for one sequence."""
         return self.speculation.tokens_per_step if self.speculation else 1.0
@@ -165,6 +183,19 @@ class Copy:
     def _blocks(self, tokens: int) -> int:
         size = self.engine.kv_block_tokens
         return math.ceil(tokens / size) * size
+
+
+def drafting_copy(copy: Copy, draft: Draft) -> Copy:
+    """Return a draft as a copy of its own, at 16 bits on the accelerators of the model that it drafts for."""
+    return replace(
+        copy,
+        architecture=draft.shape,
+        hardware=replace(copy.hardware, flops=copy.hardware.flops_16bit),
+        quantization=None,
+        weights_bytes=weights_bytes(draft.shape, None),
+        kv_bytes_per_token=kv_bytes_per_token(draft.shape, copy.degree),
+        speculation=None,
+    )
 
 
 def hardware_of(instance: Instance, quantization: str | None = None) -> Hardware | None:

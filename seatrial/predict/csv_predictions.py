@@ -154,6 +154,7 @@ def _placed(asked: Asked) -> Copy:
         tokens=length or held_tokens(asked.engine, asked.input_tokens, asked.output_tokens),
         batched_tokens=batched_tokens,
         kv_bits=8 if asked.kv_precision == "fp8" else 16,
+        draft=asked.speculation.draft if asked.speculation else None,
     )
     return place(
         asked.architecture,
@@ -166,6 +167,7 @@ def _placed(asked: Asked) -> Copy:
         output_tokens=asked.output_tokens,
         batched_tokens=batched_tokens,
         max_num_seqs=asked.max_num_seqs or _batch_limit(asked),
+        speculation=asked.speculation,
         prefix_hit_rate=asked.prefix_hit_rate,
         max_model_len=length,
     )
@@ -246,8 +248,12 @@ def _band(asked: Asked) -> Band:
         asked.architecture,
         asked.instance,
         quantization=asked.quantization,
+        speculation=asked.speculation,
         input_tokens=asked.input_tokens,
     )
+    if asked.assumed_hits:
+        because = f"{found.because} The hit rate of the prefix cache is an assumption."
+        found = found.model_copy(update={"measured": False, "because": because})
     if asked.instance_count == 1 and asked.copies_per_instance == 1:
         return found
     return Band(

@@ -14,7 +14,7 @@ from seatrial.catalog import engines, models
 from seatrial.catalog.engines import Family
 from seatrial.catalog.model_names import unsupported_format
 from seatrial.errors import Problem, SpecError
-from seatrial.predict import published_names
+from seatrial.predict import csv_optimization, published_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.engines import Engine
     from seatrial.catalog.instances import Instance
+    from seatrial.predict.copy_model import Speculation
     from seatrial.predict.published_names import KvPrecision, NamedEngine, PublishedInstance
 
 
@@ -277,6 +278,8 @@ class Asked:
         quantization: Quantization of the weights.
         kv_precision: How the KV cache is stored.
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
+        assumed_hits: The share is an assumption: the row names a prefix cache and no share.
+        speculation: Speculative decoding; `None` without.
     """
 
     architecture: Architecture
@@ -296,6 +299,8 @@ class Asked:
     quantization: str | None
     kv_precision: KvPrecision = "16bit"
     prefix_hit_rate: float = 0.0
+    assumed_hits: bool = False
+    speculation: Speculation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,11 +311,13 @@ class CsvRow:
         cells: By column; cells beyond the header are left out.
         asked: What the row asks; `None` where something is wrong with it.
         problems: What is wrong with it.
+        optimization: What its optimizations were read as; empty for a plain row.
     """
 
     cells: Mapping[str, str]
     asked: Asked | None
     problems: tuple[Problem, ...] = ()
+    optimization: str = ""
 
 
 def read_rows(
@@ -433,6 +440,30 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
         quantization=quantization,
         kv_precision=kv_precision,
         prefix_hit_rate=prefix_hit_rate,
-        **counts,
+        instance_count=counts["instance_count"],
+        input_tokens=counts["input_tokens"],
+        output_tokens=counts["output_tokens"],
+        copies_per_instance=copies,
+        max_num_seqs=counts["max_num_seqs"],
+        batch_size=counts["batch_size"],
+        max_batch_delay_ms=counts["max_batch_delay_ms"],
     )
-    return CsvRow(cells, asked)
+    return _optimized(cells, asked)
+
+
+def _optimized(cells: Mapping[str, str], asked: Asked) -> CsvRow:
+    """Return a row with what its column `optimization` changes; without the column, as it is."""
+    text = csv_optimization.cell_of(cells)
+    if text is None:
+        return CsvRow(cells, asked)
+    read = csv_optimization.read_optimization(text, compiled_shapes=asked.engine.compiled_shapes)
+    assumed = read.prefix_cache and not cells.get("prefix_hit_rate", "").strip()
+    changed = replace(
+        asked,
+        speculation=csv_optimization.usual_speculation(read.method, asked.architecture) if read.method else None,
+        prefix_hit_rate=csv_optimization.USUAL_HIT_RATE if assumed else asked.prefix_hit_rate,
+        assumed_hits=assumed,
+        kv_precision="fp8" if read.kv_fp8 else asked.kv_precision,
+    )
+    told = csv_optimization.told(read, changed.speculation, changed.prefix_hit_rate, assumed_hits=assumed)
+    return CsvRow(cells, changed, (), told)

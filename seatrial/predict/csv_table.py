@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.predict import csv_optimization
 from seatrial.predict.csv_predictions import answer
 from seatrial.predict.csv_rows import COUNTS
 
@@ -40,6 +41,7 @@ STEADY = (
     "predicted_e2e_p50_ms",
     "predicted_e2e_p90_ms",
 )
+OPTIMIZATION = "predicted_optimization"
 ERROR = "predicted_error"
 _DIGITS = 6  # significant ones; the band says how many mean something
 
@@ -61,9 +63,10 @@ class CsvTable:
 
 def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: Load = "published") -> CsvTable:
     """Predict every row that can be read; columns of an earlier prediction are written anew."""
-    predicted = (*PREDICTED, *(STEADY if load == "steady" else ()), ERROR)
+    optimized = (OPTIMIZATION,) if any(name in columns for name in csv_optimization.COLUMNS) else ()
+    predicted = (*PREDICTED, *(STEADY if load == "steady" else ()), *optimized, ERROR)
     kept = (*columns, *(name for name in predicted if name not in columns))
-    stale = dict.fromkeys(name for name in (*PREDICTED, *STEADY, ERROR) if name in kept)
+    stale = dict.fromkeys(name for name in (*PREDICTED, *STEADY, OPTIMIZATION, ERROR) if name in kept)
     written = tuple({**row.cells, **stale, **_cells(row, form, load)} for row in rows)
     return CsvTable(kept, written, sum(row.asked is None for row in rows))
 
@@ -72,7 +75,8 @@ def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
     if row.asked is None:
         return {ERROR: "; ".join(_told(problem) for problem in row.problems)}
     found = answer(row.asked, form, load)
-    return _predicted(found) | (_steady(found.steady) if found.steady else {})
+    cells = _predicted(found) | (_steady(found.steady) if found.steady else {})
+    return cells | ({OPTIMIZATION: row.optimization} if row.optimization else {})
 
 
 def _told(problem: Problem) -> str:

@@ -8,8 +8,9 @@ A decode step of B sequences over ctx cached tokens on N accelerators:
     link       = all-reduces * L * (latency + 2 (N - 1) / N * bytes / bus bandwidth)
     attention  = ctx * KV bytes / W, or where the batch is too short to fill the accelerator ctx * latency of a head / B
     device     = products + experts + fixed + link
+    drafting   = device of the draft over what is verified + (k - 1) * device of the draft, of k drafted tokens
     host       = launch * (kernels + all-reduces) * L           an engine without CUDA graphs launches every kernel
-    step       = max(host, device) + attention + server * B                                                      s
+    step       = max(host, device) + drafting + attention + server * B                                           s
 
 A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + server * T. A bandwidth W and FLOPS F are
 those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured kernels); the
@@ -25,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import operators, precision
+from seatrial.predict.copy_model import drafting_copy
 from seatrial.predict.memory import embedding_params, weights_bytes
 
 if TYPE_CHECKING:
@@ -70,9 +72,10 @@ class Costs:
         all_reduce_token: What each token adds to them.
         sequence: Work of the server per sequence and step.
         input_token: Work of the server per prompt token.
-        draft: What drafting adds to a decode step, as a share of it.
+        draft: What drafting adds to a decode step, as a share of it, where the draft's shape is unknown.
         verified: Tokens of a sequence in one decode step: 1, or 1 + drafted ones.
         compiled: The least times are those of compiled shapes, not of a host that launches kernels.
+        drafter: The coefficients of a draft whose shape is known.
     """
 
     host: float
@@ -97,6 +100,7 @@ class Costs:
     draft: float
     verified: int
     compiled: bool = False
+    drafter: Costs | None = None
 
     def busy(self, tokens: float, prompt_tokens: float = 0.0) -> float:
         """Return the time of matrix products and experts for output tokens and prompt tokens of one iteration."""
@@ -126,18 +130,31 @@ class Costs:
         return self.all_reduce + tokens * self.all_reduce_token
 
     def attention(self, batch: float) -> float:
-        """Return the time of attention per token of context."""
-        return max(self.attention_token, self.attention_latency / batch)
+        """Return the time of attention per token of context; a draft reads its own cache for each drafted token."""
+        drafting = (self.verified - 1) * self.drafter.attention(batch) if self.drafter else 0.0
+        return max(self.attention_token, self.attention_latency / batch) + drafting
+
+    def drafting(self, batch: float, prompt_tokens: float = 0.0) -> float:
+        """Return the time of drafting beside a decode step, without attention; 0 where it is a share of the step.
+
+        The draft first takes what the model has just read, as many tokens as are verified, then one token at a time.
+        """
+        if self.drafter is None:
+            return 0.0
+        host = self.drafter.prompt_host if prompt_tokens else self.drafter.host
+        first = max(host, self.drafter.device(batch * self.verified, prompt_tokens))
+        return first + (self.verified - 2) * max(self.drafter.host, self.drafter.device(batch))
 
     def step(self, batch: float) -> float:
         """Return the time of a decode step of a batch without its attention."""
-        return max(self.host, self.device(batch * self.verified)) * (1 + self.draft) + batch * self.sequence
+        busy = max(self.host, self.device(batch * self.verified)) * (1 + self.draft)
+        return busy + self.drafting(batch) + batch * self.sequence
 
     def mixed(self, batch: float, prompt_tokens: float) -> float:
         """Return the time of an iteration that takes prompt tokens beside a batch, without the batch's attention."""
         busy = self.device(batch * self.verified, prompt_tokens) + prompt_tokens * self.prompt_token
         server = batch * self.sequence + prompt_tokens * self.input_token
-        return max(self.prompt_host, busy) * (1 + self.draft) + server
+        return max(self.prompt_host, busy) * (1 + self.draft) + self.drafting(batch, prompt_tokens) + server
 
     def prefill(self, prompts: float, input_tokens: int) -> float:
         """Return the time of a prefill of whole prompts."""
@@ -163,7 +180,20 @@ def _added(read: float, arithmetic: float, sharpness: float) -> float:
 def costs_of(copy: Copy) -> Costs:
     """Compute the coefficients of a copy's iterations."""
     costs = _dynamic_costs(copy)
-    return _compiled(costs, copy) if copy.compiled_length else costs
+    return _compiled(costs, copy) if copy.compiled_length else _speculative(costs, copy)
+
+
+def _speculative(costs: Costs, copy: Copy) -> Costs:
+    """Return the costs with those of the draft: work between two drafted tokens is less than between two steps."""
+    if copy.speculation is None or copy.speculation.draft is None:
+        return costs
+    draft, constants = copy.speculation.draft, copy.engine.performance
+    drafter = _dynamic_costs(drafting_copy(copy, draft))
+    slowdown = constants.slowdown(copy.hardware.instance_type)
+    spared = copy.calibration.fixed * slowdown * (constants.step_s - draft.step_s)
+    return replace(
+        costs, draft=0.0, drafter=replace(drafter, fixed=drafter.fixed - spared, sequence=0.0, input_token=0.0)
+    )
 
 
 def _compiled(costs: Costs, copy: Copy) -> Costs:
@@ -225,7 +255,7 @@ def _dynamic_costs(copy: Copy) -> Costs:
         sequence=marginal * slowdown * constants.sequence_s,
         input_token=marginal * slowdown * constants.input_token_s,
         draft=copy.speculation.draft_tokens * copy.speculation.draft_cost if copy.speculation else 0.0,
-        verified=1 + (copy.speculation.draft_tokens if copy.speculation else 0),
+        verified=copy.verified_tokens,
     )
 
 

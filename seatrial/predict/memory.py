@@ -1,6 +1,6 @@
 """How an accelerator's memory is divided: weights, activations, the engine's reserve, and what is left for KV cache.
 
-    KV room          = memory - weights / N - activations - reserve                                     bytes
+    KV room          = memory - weights / N - activations - reserve, less the draft's share             bytes
     KV per token     = 2 * layers * KV heads * head dim * 2 / min(N, KV heads)                          bytes
     KV-limited batch = floor(KV room / KV per token / tokens that a request keeps in the cache)
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.engines import Engine
     from seatrial.catalog.instances import Instance
+    from seatrial.catalog.speculation import Draft
 
 BYTES_16BIT = 2
 KEYS_AND_VALUES = 2
@@ -96,10 +97,12 @@ def fit_memory(
     tokens: int,
     batched_tokens: int,
     kv_bits: int = 16,
+    draft: Draft | None = None,
 ) -> MemoryFit:
     """Divide the memory of one accelerator.
 
-    What the engine leaves free by default counts towards the reserve.
+    What the engine leaves free by default counts towards the reserve. A draft takes room for its weights, which count
+    with the model's, and for its own KV cache of every token.
 
     Args:
         architecture: The model.
@@ -110,13 +113,15 @@ def fit_memory(
         tokens: What a sequence holds on average, for the KV-limited batch: `held_tokens`.
         batched_tokens: Prompt tokens of one iteration, for the activations.
         kv_bits: Bits of a cached element.
+        draft: The draft of speculative decoding whose shape is known.
     """
     memory = instance.accelerator_memory_bytes
     reserve = max(engine.performance.reserve_bytes, round(memory * (1 - engine.memory_utilization)))
-    weights = weights_bytes(architecture, quantization) // degree
+    weights = (weights_bytes(architecture, quantization) + (draft.weights_bytes if draft else 0)) // degree
     activations = activation_bytes(architecture, batched_tokens, degree)
-    room = memory - reserve - activations - weights
     per_token = kv_bytes_per_token(architecture, degree, kv_bits)
+    drafted = kv_bytes_per_token(draft.shape, degree) if draft else 0
+    room = (memory - reserve - activations - weights) * per_token // (per_token + drafted)
     batch = int(room // (per_token * architecture.cached_tokens(tokens)))
     return MemoryFit(
         accelerator_memory_bytes=memory,

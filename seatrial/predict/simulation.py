@@ -194,7 +194,7 @@ def _chunked(server: _EngineState) -> None:
     if room <= 0 or not (server.chunk_done or waiting):
         _decode(server, waiting, server.steps_left)
         return
-    budget = max(1, server.copy.batched_tokens - batch)
+    budget = max(1, server.copy.batched_tokens - batch * server.costs.verified)
     tokens = min(budget, min(waiting, room) * server.prompt - server.chunk_done)
     whole, server.chunk_done = divmod(server.chunk_done + tokens, server.prompt)
     server.now += _iteration_s(server, tokens)

@@ -72,6 +72,10 @@ class AwsStacks:
         return fetch_result(describe_stack(name, self.cloudformation).output("TrialResultUri"), self.s3)
 
 
+def _nothing() -> None:
+    """Do nothing more."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeRun:
     """What one deployment of a probe is made with.
@@ -82,6 +86,7 @@ class ProbeRun:
         cdk: The CDK CLI.
         stacks: The stacks of the account.
         clock: Seconds, from any beginning.
+        afterwards: Called when the trial is over, before the stack is deleted.
     """
 
     pinned: PinnedSpec
@@ -89,6 +94,7 @@ class ProbeRun:
     cdk: CdkCommands
     stacks: ProbeStacks
     clock: Callable[[], float]
+    afterwards: Callable[[], None] = _nothing
 
     @property
     def stack_name(self) -> str:
@@ -138,7 +144,9 @@ class ProbeRun:
         )
         if ended.exit_code:
             raise BenchError.of(RULE, f"cdk deploy failed: {ended.failure()}", where=self.stack_name)
-        return self.stacks.result(self.stack_name)
+        result = self.stacks.result(self.stack_name)
+        self.afterwards()
+        return result
 
     def _delete(self) -> list[Problem]:
         """Delete the stack; return what is wrong where it may be left. Before the synthesis ends there is none."""

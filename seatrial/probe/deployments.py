@@ -55,8 +55,12 @@ class ProbedDeployment:
     concurrency_per_copy: int
 
 
-def read_candidate(text: str) -> ProbedHardware:
+def read_candidate(text: str, option: str = "--candidate") -> ProbedHardware:
     """Read `ml.g6e.12xlarge:4`: an instance type and a tensor parallel degree.
+
+    Args:
+        text: What the user wrote.
+        option: Where.
 
     Raises:
         SpecError: SEA524 when it is not that.
@@ -67,7 +71,7 @@ def read_candidate(text: str) -> ProbedHardware:
         if found.tensor_parallel_degree <= _MOST_DEGREE:
             return found
     message = f"{text[:60]!r} is not an instance type with a tensor parallel degree"
-    raise SpecError.of("SEA524", message, hint="write ml.g6e.12xlarge:4", where=WHERE, field="--candidate")
+    raise SpecError.of("SEA524", message, hint="write ml.g6e.12xlarge:4", where=WHERE, field=option)
 
 
 def deployments_to_probe(

@@ -22,11 +22,11 @@ from seatrial.spec.load import load_spec
 from seatrial.spec.prices import prices_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from seatrial.deployment.document import Deployment
     from seatrial.plan.document import Plan
-    from seatrial.probe.deployments import ProbedDeployment
+    from seatrial.probe.deployments import ProbedDeployment, ProbedHardware
     from seatrial.spec.load import LoadedSpec
     from seatrial.spec.yaml_source import Yaml
 
@@ -62,9 +62,9 @@ class PinnedSpec:
         return self.deployment.plan
 
 
-def pinned_name(name: str, role: str) -> str:
+def pinned_name(name: str, role: str, purpose: str = "probe") -> str:
     """Return the name of a probe's endpoint, as long as a spec allows: `chat-probe-candidate`."""
-    suffix = f"-probe-{role}"
+    suffix = f"-{purpose}-{role}"
     room = LONGEST_NAME - len(suffix)
     if len(name) <= room:
         return f"{name}{suffix}"
@@ -82,25 +82,46 @@ def pinned_document(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path) 
         probed: The deployment.
         folder: Where the spec will lie; what names a file is relative to it.
     """
-    document = _copied(loaded.document.data)
+    document = copied(loaded.document.data)
     document["name"] = pinned_name(loaded.endpoint.name, probed.role)
-    workload, serving = _mapping(document, "workload"), _mapping(document, "serving")
-    workload.pop("requests_per_second", None)
-    workload["concurrency"] = probed.concurrency_per_copy
-    serving["instance_types"] = [probed.hardware.instance_type]
-    _mapping(serving, "overrides")["tensor_parallel_degree"] = probed.hardware.tensor_parallel_degree
-    document["scaling"] = {**_mapping(document, "scaling"), "min_copies": 1, "max_copies": 1}
-    document.pop("hosting", None)  # one copy alone on one instance type
-    document["budget"] = {"discount": loaded.endpoint.budget.discount}
-    _mapping(document, "slo").pop("output_tok_s", None)
-    trial = _mapping(document, "trial")
-    trial.pop("goal", None)
-    trial |= {"mode": "report", "search": "sweep", "concurrency_levels": [probed.concurrency_per_copy]}
-    _relocate(document, loaded.path.parent, folder)
+    on_hardware(document, probed.hardware)
+    one_copy(document, loaded, gate=probed.concurrency_per_copy, levels=(probed.concurrency_per_copy,))
+    relocate(document, loaded.path.parent, folder)
     return document
 
 
-def _copied(data: dict[str, Yaml]) -> dict[str, Yaml]:
+def on_hardware(document: dict[str, Yaml], hardware: ProbedHardware) -> None:
+    """Fix the instance type and the tensor parallel degree of a spec."""
+    serving = _mapping(document, "serving")
+    serving["instance_types"] = [hardware.instance_type]
+    _mapping(serving, "overrides")["tensor_parallel_degree"] = hardware.tensor_parallel_degree
+
+
+def one_copy(document: dict[str, Yaml], loaded: LoadedSpec, *, gate: int, levels: Sequence[int]) -> None:
+    """Make a spec that of one copy, tried at some levels in mode report.
+
+    Args:
+        document: The spec.
+        loaded: The endpoint's own, whose discount stays.
+        gate: Requests in flight at which the SLO must hold.
+        levels: Requests in flight, ascending.
+    """
+    workload = _mapping(document, "workload")
+    workload.pop("requests_per_second", None)
+    workload["concurrency"] = gate
+    document["scaling"] = {**_mapping(document, "scaling"), "min_copies": 1, "max_copies": 1}
+    document.pop("hosting", None)  # one copy alone on one instance type
+    document["budget"] = {"discount": loaded.endpoint.budget.discount}
+    slo = _mapping(document, "slo")
+    for objective in ("output_tok_s", "quality"):
+        slo.pop(objective, None)
+    trial = _mapping(document, "trial")
+    trial.pop("goal", None)
+    trial |= {"mode": "report", "search": "sweep", "concurrency_levels": list(levels)}
+
+
+def copied(data: dict[str, Yaml]) -> dict[str, Yaml]:
+    """Return a copy that can be changed."""
     copied: dict[str, Yaml] = json.loads(json.dumps(data))
     return copied
 
@@ -113,7 +134,7 @@ def _mapping(document: dict[str, Yaml], name: str) -> dict[str, Yaml]:
     return found
 
 
-def _relocate(document: dict[str, Yaml], before: Path, after: Path) -> None:
+def relocate(document: dict[str, Yaml], before: Path, after: Path) -> None:
     """Name the spec's files relative to another folder; an absolute path stays, to be judged as it was written."""
     for section, field in _FILES:
         part = document.get(section)
@@ -151,8 +172,33 @@ def pin(
 
 
 def _pin(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path, environments: Path) -> PinnedSpec:
-    folder.mkdir(parents=True)
-    document, name = pinned_document(loaded, probed, folder), loaded.environment.name
+    pinned, deployment, environments = pin_document(
+        loaded, pinned_document(loaded, probed, folder), folder, environments
+    )
+    throughput = loaded.endpoint.slo.output_tok_s
+    least_tok_s = None if throughput is None else throughput / probed.copy_count
+    return PinnedSpec(probed, pinned, deployment, environments, least_tok_s)
+
+
+def pin_document(
+    loaded: LoadedSpec, document: dict[str, Yaml], folder: Path, environments: Path
+) -> tuple[LoadedSpec, Deployment, Path]:
+    """Write, plan, lock and render a spec in a folder of its own.
+
+    Args:
+        loaded: The spec in its environment that it was made from.
+        document: The spec to deploy.
+        folder: Where it shall lie.
+        environments: Folder of environments.
+
+    Returns:
+        The spec, what is deployed, and the folder of the environment that it is deployed to.
+
+    Raises:
+        SeatrialError: With every problem of the spec or its plan.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    name = loaded.environment.name
     path = folder / f"{document['name']}.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
     _copy_calibration(loaded, path, f"{document['name']}")
@@ -160,9 +206,7 @@ def _pin(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path, environment
     pinned = load_spec(path, name, environments=environments)
     write_lock(make_plan(pinned, accept_slo_miss=True), path)
     (deployment,) = load_deployments(folder, environments, name).deployments
-    throughput = loaded.endpoint.slo.output_tok_s
-    least_tok_s = None if throughput is None else throughput / probed.copy_count
-    return PinnedSpec(probed, pinned, deployment, environments, least_tok_s)
+    return pinned, deployment, environments
 
 
 def _environments(loaded: LoadedSpec, folder: Path, environments: Path) -> Path:
@@ -171,7 +215,7 @@ def _environments(loaded: LoadedSpec, folder: Path, environments: Path) -> Path:
     The copy has no promotion, and no guard rails on trial mode, SLO and price per token: a probe is tried in mode
     report, and it is not an endpoint that anybody uses. All others hold for it too.
     """
-    place = _copied(loaded.place.data)
+    place = copied(loaded.place.data)
     rails = _mapping(place, "guard_rails")
     dropped = [rails.pop(name, None) for name in _NOT_OF_PROBES] + [place.pop("promotion", None)]
     if not any(dropped):

@@ -44,8 +44,18 @@ def app_root(spec: Path) -> Path | None:
 
 def probe_folder(loaded: LoadedSpec) -> Path:
     """Return where the files of an endpoint's probe lie: in the CDK app's folder, else beside the spec."""
+    return own_folder(loaded, _FOLDER)
+
+
+def own_folder(loaded: LoadedSpec, kind: str) -> Path:
+    """Return a folder of an endpoint's own files: below the CDK app's folder, else beside the spec.
+
+    Args:
+        loaded: The spec in its environment.
+        kind: Which files, as a relative path.
+    """
     root = app_root(loaded.path) or loaded.path.resolve().parent
-    return root / _FOLDER / f"{loaded.environment.name}-{loaded.endpoint.name}"
+    return root / kind / f"{loaded.environment.name}-{loaded.endpoint.name}"
 
 
 @contextmanager
@@ -82,13 +92,14 @@ class ProbeTools:
     stacks: AwsStacks
     log: Path
 
-    def run_of(self, pinned: PinnedSpec, *, verbose: bool) -> ProbeRun:
-        """Return the run of one deployment."""
+    def run_of(self, pinned: PinnedSpec, *, verbose: bool, afterwards: Callable[[], None] | None = None) -> ProbeRun:
+        """Return the run of one deployment; `afterwards` is called before its stack is deleted."""
         checks = NO_TEMPLATE_VALIDATION if pinned.loaded.environment.is_embedded else {}
         cdk = CdkCli(self.root, {**os.environ, **app_variables(self.root), **checks}, self.log, verbose)
-        return ProbeRun(
+        run = ProbeRun(
             pinned=pinned, environments=pinned.environments, cdk=cdk, stacks=self.stacks, clock=time.monotonic
         )
+        return run if afterwards is None else replace(run, afterwards=afterwards)
 
     def watcher(self, pinned: PinnedSpec) -> Callable[[float], LiveTrial | None]:
         """Return what looks at the trial of a deployment while it is deployed."""

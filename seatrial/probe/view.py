@@ -25,14 +25,20 @@ _NONE = "-"
 _VERDICTS = {True: "meets the SLO", False: "misses the SLO", None: "inconclusive"}
 
 
-def estimate_lines(pinned: Sequence[PinnedSpec]) -> Iterator[str]:
-    """Yield what the probe will deploy, and what it costs if all its time limits are used up; nothing on a laptop."""
+def estimate_lines(pinned: Sequence[PinnedSpec], *, what: str = "probe", asking_s: float = 0.0) -> Iterator[str]:
+    """Yield what the probe will deploy, and what it costs if all its time limits are used up; nothing on a laptop.
+
+    Args:
+        pinned: What will be deployed.
+        what: What the user calls it.
+        asking_s: How long each deployment may be asked after its trial.
+    """
     if pinned[0].loaded.environment.is_embedded:
         yield from (f"{each.deployment.stack_name}: on the embedded AWS, at no cost" for each in pinned)
         return
     total: float | None = 0.0
     for each in pinned:
-        hourly, limit_s = each.plan.cost.usd_per_hour, longest_s(each)
+        hourly, limit_s = each.plan.cost.usd_per_hour, longest_s(each) + asking_s
         most = None if hourly is None else hourly * limit_s / S_PER_HOUR
         total = None if total is None or most is None else total + most
         price = hourly_words(hourly, each.plan.cost.discount)
@@ -41,7 +47,7 @@ def estimate_lines(pinned: Sequence[PinnedSpec]) -> Iterator[str]:
             f"{each.deployment.stack_name}: {counted(each.plan.instance_count.value, 'instance')} of "
             f"{each.probed.hardware}, {price}, up to {limit_s / S_PER_MINUTE:.0f} min{told}"
         )
-    yield f"cost of the probe: {'unknown' if total is None else f'up to {usd(total)}'}, then the stacks are deleted"
+    yield f"cost of the {what}: {'unknown' if total is None else f'up to {usd(total)}'}, then the stacks are deleted"
 
 
 def longest_s(pinned: PinnedSpec) -> float:

@@ -8,6 +8,8 @@ from seatrial.catalog.dialects import dialects, existing, exists
 from seatrial.catalog.engine_versions import read_version
 from seatrial.serving.config import ServingConfig
 from seatrial.serving.templates import option_text
+from seatrial.spec.recipe import compiles, quantizes
+from seatrial.spec.recipe_rules import published_quantization
 
 if TYPE_CHECKING:
     from seatrial.catalog.dialects import DialectName
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from seatrial.serving.model_source import ModelSource
     from seatrial.spec.endpoint import ServingOverrides
     from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.optimization import OptimizationSpec
 
 PREDICT_TIMEOUT_S = (
     480  # a streamed invocation may last 8 minutes (SageMaker runtime, InvokeEndpointWithResponseStream)
@@ -102,11 +105,25 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
 def _told_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
     """Return the quantization that the engine must be told: what the spec sets, and to TGI a checkpoint's AWQ or GPTQ.
 
-    The other engines read a quantized checkpoint's own, and naming it turns vLLM's faster kernels off (SEA339).
+    The other engines read a quantized checkpoint's own, and naming it turns vLLM's faster kernels off (SEA339). What a
+    recipe quantizes is told where the engine makes it: FP8 at loading, and every kind by TensorRT-LLM.
     """
     if plan.engine.value == "tgi" and plan.quantization in _TOLD_TO_TGI:
         return plan.quantization
-    return loaded.endpoint.serving.overrides.quantization
+    entry = quantizes(loaded.endpoint.optimization)
+    if entry is None:
+        return loaded.endpoint.serving.overrides.quantization
+    return entry.name if _is_made_at_start(loaded, entry) else None
+
+
+def _is_made_at_start(loaded: LoadedSpec, entry: OptimizationSpec) -> bool:
+    """Tell whether the engine itself quantizes the weights when it starts."""
+    settings = getattr(entry, entry.name)
+    compiled = compiles(loaded.endpoint.optimization)
+    if settings.checkpoint or settings.job or (compiled is not None and compiled.when == "ahead_of_time"):
+        return False
+    own = published_quantization(loaded.endpoint.model.hub_id or "")
+    return own is None and (entry.name == "fp8" or loaded.endpoint.serving.backend == "trtllm")
 
 
 def _features(overrides: ServingOverrides) -> dict[str, object]:

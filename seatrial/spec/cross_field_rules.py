@@ -13,6 +13,7 @@ from seatrial.spec.endpoint import DEFAULT_DRAFT_COST
 from seatrial.spec.hosting_rules import hosting_problems
 from seatrial.spec.model_shape import MOST_HEAD_DIM, ModelShape
 from seatrial.spec.optimization import MOST_DRAFT_TOKENS
+from seatrial.spec.recipe_rules import recipe_problems
 from seatrial.spec.scaling import scaling_problems
 
 if TYPE_CHECKING:
@@ -306,6 +307,9 @@ def _context(document: Document) -> Iterator[Problem]:
             yield document.problem(path, "SEA108", message, f"set it to at least {sum(numbers)}")
 
 
+_EVALUATION_SET = ("slo", "quality", "evaluation_set")
+
+
 def _files(document: Document) -> Iterator[Problem]:
     for field in ("config_file", "jumpstart_metadata"):
         name = document.value("model", field)
@@ -313,6 +317,10 @@ def _files(document: Document) -> Iterator[Problem]:
         if path is not None and not (path.is_file() or (field == "jumpstart_metadata" and path.is_dir())):
             message = f"the file {name} does not exist"
             yield document.problem(("model", field), "SEA101", message, "the path is relative to the spec")
+    asked = document.value("slo", "quality", "evaluation_set")
+    if isinstance(asked, str) and not (Path(document.path).parent / asked).is_file():
+        message = f"the file {asked} does not exist"
+        yield document.problem(_EVALUATION_SET, "SEA101", message, "the path is relative to the spec")
 
 
 _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
@@ -328,6 +336,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     _trial,
     _context,
     speculation_problems,
+    recipe_problems,
     hosting_problems,
     _files,
 )

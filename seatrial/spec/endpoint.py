@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from seatrial import bounds
 from seatrial.bounds import MOST_IN_FLIGHT, MOST_REQUESTS, MOST_TOKENS, MOST_USD
+from seatrial.catalog.speculation import UNKNOWN_DRAFT_COST
 from seatrial.model import FrozenModel, left_out_or_mapping
 from seatrial.spec import shapes
 from seatrial.spec.engine_options import (
@@ -124,7 +125,7 @@ Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
 Degree = Annotated[int, Field(gt=0, le=1024)]
 InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
-DEFAULT_DRAFT_COST = 0.05  # of a decode step: a draft model of some twentieth of the model's size
+DEFAULT_DRAFT_COST = UNKNOWN_DRAFT_COST
 OptionValue = str | int | float | bool
 MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
 TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
@@ -202,6 +203,27 @@ class Percentiles(FrozenModel):
     p99: Milliseconds | None = None
 
 
+class QualitySpec(FrozenModel):
+    """What the answers to an evaluation set must be worth; a bound that is left out is not judged.
+
+    The trial asks the set after its levels. ROUGE-L is judged by `seatrial compare` alone.
+    """
+
+    evaluation_set: FilePath = Field(
+        description="Prompts with their right answers, one JSON object a line, relative to the spec. At most 200 and "
+        "48 KiB where a bound is set: they are part of the trial's request."
+    )
+    exact_match: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="Lowest share of the answers that equal their reference but for case and white space."
+    )
+    mean_logprob: Annotated[float, Field(le=0, ge=-100)] | None = Field(
+        None, description="Lowest mean log-probability of the generated tokens, natural logarithm."
+    )
+    perplexity: Annotated[float, Field(ge=1, le=1e9)] | None = Field(
+        None, description="Highest perplexity of the generated tokens: exp(-mean_logprob)."
+    )
+
+
 class Slo(FrozenModel):
     """The service level objectives; a latency or throughput that is left out is not judged."""
 
@@ -213,6 +235,11 @@ class Slo(FrozenModel):
     )
     output_tok_s: Annotated[float, Field(gt=0, le=bounds.MOST_TOK_S)] | None = Field(
         None, description="Lowest output throughput, in tokens per second."
+    )
+    quality: QualitySpec | None = Field(
+        None,
+        description="Quality of the answers to an evaluation set. Default: not measured.",
+        json_schema_extra=left_out_or_mapping,
     )
 
 

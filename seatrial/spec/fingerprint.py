@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.files import read_text
 from seatrial.model import digest
 from seatrial.spec.endpoint import TrialSpec
+from seatrial.spec.optimization import SPECULATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,7 @@ _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     "tags": True,
     "model": {"accept_eula", "hub_token_secret", "licence"},
     "serving": {"adapters"},
+    "slo": {"quality"},  # no plan is made for it, and the request of the trial holds all of it
     "scaling": {
         "scale_out_cooldown_s",
         "scale_in_cooldown_s",
@@ -148,6 +150,8 @@ def _endpoint(endpoint: EndpointSpec) -> dict[str, object]:
     for name in _TRIAL_ADDED_LATER:
         if dumped["trial"][name] == TrialSpec.model_fields[name].default:
             del dumped["trial"][name]
+    if any(entry.name in SPECULATIONS for entry in endpoint.optimization):
+        dumped["serving"]["overrides"].pop("speculative_decoding", None)  # the recipe says it, the catalog its defaults
     if hosting := endpoint.hosting.model_dump(mode="json", include=_PLANNED_HOSTING, exclude_defaults=True):
         dumped["hosting"] = hosting
     if endpoint.hosting.asynchronous is not None:  # a real-time endpoint can't become one, nor back

@@ -30,6 +30,7 @@ from seatrial.spec.environment import (
 from seatrial.spec.fingerprint import config_file_content, fingerprint
 from seatrial.spec.prices import PRICES_FILE, TeamPrices, prices_path, region_document
 from seatrial.spec.promotion_source import source_problems
+from seatrial.spec.recipe import expanded
 from seatrial.spec.schema_version import newer_schema
 from seatrial.spec.text_rules import file_problems, secret_values, without_secrets
 from seatrial.spec.yaml_source import (
@@ -54,7 +55,7 @@ class LoadedSpec:
 
     Attributes:
         path: The endpoint's file.
-        endpoint: Its spec with the environment's overrides merged.
+        endpoint: Its spec with the environment's overrides merged and its recipe expanded.
         environment: The environment.
         document: The merged document, which knows the file and line of every field.
         place: The environment's document, which knows them too.
@@ -138,6 +139,7 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
     endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
     problems += wrong
     problems += [*contradictions(document), *tag_problems(document)] if source.data else []
+    endpoint = None if endpoint is None else expanded(endpoint)
     if endpoint is not None and place is not None and place_document is not None:
         problems += guard_rail_problems(endpoint, place, document, place_document)
         problems += tag_count_problems(endpoint, place, document)

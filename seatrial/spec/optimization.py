@@ -20,6 +20,8 @@ OptimizationName = Literal[
     "awq", "fp8", "mxfp4", "smoothquant", "speculative", "eagle3", "ngram", "prefix_cache", "kv_fp8", "compile"
 ]
 NAMES: tuple[str, ...] = get_args(OptimizationName)
+WEIGHTS: tuple[OptimizationName, ...] = ("awq", "fp8", "mxfp4", "smoothquant")  # one of these quantizes the weights
+SPECULATIONS: tuple[OptimizationName, ...] = ("speculative", "eagle3", "ngram")  # one of these drafts tokens
 Share = Annotated[float, Field(gt=0, lt=1)]
 DraftTokens = Annotated[int, Field(ge=1, le=MOST_DRAFT_TOKENS)]
 Checkpoint = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATH, max_length=1024)]

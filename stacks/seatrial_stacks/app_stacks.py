@@ -12,6 +12,7 @@ from seatrial.deployment.product import load_products, product_files
 from seatrial.errors import SpecError
 from seatrial.spec.pipeline_file import load_pipeline
 from seatrial_cdk.observability.planned import define_environment_view
+from seatrial_cdk.optimization_job.optimizations_stack import add_jobs
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_stacks.context import context_text
 from seatrial_stacks.endpoint_stack import EndpointStack
@@ -100,6 +101,7 @@ def add_stacks(
             if name not in services:
                 services[name] = TrialsStack(scope, environment=deployment.environment)
             stack.add_stack_dependency(services[name])
+        add_jobs(stack, deployment)
     for environment in {each.environment.name: each.environment for each in deployments}.values():
         if environment.name in services:
             define_environment_view(services[environment.name], environment, deployments)

@@ -29,6 +29,7 @@ from tests.environment import environment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from seatrial.local.running import LocalAws
     from seatrial.plan.document import Plan
 
     Processes = Callable[[Path], list[str]]
@@ -99,6 +100,11 @@ def plain_spec(name: str) -> dict[str, object]:
         "scaling": {"min_copies": 1, "max_copies": 2},
         "trial": {"mode": "off"},
     }
+
+
+def variables_of(local: LocalAws) -> dict[str, str]:
+    """Return the variables of a tool on an embedded AWS; the user's CDK_* are not among those of `child_variables`."""
+    return {**lifecycle.child_variables(local), **NOT_CHECKED}
 
 
 def run_to_end(*command: str | Path, folder: Path, env: Mapping[str, str]) -> Outcome:
@@ -216,7 +222,7 @@ def functions(state_dir: Path, processes: Processes) -> Callable[[], list[int]]:
 def cdk(cloud: EmbeddedAws, account_free: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> RunCdk:
     """Bootstrap the embedded AWS and return the way to run the CDK CLI on it."""
     with environment(account_free):
-        env = lifecycle.child_variables(cloud.local)
+        env = variables_of(cloud.local)
 
     def run(*arguments: str | Path, folder: Path = ROOT) -> Outcome:
         return run_to_end(BIN / "cdk", *arguments, "--no-notices", folder=folder, env=env)
@@ -245,7 +251,7 @@ def remove_stacks(cloud: EmbeddedAws) -> Callable[[], None]:
             time.sleep(0.2)
 
     def remove() -> None:
-        delete([name for name in names() if not name.endswith("-trials")])
+        delete([name for name in names() if not name.endswith(("-trials", "-optimizations"))])
         delete(names())
 
     return remove

@@ -21,7 +21,7 @@ from seatrial.plan.planner import make_plan
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.write import write_repository
 from seatrial.spec.load import load_spec
-from tests.e2e.conftest import BIN, plain_spec, run_to_end
+from tests.e2e.conftest import BIN, plain_spec, run_to_end, variables_of
 from tests.e2e.workflow_runner import Runner, link_installed
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Team:
 
     def run(self, *command: str, cloud: EmbeddedAws) -> Outcome:
         """Run a command in the clone, on an account."""
-        return run_to_end(*command, folder=self.work, env=lifecycle.child_variables(cloud.local))
+        return run_to_end(*command, folder=self.work, env=variables_of(cloud.local))
 
     def git(self, *arguments: str) -> None:
         git = shutil.which("git") or "git"
@@ -91,7 +91,7 @@ class Team:
 
 def bootstrapped(folder: Path, local: lifecycle.LocalAws) -> Outcome:
     where = f"aws://{local.account}/{local.region}"
-    env = lifecycle.child_variables(local)
+    env = variables_of(local)
     return run_to_end(BIN / "cdk", "bootstrap", where, "--no-notices", folder=folder, env=env)
 
 
@@ -154,7 +154,7 @@ def runner(
         origin=team.origin,
         scratch=tmp_path_factory.mktemp("runner"),
         variables=variables,
-        accounts={cloud.local.account: lifecycle.child_variables(cloud.local) for cloud in clouds.values()},
+        accounts={cloud.local.account: variables_of(cloud.local) for cloud in clouds.values()},
         approve=approve,
         protected=frozenset({"prod"}),
     )

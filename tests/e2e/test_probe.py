@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.local import lifecycle
-from tests.e2e.conftest import ENVIRONMENT, Workspace, make_workspace
+from tests.e2e.conftest import ENVIRONMENT, Workspace, make_workspace, variables_of
 from tests.environment import environment
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def probe(
     assert cdk
     code = os.pathsep.join(str(probed.folder.parent / root) for root in (".", "constructs", "stacks"))
     with environment(account_free):
-        env = {**lifecycle.child_variables(cloud.local), "PYTHONPATH": code, "COLUMNS": "200"}
+        env = {**variables_of(cloud.local), "PYTHONPATH": code, "COLUMNS": "200"}
 
     def run(*arguments: str) -> Outcome:
         spec = probed.endpoints / f"{NAME}.yaml"

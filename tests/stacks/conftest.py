@@ -14,6 +14,7 @@ from aws_cdk import App
 from aws_cdk.assertions import Template
 
 from seatrial.deployment.document import Deployment
+from seatrial.deployment.optimization_job import OptimizationJobRequest
 from seatrial.serving.rendered import RenderedConfig
 from seatrial.spec.endpoint import EndpointSpec
 from seatrial.spec.environment import EnvironmentSpec
@@ -136,6 +137,19 @@ def weights() -> Deployment:
             trial={"mode": "off"},
         ),
         serving=serving(weights_s3_uri=s3_uri, isolated=True),
+    )
+
+
+def optimization_request(environment: str) -> OptimizationJobRequest:
+    config: dict[str, dict[str, object]] = {
+        "ModelQuantizationConfig": {"Image": IMAGE, "OverrideEnvironment": {"OPTION_QUANTIZE": "awq"}}
+    }
+    return OptimizationJobRequest(
+        environment=environment,
+        instance_type="ml.g5.2xlarge",
+        configs=(config,),
+        image=IMAGE,
+        source_s3_uri="s3://model-weights/llama-2-7b/",
     )
 
 

@@ -14,9 +14,10 @@ from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type i
 from scripts import permissions_page
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.render import repository_files
+from seatrial_cdk.optimization_job.optimizations_stack import OptimizationsStack
 from seatrial_cdk.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.vending.launch_role import LaunchRole
-from tests.stacks.conftest import KEY_ARN, ROOT, prod
+from tests.stacks.conftest import KEY_ARN, ROOT, optimization_request, prod
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +29,7 @@ BEGIN, END = "<!-- begin permissions: UPDATE_GOLDEN=1 pytest tests/stacks -->\n"
 @pytest.fixture(scope="module")
 def templates(assembly: Path) -> list[permissions_page.Template]:
     synthesized = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
-    return [*synthesized, workflow_roles(), schedules_role(), launch_role()]
+    return [*synthesized, workflow_roles(), schedules_role(), launch_role(), jobs_roles()]
 
 
 def workflow_roles() -> permissions_page.Template:
@@ -45,6 +46,15 @@ def schedules_role() -> permissions_page.Template:
         App(analytics_reporting=False), "Schedules", env=Environment(account="123456789012", region="eu-west-1")
     )
     TrialScheduleGroup(stack, "Schedules", environment="prod")
+    template: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
+    return template
+
+
+def jobs_roles() -> permissions_page.Template:
+    """Return the roles of an optimization job in an environment with a network and a key."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    stack = OptimizationsStack(App(analytics_reporting=False, context=context), environment=prod().environment)
+    stack.add_job(optimization_request("prod"))
     template: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
     return template
 

@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial.bench.model.strict_json import RULE, not_finite, read_document, write_document
+from seatrial.bench.quality.floor import QualityFloor  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial.bounds import (
     MOST_IN_FLIGHT,
     MOST_REQUESTS,
@@ -311,6 +312,7 @@ class TrialRequest:
         manner: `load` loads as hard as `load` says, and looks for the knee; `in_place` adds load beside users'
             requests, up to the gate; `verify` sends a few single requests, and no load.
         alarms: Names of CloudWatch alarms; a trial beside users' requests ends when one is in ALARM.
+        quality: The evaluation set that is asked after the levels, and its bounds; None asks nothing.
     """
 
     endpoint: str
@@ -331,6 +333,7 @@ class TrialRequest:
     prior: Prior = field(default_factory=Prior)
     manner: Manner = "load"
     alarms: tuple[str, ...] = ()
+    quality: QualityFloor | None = None
 
     def to_json(self) -> str:
         """Write the request as one line of JSON."""

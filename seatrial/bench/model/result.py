@@ -14,6 +14,7 @@ from seatrial.bench.model.request import (
 )
 from seatrial.bench.model.stop import Stop, Void  # noqa: TC001 (likewise)
 from seatrial.bench.model.strict_json import read_document, write_document
+from seatrial.bench.quality.floor import QualityResult  # noqa: TC001 (likewise)
 from seatrial.measure.distribution import Distribution, Interval  # noqa: TC001 (likewise)
 from seatrial.measure.window import Window  # noqa: TC001 (likewise)
 
@@ -376,6 +377,7 @@ class TrialResult:
         words_per_token: Words of synthetic prompts per token of the endpoint's own count; None before it told one.
         seatrial_version: The release that measured.
         users: What users sent meanwhile; None of a trial that doesn't load beside them.
+        quality: What the answers to the evaluation set are worth; None where none was to be asked.
     """
 
     schema_version: Literal["3"]
@@ -402,6 +404,7 @@ class TrialResult:
     words_per_token: float | None = None
     seatrial_version: str = ""
     users: UsersLoad | None = None
+    quality: QualityResult | None = None
 
     @property
     def knee(self) -> Knee | None:

@@ -181,13 +181,14 @@ def _wrong_content(document: Mapping[str, object], *, chat: bool) -> Iterator[tu
         yield "prompt", "not a non-empty string"
     if present == ["body"] and not (isinstance(body, dict) and body):
         yield "body", "not a non-empty object"
-    if present == ["messages"] and not _is_chat(messages):
+    if present == ["messages"] and not is_chat(messages):
         yield "messages", 'not a list of objects with "role" and "content"'
     elif present == ["messages"] and not chat:
         yield "messages", "the workload's schema needs a string, not messages"
 
 
-def _is_chat(messages: object) -> bool:
+def is_chat(messages: object) -> bool:
+    """Tell whether a value is a list of messages, each with a role and a content."""
     if not isinstance(messages, list) or not messages:
         return False
     return all(isinstance(said, dict) and isinstance(said.get("role"), str) and "content" in said for said in messages)

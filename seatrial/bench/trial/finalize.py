@@ -17,8 +17,12 @@ from seatrial.bench.metrics.counts import nothing_answered
 from seatrial.bench.metrics.level import with_queue_share
 from seatrial.bench.model.result import SCHEMA_VERSION, TrialResult
 from seatrial.bench.model.stop import StopReason
+from seatrial.bench.quality.answers import MOST_AT_ONCE, QualityTools
+from seatrial.bench.quality.floor import not_asked, with_quality
+from seatrial.bench.quality.measure import measure_quality
 from seatrial.bench.slo.baseline import compare, with_regression
 from seatrial.bench.slo.verdict import inconclusive, no_success_at, verdict_at, with_error_rate
+from seatrial.bench.trial.budget import left_s
 from seatrial.bench.trial.dependencies import Tools
 from seatrial.bench.trial.live_count import beside_plan, live_request
 from seatrial.bench.trial.manner import adds_load
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from seatrial.bench.model.request import TrialRequest
     from seatrial.bench.model.result import Knee, LevelResult, LiveProof, ServiceOverhead, UsersLoad, Verdict
     from seatrial.bench.model.stop import Stop
+    from seatrial.bench.quality.floor import QualityResult
 
 
 EVERYDAY = Tools()
@@ -68,8 +73,9 @@ def conclude(
     request = live_request(request, progress)
     after, unasked = _proof(request, progress, tools)
     doubt = unasked or _doubt(request, progress, after)
+    quality = _quality(request, progress, tools, doubt)
     result = replace(
-        _judged(request, progress, progress.stopped, doubt),
+        _with_quality(_judged(request, progress, progress.stopped, doubt), quality),
         live=_throughout(progress.live, after, request, progress.users),
         users=progress.users,
         overhead=_overhead(request, progress, tools, patience_s),
@@ -84,6 +90,37 @@ def conclude(
         because = "the trial added no load" if request.manner == "verify" else "the load was beside users' requests"
         return replace(result, comparison=replace(comparison, status="incomparable", because=because, changes=()))
     return replace(result, comparison=comparison, verdict=with_regression(result.verdict, comparison, request.gate))
+
+
+def _quality(
+    request: TrialRequest, progress: TrialProgress, tools: Tools, doubt: _Doubt | None
+) -> QualityResult | None:
+    """Ask the evaluation set after the levels, within what is left of the budget; None where none is to be asked."""
+    floor, stopped = request.quality, progress.stopped
+    if floor is None:
+        return None
+    if doubt is not None:
+        return not_asked(floor, doubt.because)
+    if stopped is not None and stopped.reason.is_guarded:
+        return not_asked(floor, stopped.because)
+    return measure_quality(
+        floor,
+        request.target,
+        request.workload.schema,
+        confidence=request.gate.confidence,
+        within_s=left_s(request, progress),
+        streams=MOST_AT_ONCE if request.manner == "load" else 1,
+        tools=QualityTools(
+            clock=tools.clock, wall_clock=tools.wall_clock, credentials=tools.credentials, dial=tools.dial
+        ),
+    )
+
+
+def _with_quality(result: TrialResult, quality: QualityResult | None) -> TrialResult:
+    if quality is None:
+        return result
+    verdict = with_quality(result.verdict, quality)
+    return replace(result, quality=quality, verdict=verdict, duration_s=result.duration_s + quality.duration_s)
 
 
 def settled(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:

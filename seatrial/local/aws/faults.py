@@ -64,6 +64,8 @@ class ControlSettings(BaseModel):
         iam_propagation_s: How long requests for a new resource are denied, in virtual seconds.
         silent_rollback: Whether the next update of a component's specification changes nothing and tells no reason.
         stuck: The inference component whose update doesn't end; None for none.
+        optimization_job_s: How long an optimization job is in progress at least, in virtual seconds.
+        optimization_job_failure: Why optimization jobs fail; None for jobs that don't.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -76,6 +78,8 @@ class ControlSettings(BaseModel):
     iam_propagation_s: float = Field(0.0, ge=0, le=LONGEST_S)
     silent_rollback: bool = False
     stuck: str | None = Field(None, min_length=1)
+    optimization_job_s: float = Field(30.0, ge=0, le=LONGEST_S)
+    optimization_job_failure: str | None = Field(None, min_length=1, max_length=1024)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from seatrial.errors import LocalError
 from seatrial.local.engine.container import ENGINE_NAME, Container
 from seatrial.local.engine.family import read_settings
 from seatrial.local.engine.llama import Llama
-from seatrial.local.engine.weights import weights_file
+from seatrial.local.engine.served import ServedWeights, served_weights
 from seatrial.local.loopback import HOST, LIMIT_BYTES, TOKEN_VARIABLE
 from seatrial.local.state import cache_dir
 from seatrial.printable import printable
@@ -48,6 +48,7 @@ def main() -> int:
     arguments, token = _arguments(), os.environ.pop(TOKEN_VARIABLE, "")
     try:
         settings = read_settings(arguments.image, os.environ, arguments.model_dir)
+        weights = served_weights(settings, arguments.model_dir, cache_dir())
     except LocalError as error:
         sys.stderr.write(f"{printable(str(error))}\n")
         return 1
@@ -55,29 +56,26 @@ def main() -> int:
     _say(f"configuration: {settings}")
     if settings.slots < settings.max_num_seqs:
         _say(f"slots: {settings.slots}, because llama.cpp batches no more; asked: {settings.max_num_seqs}")
-    asyncio.run(_serve(arguments, settings, token))
+    _say(weights.sentence)
+    asyncio.run(_serve(arguments, settings, weights, token))
     return 0
 
 
-async def _serve(arguments: EngineArguments, settings: EngineSettings, token: str) -> None:
+async def _serve(arguments: EngineArguments, settings: EngineSettings, weights: ServedWeights, token: str) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     if arguments.until_stdin_closes:
         threading.Thread(target=_await_end_of_stdin, args=(loop, stop), daemon=True).start()
-    container = Container(settings, port=arguments.port, token=token)
+    container = Container(settings, weights, port=arguments.port, token=token)
     server = await asyncio.start_server(container.connected, HOST, arguments.port, limit=LIMIT_BYTES, backlog=BACKLOG)
     async with server:
-        container.llama = await asyncio.to_thread(_load, settings)
+        container.llama = await asyncio.to_thread(Llama, weights.path, settings)
         _say(f"ready: http://{HOST}:{arguments.port}")
         await stop.wait()
     _say("stopped")
     os._exit(0)  # llama.cpp's threads have nothing to save, and joining them takes a second
-
-
-def _load(settings: EngineSettings) -> Llama:
-    return Llama(weights_file(cache_dir()), settings)
 
 
 def _await_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

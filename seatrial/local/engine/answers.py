@@ -2,7 +2,8 @@
 
 Facts: LMI writes JSON lines (async: `logprob`; rolling batch: `log_prob`), TGI writes server-sent events; the last
 event of the three carries the whole text and the counts. OpenAI bodies are chunks of the OpenAI schema, as JSON lines
-in LMI's async mode (no `data:`, no `[DONE]`) and as server-sent events in TGI.
+in LMI's async mode (no `data:`, no `[DONE]`) and as server-sent events in TGI. They tell log-probabilities when
+`logprobs` asks for them; TGI's completions never do (its router answers null).
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import json
 import time
 import uuid
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.local.engine.settings import WireFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seatrial.local.engine.generation import Ask
     from seatrial.local.engine.llama import LlamaToken, LlamaUsage
 
@@ -56,7 +60,8 @@ class AnswerFormat(Protocol):
 def answer_format(wire_format: WireFormat, ask: Ask) -> AnswerFormat:
     """Return the spelling of the answer to a request."""
     if ask.schema != "inputs":
-        return OpenAiFormat(chat=ask.schema == "messages", sse=wire_format is WireFormat.TGI, model=ask.model)
+        chat, tgi = ask.schema == "messages", wire_format is WireFormat.TGI
+        return OpenAiFormat(chat=chat, sse=tgi, model=ask.model, logprobs=ask.logprobs and (chat or not tgi))
     if wire_format is WireFormat.TGI:
         return TgiFormat()
     if wire_format is WireFormat.LMI_ASYNC:
@@ -165,6 +170,7 @@ class OpenAiFormat:
         chat: Chat completions.
         sse: Streams are server-sent events.
         model: Named in every answer.
+        logprobs: The log-probability of each token is told; of the tokens not taken, none.
         id: The same in every chunk of an answer.
         created_s: Seconds since the epoch.
     """
@@ -172,6 +178,7 @@ class OpenAiFormat:
     chat: bool
     sse: bool
     model: str = "lmi"
+    logprobs: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     created_s: int = field(default_factory=lambda: int(time.time()))
 
@@ -182,12 +189,12 @@ class OpenAiFormat:
 
     def token(self, index: int, token: LlamaToken) -> bytes:
         """Write one chunk; the first of a chat names the role."""
-        return self._chunk({"choices": [self._choice(token.text, None, first=index == 0)]})
+        return self._chunk({"choices": [self._choice((token,), None, first=index == 0)]})
 
     def last(self, token: LlamaToken | None, written: Written) -> bytes:
         """Write the last chunk, with the reason and the usage; server-sent events end with `[DONE]`."""
         only = token is not None and len(written.tokens) == 1
-        choice = self._choice(token.text if token else "", _openai_reason(written.usage), first=only)
+        choice = self._choice((token,) if token else (), _openai_reason(written.usage), first=only)
         done = b"data: [DONE]\n\n" if self.sse else b""
         return self._chunk({"choices": [choice], "usage": _openai_usage(written.usage)}) + done
 
@@ -196,15 +203,21 @@ class OpenAiFormat:
         reason = _openai_reason(written.usage)
         message = {"role": "assistant", "content": written.text}
         text = {"message": message} if self.chat else {"text": written.text}
-        choice = {"index": 0, **text, "finish_reason": reason}
+        choice = {"index": 0, **text, **self._logprobs(written.tokens), "finish_reason": reason}
         kind = "chat.completion" if self.chat else "text_completion"
         usage = _openai_usage(written.usage)
         return _document({**self._head(kind), "choices": [choice], "usage": usage})
 
-    def _choice(self, text: str, reason: str | None, *, first: bool) -> dict[str, object]:
+    def _choice(self, tokens: Sequence[LlamaToken], reason: str | None, *, first: bool) -> dict[str, object]:
+        text = "".join(token.text for token in tokens)
         role = {"role": "assistant"} if first else {}
         content: dict[str, object] = {"delta": {**role, "content": text}} if self.chat else {"text": text}
-        return {"index": 0, **content, "finish_reason": reason}
+        return {"index": 0, **content, **self._logprobs(tokens), "finish_reason": reason}
+
+    def _logprobs(self, tokens: Sequence[LlamaToken]) -> dict[str, object]:
+        if not self.logprobs or not tokens:
+            return {}
+        return {"logprobs": {"content": [_chat_logprob(token) for token in tokens]} if self.chat else _logprobs(tokens)}
 
     def _chunk(self, document: dict[str, object]) -> bytes:
         kind = "chat.completion.chunk" if self.chat else "text_completion"
@@ -241,6 +254,22 @@ def _last_token(token: LlamaToken | None, written: Written, logprob_key: str) ->
         return _token(token, logprob_key)
     last = written.tokens[-1]
     return {"id": last.id, "text": "", logprob_key: last.logprob}
+
+
+def _chat_logprob(token: LlamaToken) -> dict[str, object]:
+    told = {"token": token.text, "logprob": token.logprob, "bytes": list(token.text.encode())}
+    return {**told, "top_logprobs": []}
+
+
+def _logprobs(tokens: Sequence[LlamaToken]) -> dict[str, object]:
+    """Write the log-probabilities of a completion, with the place of each token in the text of this choice."""
+    lengths = [len(token.text) for token in tokens]
+    return {
+        "text_offset": [0, *accumulate(lengths)][:-1],
+        "token_logprobs": [token.logprob for token in tokens],
+        "tokens": [token.text for token in tokens],
+        "top_logprobs": [{token.text: token.logprob} for token in tokens],
+    }
 
 
 def _openai_reason(usage: LlamaUsage) -> str:

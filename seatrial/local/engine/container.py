@@ -27,6 +27,8 @@ from seatrial.local.loopback import TOKEN_HEADER, LoopbackError, LoopbackRequest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from seatrial.local.engine.served import ServedWeights
+
 ENGINE_NAME: Final = "local-cpu-random-llama (not the model named)"
 ENGINE_HEADER: Final = {"x-seatrial-engine": ENGINE_NAME}
 JSON: Final = {"content-type": "application/json", **ENGINE_HEADER}
@@ -37,12 +39,14 @@ class Container:
 
     Args:
         settings: What the container was configured to.
+        weights: What it serves.
         port: Where it listens.
         token: What an invocation must bring; empty for nothing.
     """
 
-    def __init__(self, settings: EngineSettings, *, port: int, token: str = "") -> None:
+    def __init__(self, settings: EngineSettings, weights: ServedWeights, *, port: int, token: str = "") -> None:
         self.settings = settings
+        self.weights = weights
         self._port = port
         self._token = token
         self.llama: Llama | None = None
@@ -126,6 +130,9 @@ class Container:
             "engine": ENGINE_NAME,
             "model": "a small random model on the CPU of this machine; nothing was downloaded",
             "model_named": self.settings.model_id,
+            "weights": self.weights.text,
+            "weights_bytes": self.weights.bytes,
+            "gguf_type": self.weights.gguf_type,
             "settings": asdict(self.settings),
             "slots": self.settings.slots,
             "running": self.admission.running,

@@ -30,6 +30,7 @@ class Ask:
         stream: Whether the answer comes token by token.
         details: Whether a whole answer tells its token counts.
         model: The model that an OpenAI body names, told in its answer.
+        logprobs: Whether an OpenAI answer tells the log-probabilities of its tokens.
     """
 
     schema: str
@@ -39,6 +40,7 @@ class Ask:
     stream: bool
     details: bool
     model: str = "lmi"
+    logprobs: bool = False
 
 
 def read_ask(body: bytes) -> Ask:
@@ -119,7 +121,19 @@ def _ask(schema: str, document: Mapping[str, object]) -> Ask:
         stream=document.get("stream") is True,
         details=parameters.get("details") is True,
         model=str(document.get("model") or "lmi"),
+        logprobs=_asks_logprobs(schema, document.get("logprobs")),
     )
+
+
+def _asks_logprobs(schema: str, value: object) -> bool:
+    """Return whether log-probabilities are asked for: chat says `true`, completions how many tokens at each place."""
+    if schema == "inputs" or value is None or value is False:
+        return False
+    if schema == "messages" and value is not True:
+        raise BadRequest(f"`logprobs` must be true or false: {value!r}")
+    if schema == "prompt" and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise BadRequest(f"`logprobs` must be a whole number of at least 0: {value!r}")
+    return True
 
 
 def _sampling(parameters: Mapping[str, object]) -> Sampling:

@@ -68,6 +68,7 @@ def lmi_settings(image: str, environment: Mapping[str, str], properties: Mapping
         batch_total_tokens=KV_POOL_TOKENS,
         prefill_tokens=prefill_tokens,
         default_output_tokens=30,
+        quantization=options.text("option.quantize") or options.text("option.quantization"),
     )
 
 

@@ -42,6 +42,7 @@ class EngineSettings:
         batch_total_tokens: The most tokens (prompts and outputs) of all running sequences.
         prefill_tokens: The most tokens of one engine step; None leaves it to the engine.
         default_output_tokens: The output when the request names no limit; None means up to `max_total_tokens`.
+        quantization: How the weights are quantized, in the configuration's or the checkpoint's word; empty for not.
     """
 
     wire_format: WireFormat
@@ -53,6 +54,7 @@ class EngineSettings:
     batch_total_tokens: int
     prefill_tokens: int | None
     default_output_tokens: int | None
+    quantization: str = ""
 
     @property
     def slots(self) -> int:

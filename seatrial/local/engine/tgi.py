@@ -46,6 +46,7 @@ def tgi_settings(environment: Mapping[str, str]) -> EngineSettings:
         batch_total_tokens=batch_total,
         prefill_tokens=prefill,
         default_output_tokens=None,
+        quantization=options.text("HF_MODEL_QUANTIZE") or options.text("QUANTIZE"),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial.files import replacing
+from seatrial.local.engine.gguf_types import GgufType, stored, write_whole_file
 from seatrial.local.engine.settings import KV_POOL_TOKENS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Counts the changes of this recipe; part of the file's name."""
 SPECIAL: Final = ("<s>", "</s>", "<pad>", "<|im_start|>", "<|im_end|>")
 PRINTABLE: Final = frozenset(chr(code) for code in range(33, 127)) | {"Ġ", "Ċ"}
@@ -49,21 +50,32 @@ class Shape:
         return self.hidden // self.heads
 
 
-def weights_file(cache_dir: Path, *, shape: Shape | None = None, seed: int = 0) -> Path:
-    """Return the cached GGUF file, after making it when it's absent; two processes may race, both get a whole file."""
+LARGE: Final = Shape(hidden=1024, layers=6, heads=16, kv_heads=1, intermediate=2816)
+"""Sizes for comparisons of memory and speed: about 66 million weights, more than a CPU's caches hold."""
+
+
+def weights_file(cache_dir: Path, *, shape: Shape | None = None, seed: int = 0, kind: GgufType = GgufType.F16) -> Path:
+    """Return the cached GGUF file, after making it when it's absent; two processes may race, both get a whole file.
+
+    Args:
+        cache_dir: Where it is kept.
+        shape: The model's sizes.
+        seed: Equal seeds give equal weights, of every type.
+        kind: How its matrices are stored.
+    """
     shape = shape or Shape()
     sizes = f"{shape.hidden}x{shape.layers}x{shape.heads}x{shape.kv_heads}x{shape.intermediate}x{shape.vocabulary}"
-    target = cache_dir / f"random-llama-v{VERSION}-{sizes}-seed{seed}.gguf"
+    target = cache_dir / f"random-llama-v{VERSION}-{sizes}-seed{seed}-{kind.lower()}.gguf"
     if target.exists():
         return target
     cache_dir.mkdir(parents=True, exist_ok=True)
     with replacing(target) as part:
-        write_weights(part, shape, seed)
+        write_weights(part, shape, seed, kind)
     return target
 
 
-def write_weights(path: Path, shape: Shape, seed: int) -> None:
-    """Write a random model; equal shapes and seeds give equal weights."""
+def write_weights(path: Path, shape: Shape, seed: int, kind: GgufType = GgufType.F16) -> None:
+    """Write a random model; equal shapes, seeds and types give equal files."""
     import gguf  # noqa: PLC0415 (an optional dependency, needed once per machine)
 
     tokens, merges = _vocabulary(shape.vocabulary)
@@ -71,11 +83,9 @@ def write_weights(path: Path, shape: Shape, seed: int) -> None:
     _write_metadata(writer, shape)
     _write_tokenizer(writer, tokens, merges)
     for name, tensor in _tensors(shape, tokens, seed).items():
-        writer.add_tensor(name, tensor)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+        content, how = stored(name, tensor, kind)
+        writer.add_tensor(name, content, raw_dtype=how)
+    write_whole_file(writer)
 
 
 def _vocabulary(size: int) -> tuple[list[str], list[str]]:

@@ -24,6 +24,7 @@ from seatrial.plan.decisions.plan_warnings import (
 from seatrial.plan.decisions.timeouts import download_timeout, startup_timeout, timeout_warnings
 from seatrial.plan.decisions.trial_update import candidate_warnings, decide_trial_update
 from seatrial.plan.document import CurvePoint, Decision
+from seatrial.plan.recipe_limits import accelerator_limits, built_at_start_s, job_limits
 from seatrial.plan.search.capacity import answered_in_time
 from seatrial.plan.search.sizing import instances_for
 from seatrial.predict.band import Band, band_of
@@ -31,6 +32,7 @@ from seatrial.predict.closed_form import predict
 from seatrial.predict.knee import PredictedKnee, predicted_knee
 from seatrial.predict.memory import weights_bytes
 from seatrial.predict.regime import Regime, regime_of
+from seatrial.spec.recipe import compiles
 
 if TYPE_CHECKING:
     from seatrial.plan.resolve import Resolved
@@ -107,7 +109,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     in_time = answered_in_time(levels, demand.timeout)
     gate = decide_gate(best, demand)
     size = weights_bytes(demand.architecture, demand.quantization)
-    startup = startup_timeout(endpoint.model, size, compiles=demand.engine.compiled_shapes)
+    startup = _startup(chosen, size)
     download = download_timeout(endpoint.model, size)
     start_s = download.value + startup.value
     return DerivedLimits(
@@ -138,6 +140,17 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     )
 
 
+def _startup(chosen: Chosen, weights: int) -> Decision[int]:
+    """Return the startup timeout; artifacts that are compiled ahead of time are only loaded."""
+    recipe, demand, model = chosen.loaded.endpoint.optimization, chosen.demand, chosen.loaded.endpoint.model
+    asked = compiles(recipe)
+    at_start = asked is None or asked.when == "startup"
+    whole = weights_bytes(demand.architecture, None)
+    return startup_timeout(
+        model, weights, compiles=demand.engine.compiled_shapes and at_start, build_s=built_at_start_s(recipe, whole)
+    )
+
+
 def _batch(chosen: Chosen, error: float) -> Decision[int]:
     best, demand = chosen.best, chosen.demand
     memory = best.candidate.memory
@@ -154,10 +167,24 @@ def _max_model_len(chosen: Chosen) -> Decision[int]:
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
     candidate, demand = chosen.best.candidate, chosen.demand
     return (
-        *assumption_warnings(demand.overrides),
+        *assumption_warnings(demand.speculation),
         *calibration_warnings(demand.calibrated, candidate.instance.instance_type, candidate.degree),
         *encoder_warnings(demand.architecture),
+        *_recipe_warnings(chosen),
     )
+
+
+def _recipe_warnings(chosen: Chosen) -> tuple[str, ...]:
+    """Warn of what the recipe gives less of on the chosen instance type."""
+    recipe, engine, instance = (
+        chosen.loaded.endpoint.optimization,
+        chosen.demand.recipe_engine,
+        chosen.best.candidate.instance,
+    )
+    if engine is None:
+        return ()
+    limited = (*accelerator_limits(recipe, engine, instance), *job_limits(recipe, instance))
+    return tuple(f"SEA235: {each}" for each in limited)
 
 
 def _price_warnings(chosen: Chosen) -> tuple[str, ...]:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import known_options
 from seatrial.plan.cost import usd_per_hour
-from seatrial.units import counted, usd
+from seatrial.predict.band import acceptance_words
+from seatrial.units import counted, gib, usd
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
     from seatrial.catalog.instances import Instance
+    from seatrial.predict.copy_model import Speculation
     from seatrial.spec.endpoint import ServingOverrides
     from seatrial.spec.guard_rails import GuardRails
 
@@ -55,17 +57,24 @@ def encoder_warnings(architecture: Architecture) -> tuple[str, ...]:
     return (f"{name} has an encoder of images or sound; the plan counts neither its memory nor its requests.",)
 
 
-def assumption_warnings(overrides: ServingOverrides) -> tuple[str, ...]:
-    """Say what speculative decoding is taken to do to the speed."""
-    warnings = []
-    drafted = overrides.speculative_decoding
-    if drafted is not None:
-        warnings.append(
-            f"Speculative decoding is assumed: {counted(drafted.draft_tokens, 'drafted token')} per step, acceptance "
-            f"{drafted.acceptance_rate:.0%}, draft cost {drafted.draft_cost:.0%} of a step per token. The memory of a "
-            f"draft model is not counted."
-        )
-    return tuple(warnings)
+def assumption_warnings(speculation: Speculation | None) -> tuple[str, ...]:
+    """Say what speculative decoding is taken to do to the speed, and where its acceptance rate comes from."""
+    if speculation is None:
+        return ()
+    drafted = counted(speculation.draft_tokens, "drafted token")
+    if speculation.provenance == "given":
+        how = f"acceptance {speculation.acceptance_rate:.0%}"
+        return (f"Speculative decoding is assumed: {drafted} per step, {how}, {_draft_words(speculation)}",)
+    rate = f"acceptance rate {speculation.acceptance_rate:g}: {acceptance_words(speculation)}"
+    return (f"Speculative decoding: {drafted} per step, {rate}, {_draft_words(speculation)}",)
+
+
+def _draft_words(speculation: Speculation) -> str:
+    if speculation.draft is not None:
+        size = gib(speculation.draft.weights_bytes)
+        return f"draft cost computed from the draft's shape. Its {size} of weights are counted."
+    share = f"draft cost {speculation.draft_cost:.0%} of a step per token."
+    return f"{share} The memory of a draft model is not counted." if speculation.draft_cost else share
 
 
 def option_warnings(overrides: ServingOverrides, lmi: int | None) -> tuple[str, ...]:

@@ -32,13 +32,16 @@ def download_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
     return _bounded(wanted_s, reason)
 
 
-def startup_timeout(model: ModelSpec, weights_bytes: int, *, compiles: bool = False) -> Decision[int]:
+def startup_timeout(
+    model: ModelSpec, weights_bytes: int, *, compiles: bool = False, build_s: float = 0
+) -> Decision[int]:
     """Return the time that the container may take until it answers health checks.
 
     Args:
         model: The model.
         weights_bytes: Of all weights.
         compiles: The engine may compile the model while it starts (AWS Neuron), for as long as the service waits.
+        build_s: What TensorRT-LLM may take to build its engine while the container starts, in seconds.
     """
     if compiles:
         reason = f"SageMaker's maximum, {LONGEST_S:,} s: the engine may compile the model while it starts."
@@ -48,6 +51,9 @@ def startup_timeout(model: ModelSpec, weights_bytes: int, *, compiles: bool = Fa
     if model.hub_id is not None:
         wanted_s += weights_bytes / _HUB_BYTES_S
         parts += f", download from the hub at {_HUB_BYTES_S / 1e6:,.0f} MB/s"
+    if build_s:
+        wanted_s += build_s
+        parts += f", building the TensorRT-LLM engine in {build_s:,.0f} s"
     return _bounded(wanted_s, f"Assumed: {parts}")
 
 

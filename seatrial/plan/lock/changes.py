@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from seatrial.plan.compiled import compiled_anew
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -78,14 +80,16 @@ def _because(field: object) -> str:
 
 
 def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
-    """Return one line for each decision that differs, as `max_copies: 2 -> 4`, and for the cost.
+    """Return one line for each decision that differs, as `max_copies: 2 -> 4`, for the cost, and for what is compiled.
 
     Args:
         old: The plan that was locked, as it was written; another release may have had other fields.
         new: The plan now.
     """
-    lines = [f"{one.field}: {one.old} -> {one.new}" for one in decision_changes(old, new.model_dump(mode="json"))]
+    written = new.model_dump(mode="json")
+    lines = [f"{one.field}: {one.old} -> {one.new}" for one in decision_changes(old, written)]
     if lines:
+        lines += compiled_anew(old, written)
         return tuple(lines)
     return ("unchanged",) if old == new.model_dump(mode="json") else ("no decision changed, only texts or predictions",)
 

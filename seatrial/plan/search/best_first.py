@@ -68,8 +68,14 @@ class _Queue:
         return [result for result in self.evaluated.values() if isinstance(result, FeasibleCandidate)]
 
 
-def search(demand: Demand, instances: Iterable[Instance]) -> SearchResult:
-    """Return the best deployments over some instance types with all their degrees; what fails says why."""
+def search(demand: Demand, instances: Iterable[Instance], *, winner_only: bool = False) -> SearchResult:
+    """Return the best deployments over some instance types with all their degrees; what fails says why.
+
+    Args:
+        demand: What is asked.
+        instances: The instance types.
+        winner_only: Rank the best alone: nothing that it beats is simulated.
+    """
     fitted = [found for instance in instances for found in candidates(demand, instance)]
     rejections = [found for found in fitted if isinstance(found, RejectedCandidate)]
     holding = sharing(found for found in fitted if isinstance(found, Candidate))
@@ -81,8 +87,9 @@ def search(demand: Demand, instances: Iterable[Instance]) -> SearchResult:
         else:
             rejections.append(missed)
     queue = _queued(demand, estimates)
-    ranked = _best_first(queue)
-    ranked += [feasible for feasible in _rest_of_the_front(queue) if feasible not in ranked]
+    ranked = _best_first(queue, 1 if winner_only else _BEST_SIMULATED)
+    rest = () if winner_only else _rest_of_the_front(queue)
+    ranked += [feasible for feasible in rest if feasible not in ranked]
     rejections += [result for result in queue.evaluated.values() if isinstance(result, RejectedCandidate)]
     considered = sum(estimated.comes_into_question for estimated in estimates)
     return SearchResult(tuple(ranked), tuple(rejections), max(considered, len(ranked)), holding, tuple(estimates))
@@ -97,11 +104,11 @@ def _queued(demand: Demand, estimates: list[Estimate]) -> _Queue:
     return _Queue(demand, estimates, entries)
 
 
-def _best_first(queue: _Queue) -> list[FeasibleCandidate]:
+def _best_first(queue: _Queue, most: int) -> list[FeasibleCandidate]:
     """Return the best feasible candidates in order: the winner and the nearest runners-up."""
     ranked: list[FeasibleCandidate] = []
     hopeless = 0
-    while queue.entries and len(ranked) < _BEST_SIMULATED:
+    while queue.entries and len(ranked) < most:
         shortfall, _, index = heappop(queue.entries)
         known = queue.evaluated.get(index)
         if isinstance(known, FeasibleCandidate):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.engines import Engine
     from seatrial.catalog.instances import Instance
     from seatrial.plan.calibration import Calibrated
+    from seatrial.plan.recipe_limits import RecipeEngine
     from seatrial.predict.closed_form import EstimatedLevel
     from seatrial.predict.copy_model import Calibration, Speculation
     from seatrial.predict.simulation import Protocol, SimulatedLevel
@@ -74,6 +75,7 @@ class Demand:
         speculation: Speculative decoding, as the spec assumes it.
         calibrated: What was measured of one deployment of this endpoint; `None` when nothing was.
         unknown_price_accepted: Instance types without a price may be chosen, also where the spec does not name them.
+        recipe_engine: The engine that the spec's recipe is held against; `None` where none is.
     """
 
     endpoint: EndpointSpec
@@ -88,6 +90,7 @@ class Demand:
     speculation: Speculation | None = None
     calibrated: Calibrated | None = None
     unknown_price_accepted: bool = False
+    recipe_engine: RecipeEngine | None = None
 
     def may_choose(self, instance: Instance) -> bool:
         """Tell whether an instance type may be chosen: without a price, only where it is named or that is accepted."""
@@ -103,6 +106,11 @@ class Demand:
     def quantization(self) -> str | None:
         """How the served weights are quantized, by the spec or in the published checkpoint."""
         return self.architecture.quantization(self.overrides.quantization)
+
+    @property
+    def kv_bits(self) -> int:
+        """Bits of a cached element: 8 where the spec asks for an FP8 cache."""
+        return 8 if (self.overrides.kv_cache_dtype or "auto").startswith("fp8") else 16
 
     @property
     def kept(self) -> str:

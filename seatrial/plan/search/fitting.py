@@ -9,6 +9,7 @@ from seatrial.catalog import neuron
 from seatrial.catalog.architecture import shards_evenly
 from seatrial.catalog.kernels import has_kernels
 from seatrial.plan.decisions.batching import compiled_batch
+from seatrial.plan.recipe_limits import accelerator_refusals
 from seatrial.plan.search.candidate import Candidate, RejectedCandidate
 from seatrial.plan.search.capacity import Levels
 from seatrial.predict.copy_model import hardware_of, place
@@ -95,7 +96,9 @@ def _unplannable(demand: Demand, instance: Instance) -> str:
     quantization = demand.quantization
     if quantization is not None and not has_kernels(instance, quantization):
         return f"There are no {quantization} kernels for the {instance.accelerator}."
-    return ""
+    engine = demand.recipe_engine
+    refused = () if engine is None else accelerator_refusals(demand.endpoint.optimization, engine, instance)
+    return " ".join(refusal.message for refusal in refused)
 
 
 def _why_not_neuron(demand: Demand, instance: Instance) -> str:
@@ -147,6 +150,8 @@ def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
         quantization=demand.quantization,
         tokens=demand.max_model_len if demand.engine.compiled_shapes else demand.tokens,
         batched_tokens=demand.batched_tokens,
+        kv_bits=demand.kv_bits,
+        draft=demand.speculation.draft if demand.speculation else None,
     )
 
 

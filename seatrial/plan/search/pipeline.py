@@ -27,35 +27,48 @@ _WORTHWHILE = 0.03  # an improvement below it is within what simulations differ 
 
 
 def search_for(
-    loaded: LoadedSpec, *, accept_slo_miss: bool = False, allow_unknown_price: bool = False
+    loaded: LoadedSpec,
+    *,
+    accept_slo_miss: bool = False,
+    allow_unknown_price: bool = False,
+    winner_only: bool = False,
 ) -> tuple[Resolved, SearchResult]:
     """Read a spec and search; a miss that is accepted is among the warnings.
+
+    Args:
+        loaded: What is asked for.
+        accept_slo_miss: As for the plan.
+        allow_unknown_price: As for the plan.
+        winner_only: Rank the best deployment alone.
 
     Raises:
         PlanError: When the spec can't be read into a demand.
     """
     resolved = resolve(loaded)
     demand = replace(resolved.demand, unknown_price_accepted=allow_unknown_price)
-    resolved, found = _searched(replace(resolved, demand=demand))
+    resolved, found = _searched(replace(resolved, demand=demand), winner_only=winner_only)
     if found.ranked or not accept_slo_miss:
         return resolved, found
     missed = no_deployment(loaded, resolved.demand, found.rejections).problems
     accepted = tuple(f"{problem.rule}, accepted: {problem.message}" for problem in missed)
     demand = replace(resolved.demand, objectives=resolved.demand.objectives[-1:], slo_miss_accepted=True)
-    return _searched(replace(resolved, demand=demand, warnings=(*resolved.warnings, *accepted)))
+    accepting = replace(resolved, demand=demand, warnings=(*resolved.warnings, *accepted))
+    return _searched(accepting, winner_only=winner_only)
 
 
-def _searched(resolved: Resolved) -> tuple[Resolved, SearchResult]:
+def _searched(resolved: Resolved, *, winner_only: bool = False) -> tuple[Resolved, SearchResult]:
     """Search, also with more prompt tokens an iteration where a prefill stops decoding: it then admits more prompts.
 
     An engine that mixes chunks of prompts into its decode steps gains nothing from more of them.
     """
-    found = search(resolved.demand, resolved.allowed)
+    found = search(resolved.demand, resolved.allowed, winner_only=winner_only)
     fixed = resolved.demand.overrides.max_num_batched_tokens is not None
     if fixed or resolved.demand.engine.scheduler == "chunked":
         return resolved, found
     best = _widest_worthwhile(resolved, found)
-    return (best, search(best.demand, best.allowed)) if best is not resolved else (resolved, found)
+    if best is resolved:
+        return resolved, found
+    return best, search(best.demand, best.allowed, winner_only=winner_only)
 
 
 def _widest_worthwhile(resolved: Resolved, found: SearchResult) -> Resolved:

@@ -16,6 +16,7 @@ from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
 from seatrial.report.document.levels import levels_section
 from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_beside
+from seatrial.report.document.quality import quality_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 
@@ -74,10 +75,11 @@ def _blocks(result: TrialResult, plan: Plan | None) -> Iterator[str]:
     yield f"## Sea trial of {escaped(trial_name(result.request))}: {result.verdict.status}"
     yield f"**{result.verdict.status.upper()}**: {escaped(verdict_sentence(result))}"
     yield from (f"> {escaped(caution)}" for caution in cautions(result, plan))
-    yield from _section(checks_section(result))
-    yield from _section(levels_section(result))
-    yield from _section(cost_section(result, own))
-    yield from _section(comparison_section(result))
+    yield from section_blocks(checks_section(result))
+    yield from section_blocks(quality_section(result))
+    yield from section_blocks(levels_section(result))
+    yield from section_blocks(cost_section(result, own))
+    yield from section_blocks(comparison_section(result))
     for section in _details(result, own):
         if not section.is_empty:
             yield "\n\n".join((f"<details>\n<summary>{section.heading}</summary>", *_body(section), "</details>"))
@@ -97,7 +99,8 @@ def _details(result: TrialResult, plan: Plan | None) -> Iterator[Section]:
     yield validity_section(result)
 
 
-def _section(section: Section) -> Iterator[str]:
+def section_blocks(section: Section) -> Iterator[str]:
+    """Yield a section's heading and parts; nothing of an empty one."""
     if not section.is_empty:
         yield f"### {section.heading}"
         yield from _body(section)

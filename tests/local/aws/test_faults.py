@@ -15,6 +15,8 @@ DEFAULTS: dict[str, object] = {
     "iam_propagation_s": 0.0,
     "silent_rollback": False,
     "stuck": None,
+    "optimization_job_s": 30.0,
+    "optimization_job_failure": None,
 }
 
 

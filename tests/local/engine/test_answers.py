@@ -113,3 +113,21 @@ def test_a_whole_answer_of_a_rolling_batch_tells_details_when_asked() -> None:
     assert plain == b'{"generated_text":"ab"}'
     told = json.loads(spelling(WireFormat.LMI_ROLLING_BATCH).whole(AT_LIMIT, details=True))
     assert (told["details"]["finish_reason"], told["details"]["tokens"][0]["log_prob"]) == ("length", -0.5)
+
+
+def test_a_chat_tells_log_probabilities_when_asked() -> None:
+    answer = answer_format(WireFormat.LMI_ASYNC, read_ask(b'{"messages": [], "logprobs": true}'))
+    entry = {"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": []}
+    whole = json.loads(answer.whole(AT_LIMIT, details=False))["choices"][0]["logprobs"]["content"]
+    assert (whole[0], [each["logprob"] for each in whole]) == (entry, [-0.5, -0.25])
+    assert json.loads(answer.token(0, FIRST))["choices"][0]["logprobs"] == {"content": [entry]}
+
+
+@pytest.mark.parametrize(("wire_format", "told"), [(WireFormat.LMI_ASYNC, True), (WireFormat.TGI, False)])
+def test_completions_of_tgi_have_no_log_probabilities(wire_format: WireFormat, told: bool) -> None:  # noqa: FBT001
+    answer = answer_format(wire_format, read_ask(b'{"prompt": "x", "logprobs": 1}'))
+    choice = json.loads(answer.whole(AT_LIMIT, details=False))["choices"][0]
+    assert ("logprobs" in choice) is told
+    if told:
+        assert choice["logprobs"]["token_logprobs"] == [-0.5, -0.25]
+        assert choice["logprobs"]["text_offset"] == [0, 1]

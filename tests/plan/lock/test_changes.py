@@ -51,3 +51,15 @@ def test_a_decision_that_an_older_release_did_not_make_was_none(plan: Plan) -> N
     del old["dtype"]
 
     assert changes(old, plan) == ("dtype: none -> fp16",)
+
+
+def test_what_is_compiled_anew_is_said(ask: Ask) -> None:
+    inferentia = {"instance_types": ["ml.inf2.8xlarge"]}
+    short = make_plan(ask(model={"hub_id": "meta-llama/Llama-3.1-8B-Instruct"}, serving=inferentia))
+    long = short.model_copy(update={"max_model_len": short.max_model_len.model_copy(update={"value": 8192})})
+
+    lines = changes(short.model_dump(mode="json"), long)
+
+    assert lines[-1] == (
+        f"The sequence length changes from {short.max_model_len.value:,} to 8,192: compiled artifacts are made anew."
+    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.local.aws.clock import VirtualClock
 from seatrial.local.aws.control_plane.fleets import Fleets
+from seatrial.local.aws.control_plane.optimization_jobs import OptimizationJobs
 from seatrial.local.aws.control_plane.records import Kind, Status, Store
 from seatrial.local.aws.faults import Faults
 from seatrial.local.aws.runtime.async_queue import AsyncQueues
@@ -17,6 +18,7 @@ from seatrial.local.aws.runtime.metric_history import MetricHistory
 from seatrial.local.aws.runtime.running_copies import Place, RunningCopies
 from seatrial.local.aws.runtime.telemetry import Telemetry
 from seatrial.local.aws.runtime.traffic_split import TrafficSplit
+from seatrial.local.state import LOG_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +41,7 @@ class Cloud:
     faults: Faults
     fleets: Fleets
     alarm_state: Callable[[str], StateValue | None]
+    jobs: OptimizationJobs
     telemetry: Telemetry = field(default_factory=Telemetry)
     history: MetricHistory = field(default_factory=MetricHistory)
     traffic: TrafficSplit = field(default_factory=TrafficSplit)
@@ -83,6 +86,7 @@ def open_cloud(
         faults=faults,
         fleets=Fleets(clock, faults.settings),
         alarm_state=alarm_state,
+        jobs=OptimizationJobs(state_dir / LOG_FOLDER),
     )
 
 

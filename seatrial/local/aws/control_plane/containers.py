@@ -9,7 +9,7 @@ from seatrial.catalog import images
 from seatrial.local.aws.api import invalid
 from seatrial.local.aws.control_plane.records import Kind, Record, Store
 from seatrial.local.aws.json_document import Document, child, children, text, text_map, whole
-from seatrial.local.aws.runtime.artifacts import ArtifactError, copy_properties, unpack_artifact
+from seatrial.local.aws.runtime.artifacts import ArtifactError, copy_prefix, unpack_artifact
 from seatrial.local.aws.runtime.download_rights import refused_download
 from seatrial.local.environment import REGION
 
@@ -30,7 +30,7 @@ class ContainerSpec:
         image: The URI of the container image.
         environment: The container's environment.
         artifact_url: The tar.gz file that is unpacked into the model folder; empty for none.
-        properties_prefix: The S3 prefix whose `serving.properties` is copied; empty for none.
+        properties_prefix: The S3 prefix whose configuration and GGUF files are copied; empty for none.
         health_timeout_s: How long the container may take until /ping answers 200.
         checked_role: The execution role whose right to download is checked; empty for none.
     """
@@ -52,7 +52,7 @@ class ContainerSpec:
         if self.artifact_url:
             unpack_artifact(self.artifact_url, model_dir)
         if self.properties_prefix:
-            copy_properties(self.properties_prefix, model_dir)
+            copy_prefix(self.properties_prefix, model_dir)
 
     def _check_right(self) -> None:
         properties = f"{self.properties_prefix.rstrip('/')}/serving.properties" if self.properties_prefix else ""

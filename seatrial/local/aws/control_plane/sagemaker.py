@@ -1,4 +1,4 @@
-"""The control plane of SageMaker: models, endpoint configurations, endpoints, inference components, tags."""
+"""The control plane of SageMaker: models, endpoints and their parts, optimization jobs, tags."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from seatrial.local.aws.control_plane.inference_components import (
     scale_component,
     update_component,
 )
+from seatrial.local.aws.control_plane.optimization_jobs import OPERATIONS as OF_OPTIMIZATION_JOBS
 from seatrial.local.aws.control_plane.records import Kind, Record
 from seatrial.local.aws.json_document import Document, children, text, texts, whole
 from seatrial.local.aws.runtime.download_rights import role_exists
@@ -92,7 +93,7 @@ def _delete_tags(cloud: Cloud, request: Document) -> Document:
 
 def _tagged_arn(cloud: Cloud, request: Document) -> str:
     arn = text(request, "ResourceArn")
-    if not cloud.store.has_arn(arn):
+    if not (cloud.store.has_arn(arn) or any(job.arn == arn for job in cloud.jobs.all())):
         raise invalid(f'Could not find "{arn}".')
     return arn
 
@@ -113,6 +114,7 @@ OPERATIONS: Final[dict[str, Callable[[Cloud, Document], Document]]] = {
     "AddTags": _add_tags,
     "ListTags": _list_tags,
     "DeleteTags": _delete_tags,
+    **OF_OPTIMIZATION_JOBS,
 }
 """The operations that differ by kind; Describe and List are the same for all four."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import tarfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import boto3
 from botocore.exceptions import ClientError
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
+
+
+READ_BY_ENGINE: Final = ("serving.properties", "config.json")
 
 
 class ArtifactError(Exception):
@@ -44,11 +47,34 @@ def unpack_artifact(url: str, folder: Path) -> None:
         raise ArtifactError(f"Could not unpack model data at {url}: {error}.") from error
 
 
-def copy_properties(prefix: str, folder: Path) -> None:
-    """Copy the `serving.properties` under an `s3://bucket/prefix/` into a folder, when there is one; never weights."""
-    body = read_object(f"{prefix.rstrip('/')}/serving.properties")
-    if body is not None:
-        (folder / "serving.properties").write_bytes(body)
+def copy_prefix(prefix: str, folder: Path) -> None:
+    """Copy what the local engine reads under an `s3://bucket/prefix/` into a folder; other weights stay where they are.
+
+    That is `serving.properties`, `config.json` and GGUF files.
+
+    Raises:
+        ArtifactError: S3 refuses to give it.
+    """
+    for url in object_urls(f"{prefix.rstrip('/')}/"):
+        name = url.removeprefix(f"{prefix.rstrip('/')}/")
+        if name in READ_BY_ENGINE or ("/" not in name and name.endswith(".gguf")):
+            (folder / name).write_bytes(read_object(url) or b"")
+
+
+def object_urls(prefix: str) -> list[str]:
+    """Return the objects under an `s3://bucket/prefix`, by name; none when there is no such bucket.
+
+    Raises:
+        ArtifactError: S3 refuses to tell them.
+    """
+    bucket, _, start = prefix.removeprefix("s3://").partition("/")
+    pages = own_s3().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=start)
+    try:
+        return [f"s3://{bucket}/{found['Key']}" for page in pages for found in page.get("Contents", [])]
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "NoSuchBucket":
+            return []
+        raise ArtifactError(f"Could not list {prefix}: {error}.") from error
 
 
 def read_object(url: str) -> bytes | None:

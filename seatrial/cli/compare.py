@@ -1,0 +1,295 @@
+"""`seatrial compare`: two recipes of one endpoint, deployed in turn or read from files: speed, cost, quality."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.bench.quality.evaluation_set import EvaluationSet
+    from seatrial.plan.document import Plan
+    from seatrial.probe.deployments import ProbedHardware
+    from seatrial.probe.recipes import PinnedRecipe
+    from seatrial.quality.recipe_comparison import RecipeComparison
+    from seatrial.quality.recipe_result import RecipeResult
+    from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.optimization import Recipe
+
+WHERE = "command line"
+RULE = "SEA532"
+REFUSED = 1
+MOST_TOKENS = 1024
+_DEFAULT_TOKENS = 256  # at most; SageMaker gives a model 60 s for a whole answer
+_USAGE = "write SPEC RECIPE_A RECIPE_B -e ENV, as in endpoints/chat.yaml none awq+kv_fp8 -e dev; or two result files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """What the command line asks for.
+
+    Attributes:
+        loaded: The spec in its environment.
+        plan: Its locked plan.
+        recipes: Both recipes.
+        environments: Folder of environments.
+        hardware: What every copy runs on; None leaves it to the planner.
+        evaluation_file: The evaluation set; None without one.
+        most_tokens: Tokens that an answer may have.
+        results: Where results are kept.
+        again: Whether recipes are measured again that were measured before.
+        err: Whether progress is shown on standard error.
+    """
+
+    loaded: LoadedSpec
+    plan: Plan
+    recipes: tuple[Recipe, Recipe]
+    environments: Path
+    hardware: ProbedHardware | None
+    evaluation_file: Path | None
+    most_tokens: int
+    results: Path
+    again: bool
+    err: bool
+
+
+def compare(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[SPEC] A B",
+            help="The endpoint's YAML file and two recipes, as in `chat.yaml none awq+kv_fp8`; or two result files.",
+            show_default=False,
+        ),
+    ],
+    environment: Annotated[
+        str | None, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")
+    ] = None,
+    environments: EnvironmentsFolder = None,
+    *,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE:DEGREE",
+            help="Deploy both on this hardware, as in ml.g6e.12xlarge:4. Default: the plan of each recipe.",
+        ),
+    ] = None,
+    evaluation_set: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help='Prompts to compare the quality by, one JSON object a line: {"prompt": "…", "reference": "…"}. '
+            "Default: slo.quality.evaluation_set of the spec.",
+        ),
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_TOKENS,
+            help=f"Most tokens of an answer. Default: workload.output_tokens, at most {_DEFAULT_TOKENS}.",
+        ),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the recipes' results. Default: .seatrial/recipes of the CDK app."),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Measure also a recipe whose result is there.")] = False,
+    output_format: Annotated[
+        Literal["text", "json", "markdown"], typer.Option("--format", help="Output format.")
+    ] = "text",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder for the report and the blind sheet.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Deploy without asking for confirmation.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of the CDK CLI.")] = False,
+) -> None:
+    """Compare two recipes of an endpoint: speed and cost under the same load, and quality on an evaluation set.
+
+    It deploys one copy with each recipe in a stack of its own, tries it at the levels of the locked plan, asks it the
+    evaluation set, and deletes the stack, also after a failure or Ctrl-C. A recipe that was measured before is not
+    measured again. It exits with 0 when B's trial did not fail and no quality metric is proven worse, 2 when the
+    command line is wrong, else with 1.
+    """
+    from seatrial.quality.recipe_comparison import compare_recipes
+    from seatrial.quality.recipe_result import read_recipe_result
+
+    _check_usage(what, environment, {"--on": on, "--evaluation-set": evaluation_set, "--max-tokens": max_tokens,
+                                     "--results": results, "--again": again or None})  # fmt: skip
+    inputs = {"the evaluation set": evaluation_set}
+    if len(what) == len("AB"):
+        inputs |= {"A": Path(what[0]), "B": Path(what[1])}
+        _check_output(output, inputs)
+        a, b = (read_recipe_result(Path(path)) for path in what)
+    else:
+        _check_output(output, {**inputs, "SPEC": Path(what[0])})
+        asked = _asked(what, f"{environment}", environments, on=on, max_tokens=max_tokens)
+        asked = _with_files(asked, evaluation_set, results, again=again, err=output_format != "text")
+        a, b = _measured(asked, yes=yes, verbose=verbose)
+    compared = compare_recipes(a, b)
+    _tell(compared, output_format, output)
+    if not compared.is_accepted:
+        raise typer.Exit(REFUSED)
+
+
+def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[str, object | None]) -> None:
+    """Refuse a command line that names neither two recipes of a spec nor two results.
+
+    Raises:
+        SpecError: SEA532, with every problem.
+    """
+    from seatrial.errors import Problem
+
+    found: list[Problem] = []
+    stored = len(what) == len("AB")
+    if not stored and len(what) != len("SAB"):
+        found.append(Problem(WHERE, "[SPEC] A B", RULE, f"{len(what)} arguments, expected 2 or 3", _USAGE))
+    elif stored:
+        named = {"--environment": environment, **measuring}
+        found += [
+            Problem(WHERE, option, RULE, "needs a spec: two stored results are only read", _USAGE)
+            for option, value in named.items()
+            if value is not None
+        ]
+    elif environment is None:
+        found.append(Problem(WHERE, "--environment", RULE, "SPEC needs an environment", "add `-e ENV`"))
+    if found:
+        raise SpecError(found)
+
+
+def _check_output(output: Path | None, inputs: dict[str, Path | None]) -> None:
+    from seatrial.cli.support.outputs import check_outputs
+    from seatrial.report.recipe_files import FILES
+
+    written = {} if output is None else {f"--output ({name})": output / name for name in FILES}
+    check_outputs(written, inputs)
+
+
+def _asked(
+    what: Sequence[str], environment: str, environments: Path | None, *, on: str | None, max_tokens: int | None
+) -> _Compared:
+    """Read everything that must be known before anything is asked of AWS."""
+    from seatrial.plan.lock.lock_file import read_locked_plan
+    from seatrial.probe.deployments import read_candidate
+    from seatrial.probe.recipes import results_folder
+    from seatrial.spec.load import load_spec
+    from seatrial.spec.recipe import parse_recipe, recipe_name
+
+    spec, (first, second) = Path(what[0]), (parse_recipe(text) for text in what[1:])
+    if recipe_name(first) == recipe_name(second):
+        raise SpecError.of(RULE, f"both recipes are {recipe_name(first)}", where=WHERE, field="A B", hint=_USAGE)
+    folder = environments_folder(environments, spec)
+    hardware = None if on is None else read_candidate(on, "--on")
+    loaded = load_spec(spec, environment, environments=folder)
+    quality = loaded.endpoint.slo.quality
+    return _Compared(
+        loaded=loaded,
+        plan=read_locked_plan(loaded),
+        recipes=(first, second),
+        environments=folder,
+        hardware=hardware,
+        evaluation_file=None if quality is None else spec.parent / quality.evaluation_set,
+        most_tokens=max_tokens or min(_DEFAULT_TOKENS, loaded.endpoint.workload.output_tokens),
+        results=results_folder(loaded),
+        again=False,
+        err=False,
+    )
+
+
+def _with_files(
+    asked: _Compared, evaluation_set: Path | None, results: Path | None, *, again: bool, err: bool
+) -> _Compared:
+    from dataclasses import replace
+
+    return replace(
+        asked,
+        evaluation_file=evaluation_set or asked.evaluation_file,
+        results=results or asked.results,
+        again=again,
+        err=err,
+    )
+
+
+def _measured(asked: _Compared, *, yes: bool, verbose: bool) -> tuple[RecipeResult, RecipeResult]:
+    from seatrial.deployment.evaluation_file import read_evaluation_set
+    from seatrial.probe.recipes import compare_folder, pin_recipes
+    from seatrial.probe.run import only_probe
+    from seatrial.quality.recipe_result import stored_result
+
+    with only_probe(compare_folder(asked.loaded)):
+        pinned = pin_recipes(asked.loaded, asked.recipes, asked.plan, asked.environments, hardware=asked.hardware)
+        prompts = None
+        if asked.evaluation_file is not None:
+            chat = all(each.takes_messages for each in pinned)
+            prompts = read_evaluation_set(asked.evaluation_file, chat=chat)
+        found = {
+            each.name: None if asked.again else stored_result(
+                asked.results, each.name, each.digest(prompts, asked.most_tokens)
+            )
+            for each in pinned
+        }  # fmt: skip
+        missing = [each for each in pinned if found[each.name] is None]
+        for each in pinned:
+            if each not in missing:
+                typer.echo(f"{each.name}: measured before, in {asked.results.as_posix()}", err=asked.err)
+        found |= _deployed(asked, missing, prompts, yes=yes, verbose=verbose)
+    a, b = (found[each.name] for each in pinned)
+    if a is None or b is None:
+        raise TypeError("a recipe was neither stored nor measured")
+    return a, b
+
+
+def _deployed(
+    asked: _Compared, missing: Sequence[PinnedRecipe], prompts: EvaluationSet | None, *, yes: bool, verbose: bool
+) -> dict[str, RecipeResult]:
+    """Measure what was not measured before; each result is kept as soon as it is there."""
+    from seatrial.cli.support.probing import aws_tools, confirm
+    from seatrial.cli.support.terminal import console
+    from seatrial.demo.progress import Steps
+    from seatrial.demo.runner import end_on_signals
+    from seatrial.probe.recipes import asking_limit_s, compare_folder, measure_recipe
+    from seatrial.probe.run import check_tools
+    from seatrial.probe.view import estimate_lines
+    from seatrial.quality.recipe_result import keep_recipe_result
+
+    if not missing:
+        return {}
+    loaded = asked.loaded
+    tools = aws_tools(loaded, check_tools(loaded.path), compare_folder(loaded))
+    lines = estimate_lines(
+        [each.pinned for each in missing], what="comparison", asking_s=asking_limit_s(prompts)
+    )  # fmt: skip
+    confirm(lines, yes=yes or loaded.environment.is_embedded, err=asked.err)
+    end_on_signals()
+    steps = Steps(console(markup=True, stderr=asked.err), verbose=verbose)
+    measured: dict[str, RecipeResult] = {}
+    for each in missing:
+        result = measure_recipe(each, tools, steps, prompts, asked.most_tokens)
+        path = keep_recipe_result(asked.results, result)
+        typer.echo(f"{each.name}: {path.as_posix()}", err=asked.err)
+        measured[each.name] = result
+    return measured
+
+
+def _tell(compared: RecipeComparison, output_format: str, output: Path | None) -> None:
+    from seatrial.cli.support.terminal import show, show_json, show_text
+    from seatrial.report.document.recipes import recipes_markdown
+    from seatrial.report.recipe_files import comparison_document, write_comparison
+    from seatrial.report.terminal.recipes import recipes_view
+
+    if output_format == "json":
+        show_json(comparison_document(compared))
+    elif output_format == "markdown":
+        show_text(recipes_markdown(compared))
+    else:
+        show(recipes_view(compared))
+    if output is not None:
+        for path in write_comparison(compared, output):
+            typer.echo(path.as_posix(), err=output_format != "text")

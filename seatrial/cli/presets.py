@@ -1,0 +1,136 @@
+"""`seatrial presets`: recipes to start from, those of the catalog and the team's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.support.terminal import show_text
+
+if TYPE_CHECKING:
+    from seatrial.catalog.presets import Preset
+
+presets = typer.Typer(help="Presets: recipes to start from, per model and instance type.", no_args_is_help=True)
+Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
+OF_CWD = Path("environments")
+
+
+@presets.command("list")
+def list_presets(
+    model: Annotated[
+        str, typer.Argument(metavar="[MODEL]", help="Only presets whose model's name has this text in it.")
+    ] = "",
+    *,
+    instance_type: Annotated[
+        str, typer.Option("--instance-type", metavar="TYPE", help="Only presets of this type, or family as `g6e`.")
+    ] = "",
+    output_format: Format = "text",
+    environments: EnvironmentsFolder = None,
+) -> None:
+    """List presets: the team's own first, then those of the catalog, cheapest per token first within a model."""
+    from seatrial.spec.presets import known_presets
+
+    wanted = instance_type.lower().removeprefix("ml.")
+    found = [
+        preset
+        for preset in known_presets(environments or OF_CWD)
+        if model.lower() in preset.model.lower() and _is_of(preset.instance_type.removeprefix("ml."), wanted)
+    ]
+    ordered = sorted(found, key=lambda each: (each.model, each.usd_per_million_output_tokens or 0.0, each.name))
+    if output_format == "json":
+        typer.echo(json.dumps([each.model_dump(mode="json", exclude_defaults=True) for each in ordered], indent=2))
+        return
+    rows = [_HEAD, *map(_columns, ordered)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    for row in rows:
+        typer.echo("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+_HEAD = ("name", "tokens", "in flight", "tok/s", "$ per 1M tokens", "SLO", "provenance")
+
+
+def _is_of(instance_type: str, wanted: str) -> bool:
+    return not wanted or wanted in (instance_type, instance_type.partition(".")[0])
+
+
+def _columns(preset: Preset) -> tuple[str, ...]:
+    price = preset.usd_per_million_output_tokens
+    return (
+        preset.name,
+        f"{preset.input_tokens:,} + {preset.output_tokens:,}",
+        f"{preset.concurrency:,}",
+        "" if preset.output_tok_s is None else f"{preset.output_tok_s:,.0f}{_band(preset)}",
+        "" if price is None else f"{price:,.2f}",
+        preset.verdict,
+        preset.provenance,
+    )
+
+
+def _band(preset: Preset) -> str:
+    return "" if preset.band is None else f" ±{preset.band:.0%}"
+
+
+@presets.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the preset.", show_default=False)],
+    *,
+    output_format: Annotated[Literal["yaml", "json"], typer.Option("--format", help="Output format.")] = "yaml",
+    environments: EnvironmentsFolder = None,
+) -> None:
+    """Print a preset as the spec of an endpoint, to be saved in `endpoints` and changed."""
+    from seatrial.catalog.rows import nearest
+    from seatrial.errors import SpecError
+    from seatrial.spec.presets import known_presets, spec_text
+
+    known = {preset.name: preset for preset in known_presets(environments or OF_CWD)}
+    if name not in known:
+        similar = ", ".join(nearest(name, known))
+        hint = f"similar: {similar}" if similar else "`seatrial presets list` shows them"
+        raise SpecError.of("SEA250", f"there is no preset {name}", hint=hint, where="presets")
+    if output_format == "json":
+        typer.echo(json.dumps(known[name].model_dump(mode="json", exclude_defaults=True), indent=2))
+    else:
+        show_text(spec_text(known[name]))
+
+
+@presets.command()
+def add(
+    result: Annotated[
+        str, typer.Argument(metavar="RESULT", help="A trial's result: a JSON file or an s3:// URI.", show_default=False)
+    ],
+    *,
+    spec: Annotated[
+        str | None,
+        typer.Option(
+            "--spec", metavar="SPEC", help="The endpoint's YAML file. Default: that of its name in endpoints."
+        ),
+    ] = None,
+    environments: EnvironmentsFolder = None,
+) -> None:
+    """Add what a trial measured to the team's presets, `presets.yaml` beside the folder of environments.
+
+    The recipe, the model and the instance type are those of the spec and its lock, which must be the ones of the trial.
+    A preset of the same name is replaced; adding a result twice changes nothing. No plan reads the file.
+    """
+    from seatrial.cli.support.results import read_result
+    from seatrial.cli.support.specs import endpoint_file
+    from seatrial.report.measured_preset import measured_preset
+    from seatrial.spec.load import load_spec
+    from seatrial.spec.presets import presets_path, write_team_preset
+
+    read = read_result(result)
+    file = endpoint_file(spec or read.request.endpoint)
+    folder = environments_folder(environments, file)
+    loaded = load_spec(file, read.request.environment, environments=folder)
+    preset = measured_preset(read, loaded, where=result)
+    path = presets_path(folder)
+    done = write_team_preset(path, preset)
+    slo = f", SLO {preset.verdict}" if preset.verdict else ""
+    speed = (
+        "" if preset.output_tok_s is None else f"{preset.output_tok_s:,.0f} tok/s at {preset.concurrency:,} in flight"
+    )
+    typer.echo(f"{path.as_posix()}: {preset.name} {done}: {speed}{slo}")

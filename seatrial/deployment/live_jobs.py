@@ -1,0 +1,126 @@
+"""Where an endpoint's optimization job stands, and a start of it by hand.
+
+The names are those of the optimization service (`seatrial_cdk.optimization_job`), which a test holds together with what
+is read here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from seatrial.deployment.aws_failures import aws_failures
+from seatrial.errors import BenchError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mypy_boto3_lambda import LambdaClient
+
+    from seatrial.deployment.document import Deployment
+    from seatrial.deployment.optimization_job import OptimizationJobRequest
+
+_RULE = "SEA484"
+
+
+class JobParameters(Protocol):
+    """The call of AWS Systems Manager that is made here."""
+
+    def get_parameter(self, *, Name: str) -> Mapping[str, Mapping[str, object]]:  # noqa: N803 (of the API)
+        """Return a parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJob:
+    """What is told of a job.
+
+    Attributes:
+        job: Name of the last attempt.
+        state: As SageMaker told it; `NOT STARTED` before the first attempt is created.
+        artifact_s3_uri: Where it writes.
+        recommended_image: What SageMaker recommends; empty before it is completed.
+        created: When it was created, ISO 8601; empty before.
+        failure_reason: Why it failed; empty otherwise.
+    """
+
+    job: str
+    state: str
+    artifact_s3_uri: str
+    recommended_image: str
+    created: str
+    failure_reason: str
+
+
+def jobs_stack(environment: str) -> str:
+    """Return the name of the stack, the function and the workflow of an environment's jobs."""
+    return f"seatrial-{environment}-optimizations"
+
+
+def job_parameter(request: OptimizationJobRequest) -> str:
+    """Return the name of the SSM parameter that tells where a job stands."""
+    return f"/seatrial/{request.environment}/optimizations/{request.digest}"
+
+
+def request_of(deployment: Deployment) -> OptimizationJobRequest:
+    """Return the job of a deployment.
+
+    Raises:
+        SpecError: SEA484 when its recipe has none.
+    """
+    if deployment.optimization_job is None:
+        hint = "a recipe has one with `job`, as `optimization: [{awq: {job: true}}]`"
+        where = deployment.endpoint.name
+        raise SpecError.of(_RULE, "its recipe needs no optimization job", where=where, field="optimization", hint=hint)
+    return deployment.optimization_job
+
+
+def job_state(parameters: JobParameters, request: OptimizationJobRequest) -> LiveJob:
+    """Return where a job stands, as its parameter tells it; the workflow looks every five minutes at most.
+
+    Raises:
+        BenchError: SEA484 when no deployment asked for it; as `aws_failures` when AWS can't be asked.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and not every command calls AWS)
+
+    try:
+        with aws_failures(request.name):
+            text = f"{parameters.get_parameter(Name=job_parameter(request))['Parameter']['Value']}"
+    except ClientError as error:
+        raise _undeployed(request, f"{error}") from error
+    told = json.loads(text)
+    return LiveJob(**{name: f"{told[name]}" for name in LiveJob.__slots__})
+
+
+def start_job(function: LambdaClient, request: OptimizationJobRequest, request_id: str) -> tuple[str, str]:
+    """Start a job that failed, was stopped or has lost its artifacts; one that runs or is completed stays.
+
+    Args:
+        function: A client of the environment's region.
+        request: The job.
+        request_id: Unique for each start; a repeated one starts nothing new.
+
+    Returns:
+        Name and state of the attempt.
+
+    Raises:
+        BenchError: SEA484 when no deployment asked for it; as `aws_failures` when AWS can't be asked.
+    """
+    call = json.dumps({"Start": request.digest, "RequestId": request_id}).encode()
+    try:
+        with aws_failures(request.name):
+            told = function.invoke(FunctionName=jobs_stack(request.environment), Payload=call)
+            text = told["Payload"].read().decode()
+    except function.exceptions.ClientError as error:
+        raise _undeployed(request, f"{error}") from error
+    answer = json.loads(text)
+    if "FunctionError" in told or not isinstance(answer, dict):
+        said = answer.get("errorMessage", text) if isinstance(answer, dict) else text
+        raise _undeployed(request, said)
+    return f"{answer['Job']}", f"{answer['State']}"
+
+
+def _undeployed(request: OptimizationJobRequest, said: str) -> BenchError:
+    stack = jobs_stack(request.environment)
+    hint = f"deploy the jobs of this recipe: cdk deploy {stack}; else see the log of function {stack}"
+    return BenchError.of(_RULE, f"nothing is known of it: {said}", where=request.name, hint=hint)

@@ -1,0 +1,258 @@
+"""Measures recipes of one endpoint: each is deployed as one copy in a stack of its own, tried, asked and deleted."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from seatrial.bench.quality.answers import MOST_AT_ONCE, TIMEOUT_S, collect_answers
+from seatrial.demo.progress import shown_beside
+from seatrial.deployment.live_stack import describe_stack
+from seatrial.deployment.trial import complete_request
+from seatrial.errors import BenchError, Problem, SeatrialError, SpecError
+from seatrial.model import digest
+from seatrial.probe.deployments import ProbedDeployment, ProbedHardware
+from seatrial.probe.local_weights import local_weight_bytes, region_logs
+from seatrial.probe.pinned import PinnedSpec, copied, on_hardware, one_copy, pin_document, pinned_name, relocate
+from seatrial.probe.run import own_folder
+from seatrial.quality.recipe_result import RecipeDeployment, RecipeResult, result_digest
+from seatrial.spec.recipe import recipe_name, with_recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from seatrial.bench.model.request import TrialRequest
+    from seatrial.bench.model.result import TrialResult
+    from seatrial.bench.quality.answers import EvaluationAnswer
+    from seatrial.bench.quality.evaluation_set import EvaluationSet
+    from seatrial.demo.progress import Steps
+    from seatrial.plan.document import Plan
+    from seatrial.probe.run import ProbeTools
+    from seatrial.spec.load import LoadedSpec
+    from seatrial.spec.optimization import Recipe
+    from seatrial.spec.yaml_source import Yaml
+
+
+_FOLDER: Final = ".seatrial/compare"
+_RESULTS: Final = ".seatrial/recipes"
+_DIGITS: Final = 8  # of a recipe's digest in the name of its stack
+LONGEST_ASKING_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedRecipe:
+    """A recipe, planned, locked and rendered for one copy.
+
+    Attributes:
+        endpoint: The endpoint's name in its own spec.
+        name: The recipe's.
+        pinned: What is deployed.
+    """
+
+    endpoint: str
+    name: str
+    pinned: PinnedSpec
+
+    @property
+    def takes_messages(self) -> bool:
+        """Whether the endpoint's schema takes messages."""
+        return self.pinned.deployment.serving.payload_schema == "openai_chat"
+
+    def digest(self, asked: EvaluationSet | None, most_tokens: int) -> str:
+        """Return the digest of all that is deployed and asked.
+
+        Args:
+            asked: The evaluation set; None without one.
+            most_tokens: Tokens that an answer may have.
+        """
+        deployment, environment = self.pinned.deployment, self.pinned.loaded.environment
+        place = f"{environment.name} {environment.region} {environment.account or ''}"
+        return result_digest(
+            self.name, place, self.pinned.plan.digest, deployment.trial_request, asked.digest if asked else "",
+            f"{most_tokens}",
+        )  # fmt: skip
+
+
+def compare_folder(loaded: LoadedSpec) -> Path:
+    """Return where the files of an endpoint's comparison lie; each comparison replaces them."""
+    return own_folder(loaded, _FOLDER)
+
+
+def results_folder(loaded: LoadedSpec) -> Path:
+    """Return where the results of an endpoint's recipes are kept, where no other folder is named."""
+    return own_folder(loaded, _RESULTS)
+
+
+def recipe_document(
+    loaded: LoadedSpec, recipe: Recipe, plan: Plan, hardware: ProbedHardware | None, folder: Path
+) -> dict[str, Yaml]:
+    """Return the spec of one copy with a recipe, under the gate and the levels of the endpoint's plan.
+
+    Args:
+        loaded: The endpoint's own spec.
+        recipe: The recipe in place of its own.
+        plan: The endpoint's locked plan.
+        hardware: What the copy runs on; None leaves it to the planner.
+        folder: Where the spec will lie.
+
+    Raises:
+        SpecError: With everything that contradicts the recipe.
+    """
+    document = copied(with_recipe(loaded, recipe).document.data)
+    document["name"] = pinned_name(loaded.endpoint.name, digest(recipe_name(recipe))[:_DIGITS], "recipe")
+    gate = plan.gate_concurrency_per_copy.value
+    one_copy(document, loaded, gate=gate, levels=sorted({*plan.concurrency_levels.value, gate}))
+    if hardware is not None:
+        on_hardware(document, hardware)
+    relocate(document, loaded.path.parent, folder)
+    return document
+
+
+def pin_recipes(
+    loaded: LoadedSpec,
+    recipes: Sequence[Recipe],
+    plan: Plan,
+    environments: Path,
+    *,
+    hardware: ProbedHardware | None = None,
+) -> tuple[PinnedRecipe, ...]:
+    """Write, plan, lock and render the spec of each recipe, each in a folder of its own.
+
+    Args:
+        loaded: The endpoint's own spec.
+        recipes: The recipes.
+        plan: The endpoint's locked plan, which has the gate and the levels.
+        environments: Folder of environments.
+        hardware: What every copy runs on; None leaves it to the planner.
+
+    Raises:
+        SpecError: With every problem of every recipe; what was written is removed.
+    """
+    folder = compare_folder(loaded)
+    shutil.rmtree(folder, ignore_errors=True)
+    pinned: list[PinnedRecipe] = []
+    problems: list[Problem] = []
+    for name, recipe in zip("ab", recipes, strict=True):
+        try:
+            document = recipe_document(loaded, recipe, plan, hardware, folder / name)
+            pinned.append(_pin(loaded, recipe, document, folder / name, environments))
+        except SeatrialError as error:
+            problems += error.problems
+    if problems:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise SpecError(dict.fromkeys(problems))
+    return tuple(pinned)
+
+
+def _pin(
+    loaded: LoadedSpec, recipe: Recipe, document: dict[str, Yaml], folder: Path, environments: Path
+) -> PinnedRecipe:
+    own, deployment, place = pin_document(loaded, document, folder, environments)
+    probed = ProbedDeployment(
+        role="candidate",
+        hardware=ProbedHardware.of(deployment.plan),
+        copy_count=1,
+        concurrency_per_copy=deployment.plan.gate_concurrency_per_copy.value,
+    )
+    return PinnedRecipe(loaded.endpoint.name, recipe_name(recipe), PinnedSpec(probed, own, deployment, place))
+
+
+def asking_limit_s(asked: EvaluationSet | None) -> float:
+    """Return how long an evaluation set may be asked, in seconds: every request its time limit, at most an hour."""
+    if asked is None:
+        return 0.0
+    return min(LONGEST_ASKING_S, (1 + math.ceil(len(asked.prompts) / MOST_AT_ONCE)) * TIMEOUT_S)
+
+
+def measure_recipe(
+    each: PinnedRecipe, tools: ProbeTools, steps: Steps, asked: EvaluationSet | None, most_tokens: int
+) -> RecipeResult:
+    """Deploy a recipe, try it, ask it the evaluation set, and delete its stack, whatever happened before.
+
+    Args:
+        each: The recipe.
+        tools: What it is deployed with.
+        steps: Where it is shown.
+        asked: The evaluation set; None without one.
+        most_tokens: Tokens that an answer may have.
+
+    Raises:
+        BenchError: As `ProbeRun.measure` and `collect_answers`.
+    """
+    answers: list[EvaluationAnswer] = []
+    sizes: list[int | None] = [None]
+
+    def ask() -> None:
+        stack = describe_stack(each.pinned.deployment.stack_name, tools.stacks.cloudformation)
+        request = complete_request(each.pinned.deployment, stack)
+        if asked is not None:
+            answers.extend(_answers(each, request, asked, most_tokens))
+        if each.pinned.loaded.environment.is_embedded:
+            sizes.append(local_weight_bytes(region_logs(request.target.region), request.target))
+
+    run = tools.run_of(each.pinned, verbose=steps.verbose, afterwards=ask)
+    with steps.step(f"{each.name}: deploy, try and delete {run.stack_name}") as step:
+        with shown_beside(tools.watcher(each.pinned), step):
+            trial, _ = run.measure()
+        told = f", {sum(answer.answered for answer in answers)} of {len(answers)} prompts answered" if answers else ""
+        step.did(f"verdict: {trial.verdict.status}{told}")
+    result = recipe_result(each, trial, asked, answers, most_tokens)
+    return replace(result, local_weight_bytes=sizes[-1])
+
+
+def _answers(
+    each: PinnedRecipe, request: TrialRequest, asked: EvaluationSet, most_tokens: int
+) -> tuple[EvaluationAnswer, ...]:
+    answers = collect_answers(
+        request.target,
+        request.workload.schema,
+        asked.prompts,
+        most_tokens=most_tokens,
+        within_s=asking_limit_s(asked),
+    )
+    if not any(answer.answered for answer in answers):
+        message = f"none of {len(answers)} prompts was answered: {answers[0].failure}"
+        raise BenchError.of("SEA534", message, where=each.name)
+    return answers
+
+
+def recipe_result(
+    each: PinnedRecipe,
+    trial: TrialResult,
+    asked: EvaluationSet | None,
+    answers: Sequence[EvaluationAnswer],
+    most_tokens: int,
+) -> RecipeResult:
+    """Return what is kept of a recipe.
+
+    Args:
+        each: The recipe.
+        trial: Its trial.
+        asked: The evaluation set; None without one.
+        answers: One for each prompt.
+        most_tokens: Tokens that an answer could have.
+    """
+    plan = each.pinned.plan
+    degree = plan.tensor_parallel_degree.value
+    return RecipeResult(
+        endpoint=each.endpoint,
+        recipe=each.name,
+        digest=each.digest(asked, most_tokens),
+        deployment=RecipeDeployment(
+            instance_type=plan.instance_type.value,
+            tensor_parallel_degree=degree,
+            engine=plan.engine.value,
+            engine_version=plan.engine_version.value,
+            weight_bytes=plan.memory.weights_bytes * degree,
+            usd_per_hour_per_copy=plan.cost.usd_per_hour_per_copy,
+            discount=plan.cost.discount,
+        ),
+        trial=trial,
+        most_tokens=most_tokens,
+        evaluation_set=asked.digest if asked else "",
+        prompts=asked.prompts if asked else (),
+        answers=tuple(answers),
+    )

@@ -1,0 +1,241 @@
+"""Whether two recipes differ in quality: paired by prompt, with bootstrap intervals, and a verdict for each metric.
+
+The intervals are percentile bootstraps over prompts (Efron and Tibshirani, An Introduction to the Bootstrap, 13.3),
+from a seed that the answers give: the same answers give the same interval. More than 200 prompts are drawn in 200
+blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from hashlib import sha256
+from random import Random
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from seatrial.bench.quality.scores import FEWEST_PROMPTS, perplexity
+from seatrial.measure.distribution import Interval, percentile
+from seatrial.measure.interval import BOTH_TAILS, NOTHING, share_interval
+from seatrial.quality.rouge import has_rouge, rouge_l
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from seatrial.quality.pairs import AnswerPair
+
+
+RESAMPLES: Final = 2_000
+MOST_BLOCKS: Final = 200
+PairMetric: TypeAlias = Literal["exact_match", "rouge_l", "mean_logprob", "perplexity"]
+LikenessMetric: TypeAlias = Literal["identical_answers", "same_text", "common_tokens", "logprob_distance"]
+MetricVerdict: TypeAlias = Literal["better", "worse", "no real difference", "too few prompts"]
+_LOWER_IS_BETTER: Final = ("perplexity",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricDifference:
+    """One metric of two recipes over the prompts that both answered.
+
+    Attributes:
+        metric: `exact_match` and `rouge_l` (0 to 1, mean over prompts), `mean_logprob` (per generated token),
+            `perplexity`.
+        a: The first recipe's value.
+        b: The second one's.
+        difference: b - a.
+        interval: Of the difference, with 95 % confidence.
+        verdict: What is proven of b; `no real difference` where the interval contains 0.
+        count: Prompts that it comes from.
+    """
+
+    metric: PairMetric
+    a: float
+    b: float
+    difference: float
+    interval: Interval
+    verdict: MetricVerdict
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Likeness:
+    """How alike the answers of two recipes are, whichever is better.
+
+    Attributes:
+        metric: `identical_answers` and `same_text` (share of the prompts, the latter normalized as exact match does),
+            `common_tokens` (tokens until the first difference), `logprob_distance` (mean absolute difference of the
+            log-probabilities of these tokens).
+        value: The mean over prompts.
+        interval: With 95 % confidence.
+        count: Prompts that it comes from.
+    """
+
+    metric: LikenessMetric
+    value: float
+    interval: Interval
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityComparison:
+    """Two recipes on one evaluation set.
+
+    Attributes:
+        prompts: Prompts of the set.
+        paired: Those that both answered.
+        differences: The metrics in which one is better than the other.
+        likeness: How alike the answers are.
+        notes: What a reader must know, in sentences.
+    """
+
+    prompts: int
+    paired: int
+    differences: tuple[MetricDifference, ...]
+    likeness: tuple[Likeness, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def worse(self) -> tuple[MetricDifference, ...]:
+        """The metrics in which the second recipe is proven worse."""
+        return tuple(each for each in self.differences if each.verdict == "worse")
+
+
+def compare_quality(pairs: Sequence[AnswerPair], prompts: int) -> QualityComparison:
+    """Compare two recipes by their answers.
+
+    Args:
+        pairs: The prompts that both answered.
+        prompts: Prompts of the set.
+    """
+    differences = tuple(_differences(pairs))
+    return QualityComparison(
+        prompts=prompts,
+        paired=len(pairs),
+        differences=differences,
+        likeness=tuple(_likeness(pairs)),
+        notes=tuple(_notes(pairs, prompts, differences)),
+    )
+
+
+def _notes(pairs: Sequence[AnswerPair], prompts: int, differences: Sequence[MetricDifference]) -> Iterator[str]:
+    if len(pairs) < prompts:
+        yield f"{prompts - len(pairs)} of {prompts} prompts were not answered by both recipes and are left out"
+    judged = [each for each in differences if each.verdict != "too few prompts"]
+    if len(judged) > 1:
+        yield (
+            f"{len(judged)} metrics are judged, each with 95 % confidence: without any real difference, the chance "
+            f"that at least one of them shows one is up to {min(1.0, 2 * BOTH_TAILS * len(judged)) * 100:.0f} %"
+        )
+    has_references = any(pair.prompt.reference is not None for pair in pairs)
+    if not has_references:
+        yield "the evaluation set has no references: exact match and ROUGE-L can't be told"
+    elif not has_rouge():
+        yield "ROUGE-L is left out: pip install 'seatrial[quality]'"
+    if pairs and all(pair.log_sums() is None for pair in pairs):
+        yield "the engine returned no log-probabilities: perplexity and log-probability distance can't be told"
+
+
+_Values: TypeAlias = "Sequence[tuple[float, float]]"
+
+
+def _differences(pairs: Sequence[AnswerPair]) -> Iterator[MetricDifference]:
+    exact = [matches for pair in pairs if (matches := pair.exact_matches()) is not None]
+    if exact:
+        yield _of_means("exact_match", exact)
+    referenced = [pair for pair in pairs if pair.prompt.reference is not None]
+    if referenced and has_rouge():
+        yield _of_means("rouge_l", _rouge_values(referenced))
+    sums = [found for pair in pairs if (found := pair.log_sums()) is not None]
+    if sums:
+        yield _of_ratios("mean_logprob", sums, lambda mean: mean)
+        yield _of_ratios("perplexity", sums, perplexity)
+
+
+def _rouge_values(pairs: Sequence[AnswerPair]) -> _Values:
+    first = rouge_l([(pair.prompt.reference or "", pair.a.text) for pair in pairs])
+    second = rouge_l([(pair.prompt.reference or "", pair.b.text) for pair in pairs])
+    return list(zip(first, second, strict=True))
+
+
+def _of_means(metric: PairMetric, values: _Values) -> MetricDifference:
+    a, b = _mean([one for one, _ in values]), _mean([other for _, other in values])
+    differences = [other - one for one, other in values]
+    interval = _bootstrap([(difference, 1.0) for difference in differences], _ratio_of)
+    if metric == "exact_match" and not any(differences):
+        most = share_interval(0, len(values), tail=BOTH_TAILS).high or 1.0
+        interval = Interval(low=-most, high=most)
+    return _difference(metric, a, b, interval, len(values))
+
+
+_Sums: TypeAlias = "tuple[tuple[float, int], tuple[float, int]]"
+
+
+def _of_ratios(metric: PairMetric, sums: Sequence[_Sums], told: Callable[[float], float]) -> MetricDifference:
+    """Compare sums of log-probabilities over tokens; both of a prompt are drawn together."""
+    rows = [(log_a, float(count_a), log_b, float(count_b)) for (log_a, count_a), (log_b, count_b) in sums]
+
+    def difference(totals: Sequence[float]) -> float:
+        return told(totals[2] / totals[3]) - told(totals[0] / totals[1])
+
+    totals = [math.fsum(column) for column in zip(*rows, strict=True)]
+    a, b = told(totals[0] / totals[1]), told(totals[2] / totals[3])
+    return _difference(metric, a, b, _bootstrap(rows, difference), len(sums))
+
+
+def _difference(metric: PairMetric, a: float, b: float, interval: Interval, count: int) -> MetricDifference:
+    verdict: MetricVerdict = "no real difference"
+    if count < FEWEST_PROMPTS or interval.low is None or interval.high is None:
+        verdict = "too few prompts"
+    elif interval.low > 0 or interval.high < 0:
+        verdict = "better" if (interval.low > 0) != (metric in _LOWER_IS_BETTER) else "worse"
+    return MetricDifference(metric=metric, a=a, b=b, difference=b - a, interval=interval, verdict=verdict, count=count)
+
+
+def _likeness(pairs: Sequence[AnswerPair]) -> Iterator[Likeness]:
+    if not pairs:
+        return
+    yield _share("identical_answers", [pair.is_identical for pair in pairs])
+    yield _share("same_text", [pair.says_the_same for pair in pairs])
+    common = [float(found) for pair in pairs if (found := pair.common_tokens) is not None]
+    distances = [far for pair in pairs if (far := pair.log_probability_distance) is not None]
+    if common:
+        yield _likeness_of("common_tokens", common)
+    if distances:
+        yield _likeness_of("logprob_distance", distances)
+
+
+def _share(metric: LikenessMetric, hits: Sequence[bool]) -> Likeness:
+    interval = share_interval(sum(hits), len(hits), tail=BOTH_TAILS)
+    return Likeness(metric=metric, value=sum(hits) / len(hits), interval=interval, count=len(hits))
+
+
+def _likeness_of(metric: LikenessMetric, values: Sequence[float]) -> Likeness:
+    interval = _bootstrap([(value, 1.0) for value in values], _ratio_of)
+    return Likeness(metric=metric, value=_mean(values), interval=interval, count=len(values))
+
+
+def _ratio_of(totals: Sequence[float]) -> float:
+    return totals[0] / totals[1]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _bootstrap(rows: Sequence[Sequence[float]], statistic: Callable[[Sequence[float]], float]) -> Interval:
+    """Return the 95 % interval of a statistic of the rows' sums; nothing of fewer than two rows."""
+    if len(rows) < 2:  # noqa: PLR2004 (one prompt says nothing of the next)
+        return NOTHING
+    blocks = _blocks(rows)
+    random = Random(sha256(repr(blocks).encode()).digest())  # noqa: S311 (a resampling, not a secret)
+    found: list[float] = []
+    for _ in range(RESAMPLES):
+        drawn = random.choices(blocks, k=len(blocks))
+        found.append(statistic([sum(column) for column in zip(*drawn, strict=True)]))
+    found.sort()
+    return Interval(low=percentile(found, 100 * BOTH_TAILS), high=percentile(found, 100 * (1 - BOTH_TAILS)))
+
+
+def _blocks(rows: Sequence[Sequence[float]]) -> Sequence[tuple[float, ...]]:
+    """Return the rows, or sums of equally many of them where there are too many to draw one by one."""
+    count = min(len(rows), MOST_BLOCKS)
+    return [tuple(math.fsum(column) for column in zip(*rows[place::count], strict=True)) for place in range(count)]

@@ -1,0 +1,213 @@
+"""The comparison of two recipes as sections, and as Markdown and one HTML page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from seatrial.measure.interval import CONFIDENCE
+from seatrial.printable import printable
+from seatrial.report.document.markdown import escaped, section_blocks
+from seatrial.report.document.quality import METRICS
+from seatrial.report.document.section import Section
+from seatrial.report.table import Column, Table
+from seatrial.report.values import Cell, Tone, digits, measured, number, percent
+from seatrial.units import GIB, counted, usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.quality.comparison import Likeness, MetricDifference
+    from seatrial.quality.recipe_comparison import RecipeComparison, RecipeFigure
+    from seatrial.quality.recipe_result import RecipeResult
+
+
+NOT_MEASURED = "not measured, or not known"
+NAMES = {
+    **METRICS,
+    "rouge_l": "ROUGE-L",
+    "identical_answers": "identical answers",
+    "same_text": "answers alike but for case and white space",
+    "common_tokens": "tokens until the first difference",
+    "logprob_distance": "log-probability distance per token",
+}
+_SHARES = ("exact_match", "identical_answers", "same_text")
+_TONES: dict[str, Tone] = {"better": "good", "worse": "bad"}
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #bbb;padding:.3rem .6rem;text-align:left}"
+    "td.number{text-align:right}.caution{border-left:4px solid #b80;padding-left:.6rem}"
+)
+
+
+def title_of(compared: RecipeComparison) -> str:
+    """Return the title of a comparison."""
+    a, b = compared.a, compared.b
+    return f"{a.recipe} and {b.recipe} of {a.endpoint} in {a.trial.request.environment}"
+
+
+def recipe_sections(compared: RecipeComparison) -> tuple[Section, ...]:
+    """Return what was deployed, speed and cost, and quality."""
+    return (_deployed(compared), _figures(compared), *_quality(compared))
+
+
+def _deployed(compared: RecipeComparison) -> Section:
+    columns = tuple(
+        Column(name, kind="text")
+        for name in ("recipe", "deployment", "engine", "price per copy", "trial", "prompts answered")
+    )
+    rows = tuple(tuple(_deployment(result)) for result in (compared.a, compared.b))
+    return Section(anchor="recipes", heading="Recipes", tables=(Table("Recipes", columns, rows),))
+
+
+def _deployment(result: RecipeResult) -> Iterator[Cell]:
+    made = result.deployment
+    price = "unknown" if made.usd_per_hour_per_copy is None else f"{usd(made.usd_per_hour_per_copy)} per hour"
+    off = f" ({made.discount:.0%} off the list price)" if made.discount else ""
+    yield Cell(result.recipe)
+    yield Cell(f"{made.instance_type}, TP {made.tensor_parallel_degree}")
+    yield Cell(f"{made.engine} {made.engine_version}")
+    yield Cell(f"{price}{off}")
+    yield Cell(f"{result.trial.verdict.status}: {result.trial.verdict.because}")
+    yield Cell(f"{len(result.answers) - result.failed} of {len(result.answers)}" if result.answers else "none asked")
+
+
+def _figures(compared: RecipeComparison) -> Section:
+    columns = (
+        Column("", kind="text"),
+        Column("unit", kind="text"),
+        Column(compared.a.recipe),
+        Column(compared.b.recipe),
+        Column("ratio"),
+        Column("difference", kind="text"),
+    )
+    rows = tuple(tuple(_figure(figure)) for figure in compared.figures)
+    gate = compared.a.trial.request.gate_concurrency
+    return Section(
+        anchor="figures",
+        heading="Speed, memory and cost",
+        paragraphs=(
+            f"The gate is at {counted(gate, 'request')} in flight per copy.",
+            "A difference is real where the 95 % intervals of both do not overlap.",
+        ),
+        tables=(Table("Speed, memory and cost", columns, rows),),
+    )
+
+
+def _figure(figure: RecipeFigure) -> Iterator[Cell]:
+    yield Cell(figure.name)
+    yield Cell("GiB" if figure.unit == "bytes" else figure.unit)
+    for value, interval in ((figure.a, figure.a_interval), (figure.b, figure.b_interval)):
+        yield _gib(value) if figure.unit == "bytes" else measured(value, NOT_MEASURED, interval)
+    yield number(figure.ratio, NOT_MEASURED)
+    yield _verdict(figure.verdict)
+
+
+def _gib(size_bytes: float | None) -> Cell:
+    return number(None if size_bytes is None else size_bytes / GIB, NOT_MEASURED)
+
+
+def _verdict(verdict: str) -> Cell:
+    return Cell(verdict, tone=_TONES.get(verdict, "plain"))
+
+
+def _quality(compared: RecipeComparison) -> Iterator[Section]:
+    quality = compared.quality
+    if quality is None:
+        return
+    a, b = compared.a.recipe, compared.b.recipe
+    columns = (Column("metric", kind="text"), Column(a), Column(b), Column("difference"),
+               Column(f"verdict on {b}", kind="text"), Column("prompts"))  # fmt: skip
+    alike = (Column("metric", kind="text"), Column("mean"), Column("prompts"))
+    differences = tuple(tuple(_difference(each)) for each in quality.differences)
+    likeness = tuple(tuple(_alike(each)) for each in quality.likeness)
+    tables = [Table("Quality", columns, differences)] if differences else []
+    tables += [Table("How alike the answers are", alike, likeness)] if likeness else []
+    yield Section(
+        anchor="quality",
+        heading="Quality",
+        paragraphs=(
+            f"{counted(quality.paired, 'prompt')} of {quality.prompts} were answered by both, greedily.",
+            f"An answer has at most {counted(compared.a.most_tokens, 'token')}.",
+            f"Differences are paired by prompt; their intervals are bootstraps with {CONFIDENCE * 100:g} % confidence.",
+        ),
+        tables=tuple(tables),
+        remarks=quality.notes,
+    )
+
+
+def _difference(each: MetricDifference) -> Iterator[Cell]:
+    low, high = each.interval.low, each.interval.high
+    ends = "" if low is None or high is None else f" ({_signed(low)} to {_signed(high)})"
+    yield Cell(NAMES[each.metric])
+    yield _value(each.metric, each.a)
+    yield _value(each.metric, each.b)
+    yield Cell(f"{_signed(each.difference)}{ends}")
+    yield _verdict(each.verdict)
+    yield Cell(f"{each.count:,}")
+
+
+def _alike(each: Likeness) -> Iterator[Cell]:
+    low, high = each.interval.low, each.interval.high
+    ends = "" if low is None or high is None else f" ({_plain(each.metric, low)} to {_plain(each.metric, high)})"
+    yield Cell(NAMES[each.metric])
+    yield Cell(f"{_plain(each.metric, each.value)}{ends}")
+    yield Cell(f"{each.count:,}")
+
+
+def _value(metric: str, value: float) -> Cell:
+    return Cell(_plain(metric, value))
+
+
+def _plain(metric: str, value: float) -> str:
+    return percent(value) if metric in _SHARES else digits(value)
+
+
+def _signed(value: float) -> str:
+    return f"+{digits(value)}" if value > 0 else digits(value)
+
+
+def recipes_markdown(compared: RecipeComparison) -> str:
+    """Write a comparison as Markdown."""
+    blocks = [f"## Recipes {escaped(title_of(compared))}", f"**{escaped(compared.verdict)}**"]
+    for section in recipe_sections(compared):
+        blocks += section_blocks(section)
+    return "\n\n".join(blocks) + "\n"
+
+
+def recipes_html(compared: RecipeComparison) -> str:
+    """Write a comparison as one HTML page that needs nothing else; equal input gives equal bytes."""
+    title = escape(f"Recipes {title_of(compared)}")
+    note = Markup('<p class="caution">A local engine answered, not the model: {}</p>\n').format(compared.engine_note)
+    body = Markup("\n").join(_section_html(section) for section in recipe_sections(compared))
+    text = (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
+        f"<style>{_STYLE}</style></head>\n<body><h1>{title}</h1>\n<p><strong>{escape(compared.verdict)}</strong></p>\n"
+        f"{note if compared.engine_note else ''}{body}\n</body></html>\n"
+    )
+    return printable(text, layout="\n")
+
+
+def _section_html(section: Section) -> Markup:
+    parts = [Markup("<h2>{}</h2>").format(section.heading)]
+    parts += [Markup("<p>{}</p>").format(paragraph) for paragraph in section.paragraphs]
+    parts += [_table_html(table) for table in section.tables]
+    if section.remarks:
+        items = Markup("").join(Markup("<li>{}</li>").format(remark) for remark in section.remarks)
+        parts.append(Markup("<ul>{}</ul>").format(items))
+    return Markup("\n").join(parts)
+
+
+def _table_html(table: Table) -> Markup:
+    heads = Markup("").join(Markup("<th>{}</th>").format(column.heading) for column in table.columns)
+    rows = Markup("\n").join(
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(
+                Markup('<td class="{}">{}</td>').format(column.kind, cell.html)
+                for column, cell in zip(table.columns, row, strict=True)
+            )
+        )
+        for row in table.cells
+    )
+    return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}\n</tbody></table>").format(heads, rows)

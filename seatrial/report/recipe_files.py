@@ -1,0 +1,86 @@
+"""Writes the files of a comparison of two recipes to a folder: all of them, or none."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Final
+
+from seatrial.errors import BenchError
+from seatrial.files import write_together
+from seatrial.quality.pairs import pairs_of
+from seatrial.quality.sheet import blind_rows, sheet_csv, sheet_html, sheet_key
+from seatrial.report.document.recipes import recipes_html, recipes_markdown, title_of
+from seatrial.secrets import redacted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seatrial.quality.recipe_comparison import RecipeComparison
+    from seatrial.quality.recipe_result import RecipeResult
+
+
+FILES: Final = ("comparison.html", "comparison.md", "comparison.json", "sheet.html", "sheet.csv", "key.json")
+"""The last three are written where an evaluation set was asked."""
+SCHEMA_VERSION: Final = "1"
+
+
+def comparison_document(compared: RecipeComparison) -> dict[str, object]:
+    """Return a comparison as JSON; the results themselves lie in files of their own."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "endpoint": compared.a.endpoint,
+        "environment": compared.a.trial.request.environment,
+        "engine_note": compared.engine_note,
+        "a": _recipe(compared.a),
+        "b": _recipe(compared.b),
+        "figures": [{**dataclasses.asdict(each), "ratio": each.ratio} for each in compared.figures],
+        "quality": None if compared.quality is None else dataclasses.asdict(compared.quality),
+        "accepted": compared.is_accepted,
+        "verdict": compared.verdict,
+    }
+
+
+def _recipe(result: RecipeResult) -> dict[str, object]:
+    return {
+        "recipe": result.recipe,
+        "digest": result.digest,
+        "deployment": dataclasses.asdict(result.deployment),
+        "trial": {"status": result.trial.verdict.status, "because": result.trial.verdict.because},
+        "evaluation_set": result.evaluation_set,
+        "prompts": len(result.prompts),
+        "failed": {answer.id: answer.failure for answer in result.answers if answer.failure},
+        "retried": sum(answer.retried for answer in result.answers),
+    }
+
+
+def write_comparison(compared: RecipeComparison, folder: Path) -> tuple[Path, ...]:
+    """Write report and sheet to a folder, over earlier ones.
+
+    Raises:
+        BenchError: SEA530 when the files can't be written; then none is changed.
+    """
+    texts = {
+        "comparison.html": recipes_html(compared),
+        "comparison.md": recipes_markdown(compared),
+        "comparison.json": json.dumps(comparison_document(compared), indent=2, allow_nan=False) + "\n",
+        **_sheets(compared),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_together(folder, {name: redacted(text) for name, text in texts.items()})
+    except OSError as error:
+        raise BenchError.of("SEA530", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
+    return tuple(folder / name for name in texts)
+
+
+def _sheets(compared: RecipeComparison) -> dict[str, str]:
+    pairs = pairs_of(compared.a.prompts, compared.a.answers, compared.b.answers) if compared.quality else ()
+    if not pairs:
+        return {}
+    rows = blind_rows(pairs, f"{compared.a.digest}:{compared.b.digest}")
+    return {
+        "sheet.html": sheet_html(rows, f"Answers of {title_of(compared).partition(' of ')[2]}"),
+        "sheet.csv": sheet_csv(rows),
+        "key.json": sheet_key(rows, compared.a.recipe, compared.b.recipe),
+    }

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seatrial.bench.quality.floor import QualityFloor, QualityObjective, judged_quality, not_asked
+from seatrial.report.document.quality import quality_section
+from tests.constructs.conftest import passing_result
+from tests.quality.conftest import answer, questions
+
+
+def test_scores_stand_beside_their_bounds() -> None:
+    asked = questions(40)
+    objectives = (QualityObjective(metric="exact_match", bound=0.9, sense="at_least"),)
+    floor = QualityFloor(evaluation_set=asked.digest, prompts=asked.prompts, objectives=objectives, most_tokens=8)
+    answers = [answer(f"{n}", f"answer {n}" if n < 20 else "x") for n in range(40)]
+    section = quality_section(replace(passing_result(), quality=judged_quality(floor, answers, 0.9)))
+    (table,) = section.tables
+    assert [cell.text for cell in table.cells[0]][::2] == ["exact match", "at least 90.0 %"]
+    assert table.cells[0][1].text.startswith("50.0 % (")
+    assert len(section.remarks) == 1
+    unasked = quality_section(replace(passing_result(), quality=not_asked(floor, "the budget was over")))
+    assert unasked.tables == ()
+    assert "budget" in unasked.paragraphs[0]
+    assert quality_section(passing_result()).is_empty
