@@ -216,7 +216,8 @@ def _foreign(subject: Subject, target: TargetContainer, option: NamedOption) -> 
         message = "the model server reads no SERVING_ENGINE: it chooses nothing"
         yield found(subject, "SEA316", option.entry, message, "write OPTION_ENGINE, or leave it out")
         return
-    if target.engine == "lmi" and subject.handler == "own" and _unprefixed(target, key):
+    packaged = subject.facts.keys() & _PACKAGED
+    if target.engine == "lmi" and subject.handler == "own" and not packaged and _unprefixed(target, key):
         message = f"without the prefix OPTION_, {target.called} ignores it silently"
         yield found(subject, "SEA316", option.entry, message, f"write OPTION_{key}")
         return
