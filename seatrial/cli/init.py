@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from seatrial.catalog.presets import Preset
     from seatrial.errors import SeatrialError
     from seatrial.repository.answers import Ci, TargetEnvironment
     from seatrial.repository.write import WrittenRepository
@@ -38,6 +39,10 @@ def init(  # noqa: PLR0917 (typer calls it by name)
     connection_arn: Annotated[
         str | None, typer.Option(metavar="ARN", help="CodeConnections connection, for CodePipeline.")
     ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Preset that the endpoint is written from (seatrial presets list)."),
+    ] = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.")] = False,
     update: Annotated[
@@ -51,6 +56,9 @@ def init(  # noqa: PLR0917 (typer calls it by name)
     from seatrial.repository.answers import EXAMPLE_HOST_OWNER, Answers
     from seatrial.repository.write import write_repository
 
+    if update and preset is not None:
+        raise typer.BadParameter("can't be combined with --update", param_hint="'--preset'")
+    start = _preset(preset) if preset is not None else None
     asked = _Asked(yes=yes)
     chosen = _ci(ci, asked)
     called = name or asked.text("Name of the repository", folder.absolute().name)
@@ -65,6 +73,7 @@ def init(  # noqa: PLR0917 (typer calls it by name)
             owner=owner or asked.text("Owner of environments and workflows", f"@{source.partition('/')[0]}/platform"),
             connection_arn=connection_arn
             or (asked.text("ARN of the connection", "") if chosen == "codepipeline" else None),
+            preset=start,
         ),
         update=update,
     )
@@ -112,6 +121,13 @@ def _ci(given: Ci | None, asked: _Asked) -> Ci:
     if found is None:
         raise typer.BadParameter(f"{answer!r} is not one of {', '.join(choices)}", param_hint="'--ci'")
     return found
+
+
+def _preset(name: str) -> Preset:
+    from seatrial.catalog import presets
+    from seatrial.spec.presets import preset_named
+
+    return preset_named(name, presets.every())
 
 
 def _targets(folder: Path, given: list[str] | None, region: str, asked: _Asked) -> tuple[TargetEnvironment, ...]:

@@ -82,19 +82,13 @@ def show(
     environments: EnvironmentsFolder = None,
 ) -> None:
     """Print a preset as the spec of an endpoint, to be saved in `endpoints` and changed."""
-    from seatrial.catalog.rows import nearest
-    from seatrial.errors import SpecError
-    from seatrial.spec.presets import known_presets, spec_text
+    from seatrial.spec.presets import known_presets, preset_named, spec_text
 
-    known = {preset.name: preset for preset in known_presets(environments or OF_CWD)}
-    if name not in known:
-        similar = ", ".join(nearest(name, known))
-        hint = f"similar: {similar}" if similar else "`seatrial presets list` shows them"
-        raise SpecError.of("SEA250", f"there is no preset {name}", hint=hint, where="presets")
+    found = preset_named(name, known_presets(environments or OF_CWD))
     if output_format == "json":
-        typer.echo(json.dumps(known[name].model_dump(mode="json", exclude_defaults=True), indent=2))
+        typer.echo(json.dumps(found.model_dump(mode="json", exclude_defaults=True), indent=2))
     else:
-        show_text(spec_text(known[name]))
+        show_text(spec_text(found))
 
 
 @presets.command()

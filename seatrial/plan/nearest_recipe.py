@@ -9,7 +9,7 @@ from seatrial.catalog.engine_versions import read_version
 from seatrial.errors import PlanError, SpecError
 from seatrial.plan.engine import choose_engine
 from seatrial.plan.inputs import allowed_instances, read_architecture
-from seatrial.plan.quantized_weights import weights_refusals
+from seatrial.plan.quantized_weights import compiled_refusals, weights_refusals
 from seatrial.plan.recipe_limits import RecipeEngine, RecipeRefusal, accelerator_refusals, build_refusal, refusals
 from seatrial.predict.memory import weights_bytes
 from seatrial.spec.optimization import SPECULATIONS, WEIGHTS
@@ -56,6 +56,7 @@ def recipe_refusals(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[
     if not found:
         architecture = read_architecture(loaded)
         found = weights_refusals(loaded.endpoint, architecture)
+        found = found or compiled_refusals(loaded.endpoint, architecture, engine)
         found = found or build_refusal(recipe, weights_bytes(architecture, None))
     refused = [accelerator_refusals(recipe, engine, instance) for instance in allowed]
     if found or not all(refused):

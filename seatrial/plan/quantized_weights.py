@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.catalog import optimizations
 from seatrial.plan.recipe_limits import RecipeRefusal
 from seatrial.predict.memory import weights_bytes
 from seatrial.spec.recipe import compiles, quantizes
@@ -11,6 +12,7 @@ from seatrial.spec.recipe_rules import PRECISIONS
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
+    from seatrial.plan.recipe_limits import RecipeEngine
     from seatrial.spec.endpoint import EndpointSpec
 
 
@@ -52,3 +54,18 @@ def weights_refusals(endpoint: EndpointSpec, architecture: Architecture) -> tupl
     if getattr(entry, entry.name).job or is_quantized_at_start(endpoint, architecture):
         return ()
     return (RecipeRefusal("SEA232", index, f"{entry.name} needs quantized weights, and {told}"),)
+
+
+def compiled_refusals(
+    endpoint: EndpointSpec, architecture: Architecture, engine: RecipeEngine
+) -> tuple[RecipeRefusal, ...]:
+    """Return why an engine can't compile the weights as they are published; nothing where a recipe quantizes them."""
+    recipe, own = endpoint.optimization, architecture.checkpoint_quantization
+    name = next((name for name, precision in PRECISIONS.items() if precision == own), None)
+    compiled = next((index for index, entry in enumerate(recipe) if entry.compile is not None), None)
+    if name is None or compiled is None or quantizes(recipe) is not None:
+        return ()
+    rows = optimizations.supports(name, engine.option)
+    if not rows or any(row.supported for row in rows):
+        return ()
+    return (RecipeRefusal("SEA233", compiled, f"{engine.title} can't compile {own} weights: {rows[0].because}"),)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from seatrial.catalog.engines import Engine
     from seatrial.catalog.instances import Instance
     from seatrial.predict.copy_model import Speculation
+    from seatrial.predict.csv_optimization import ReadOptimization
     from seatrial.predict.published_names import KvPrecision, NamedEngine, PublishedInstance
 
 
@@ -451,16 +452,26 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     return _optimized(cells, asked)
 
 
+def _speculation(read: ReadOptimization, asked: Asked) -> Speculation | None:
+    if read.method is None:
+        return None
+    return csv_optimization.usual_speculation(read.method, asked.architecture, read.draft)
+
+
 def _optimized(cells: Mapping[str, str], asked: Asked) -> CsvRow:
     """Return a row with what its column `optimization` changes; without the column, as it is."""
     text = csv_optimization.cell_of(cells)
     if text is None:
         return CsvRow(cells, asked)
-    read = csv_optimization.read_optimization(text, compiled_shapes=asked.engine.compiled_shapes)
+    precision = "".join(cells.get(name, "").strip() for name in ("precision", "quantization"))
+    read = csv_optimization.read_optimization(text, precision=precision, compiled_shapes=asked.engine.compiled_shapes)
+    if read.weights is not None:
+        shape = replace(asked.architecture, checkpoint_quantization=read.weights)
+        asked = replace(asked, architecture=shape, quantization=read.weights)
     assumed = read.prefix_cache and not cells.get("prefix_hit_rate", "").strip()
     changed = replace(
         asked,
-        speculation=csv_optimization.usual_speculation(read.method, asked.architecture) if read.method else None,
+        speculation=_speculation(read, asked),
         prefix_hit_rate=csv_optimization.USUAL_HIT_RATE if assumed else asked.prefix_hit_rate,
         assumed_hits=assumed,
         kv_precision="fp8" if read.kv_fp8 else asked.kv_precision,

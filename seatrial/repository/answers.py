@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from seatrial.catalog.presets import Preset
     from seatrial.spec.environment import EnvironmentSpec
 
 Ci = Literal["github", "gitlab", "codepipeline", "none"]
@@ -76,6 +77,7 @@ class Answers:
         source: The repository on its host, as `OWNER/NAME`.
         owner: Who owns the environments and workflows, as in CODEOWNERS.
         connection_arn: The connection of CodePipeline to the host; None for another `ci`.
+        preset: The preset that the example endpoint is written from; None for the example of the templates.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Answers:
     source: str
     owner: str
     connection_arn: str | None = None
+    preset: Preset | None = None
 
     def check(self) -> None:
         """Refuse what no repository can be written with.

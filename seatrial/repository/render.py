@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import seatrial
 from seatrial.repository.shipped import constraints_text, package_json, package_lock_json, shipped_text
+from seatrial.spec.presets import spec_text
 from seatrial.spec.schema import schema_texts
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _GUARDED: Final[dict[Ci, tuple[str, ...]]] = {
     "codepipeline": ("/pipeline.yaml", "/CODEOWNERS"),
     "none": ("/CODEOWNERS",),
 }
+EXAMPLE: Final = "endpoints/chat.yaml"
 _ENVIRONMENT: Final = "environments/environment.yaml"
 
 
@@ -53,6 +55,8 @@ def repository_files(answers: Answers) -> dict[str, str]:
     files = {path: _fill(template, holes) for path, template in _templates(answers.ci).items() if path != _ENVIRONMENT}
     for target in answers.targets:
         files[f"environments/{target.name}.yaml"] = _fill(f"common/{_ENVIRONMENT}.j2", {**holes, "target": target})
+    if answers.preset is not None:
+        files[EXAMPLE] = spec_text(answers.preset, name=Path(EXAMPLE).stem)
     for name, text in schema_texts().items():
         files[f"schema/{name}.schema.json"] = text
     return {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial.errors import SpecError
 from seatrial.plan.lock.lock_file import write_lock
 from seatrial.plan.planner import make_plan
-from seatrial.repository.render import repository_files
+from seatrial.repository.render import EXAMPLE, repository_files
 from seatrial.spec.load import load_spec
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from seatrial.repository.answers import Answers
 
 GIT_FOLDER: Final = ".git"
-EXAMPLE: Final = "endpoints/chat.yaml"
 _OWN: Final = ("endpoints/", "environments/")
 """What belongs to the team once there is anything of it: no example is added to a repository in use."""
 

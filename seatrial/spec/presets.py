@@ -9,6 +9,7 @@ from pydantic import Field
 
 from seatrial.catalog import presets
 from seatrial.catalog.presets import Preset
+from seatrial.catalog.rows import nearest
 from seatrial.errors import Problem, SpecError
 from seatrial.files import write_whole
 from seatrial.model import FrozenModel
@@ -77,11 +78,30 @@ def known_presets(environments: Path) -> tuple[Preset, ...]:
     return (*own, *(preset for preset in presets.every() if preset.name not in names))
 
 
-def spec_text(preset: Preset) -> str:
-    """Return a preset as the spec of an endpoint, which can be validated and planned."""
+def preset_named(name: str, among: Iterable[Preset]) -> Preset:
+    """Return a preset by its name.
+
+    Raises:
+        SpecError: SEA250, there is none of that name.
+    """
+    known = {preset.name: preset for preset in among}
+    if name not in known:
+        similar = ", ".join(nearest(name, known))
+        hint = f"similar: {similar}" if similar else "`seatrial presets list` shows them"
+        raise SpecError.of("SEA250", f"there is no preset {name}", hint=hint, where="presets")
+    return known[name]
+
+
+def spec_text(preset: Preset, *, name: str | None = None) -> str:
+    """Return a preset as the spec of an endpoint, which can be validated and planned.
+
+    Args:
+        preset: The preset.
+        name: The endpoint's name. Default: made of the model's.
+    """
     field = "s3_uri" if preset.model.startswith("s3://") else "hub_id" if "/" in preset.model else "jumpstart_id"
     document: dict[str, object] = {
-        "name": _endpoint_name(preset),
+        "name": name or _endpoint_name(preset),
         "model": {field: preset.model},
         "workload": {
             "input_tokens": preset.input_tokens,

@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from seatrial.changes.review.affected import affected, is_code_changed
+from seatrial.changes.review.findings import findings
 from seatrial.changes.review.markdown import code, escaped, review_markdown
 from seatrial.changes.review.review import Review
-from seatrial.changes.review.side import EndpointPlace, RepositorySide, places
+from seatrial.changes.review.side import EndpointPlace, EndpointState, RepositorySide, places
+from seatrial.plan.planner import make_plan
+from seatrial.spec.load import load_spec
+from seatrial.spec.recipe import parse_recipe, with_recipe
 
 REPOSITORY = Path(__file__).parents[2]
 LLAMA = {("llama-2-7b-chat", name) for name in ("dev", "local", "prod")}
@@ -107,3 +111,17 @@ def test_a_comment_that_is_too_long_says_what_is_left_out(most: int, fits: bool)
     assert len(text) <= most
     assert text.count("has no plan yet") == (100 if fits else 0)
     assert ("1 detail." in text) is not fits
+
+
+def test_what_is_compiled_anew_is_told() -> None:
+    loaded = load_spec(
+        REPOSITORY / "endpoints" / "llama-2-7b-chat.yaml", "dev", environments=REPOSITORY / "environments"
+    )
+    plan = make_plan(with_recipe(loaded, parse_recipe("compile=trtllm")))
+    shorter = plan.model_copy(update={"max_model_len": plan.max_model_len.model_copy(update={"value": 2048})})
+
+    told = [one.message for one in findings(EndpointState(plan=plan), EndpointState(plan=shorter))]
+    same = [one.message for one in findings(EndpointState(plan=plan), EndpointState(plan=plan))]
+
+    assert [one for one in told if "compiled artifacts are made anew" in one] == told[len(same) :]
+    assert told[-1].startswith("The sequence length changes from ")

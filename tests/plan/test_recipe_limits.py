@@ -161,6 +161,18 @@ def test_a_recipe_is_held_against_the_config_json_of_the_weights(
     assert is_quantized_at_start(loaded.endpoint, architecture) == (recipe == "fp8" and not own)
 
 
+def test_what_tensorrt_llm_does_not_compile_is_refused_whether_the_recipe_names_it_or_not(ask: Ask) -> None:
+    loaded = ask(model={"hub_id": "openai/gpt-oss-20b"}, serving={"instance_types": ["ml.g6e.xlarge"]})
+    with pytest.raises(PlanError, match="can't compile mxfp4 weights"):
+        resolve(with_recipe(loaded, parse_recipe("compile=trtllm")))
+
+
+def test_a_job_for_a_hub_model_is_a_warning_of_the_plan(ask: Ask) -> None:
+    plan = make_plan(with_recipe(ask(model=LLAMA), parse_recipe("awq,job=true")))
+
+    assert any(each.startswith("SEA456: ") for each in plan.warnings)
+
+
 def test_what_runs_and_gives_less_is_a_warning(ask: Ask) -> None:
     plan = make_plan(with_recipe(ask(model=LLAMA), parse_recipe("fp8")))
 

@@ -22,6 +22,11 @@ ROW = "Qwen/Qwen3-32B,vLLM,0.11.0,ml.g5.12xlarge,4,557,512,1"
         ("prefix_cache", ReadOptimization(prefix_cache=True)),
         ("eagle3 + Prefix Caching+kv_fp8", ReadOptimization("eagle3", prefix_cache=True, kv_fp8=True)),
         ("vanilla+eagle3", ReadOptimization("eagle3")),
+        (
+            "fp8+speculative=org/small,draft_tokens=2",
+            ReadOptimization("draft_model", weights="fp8", draft="org/small", unread=("draft_tokens=2",)),
+        ),
+        ("awq=org/x-awq+fp8", ReadOptimization(weights="awq", unread=("fp8",))),
         ("lmcache+ngram+eagle3", ReadOptimization("ngram", unread=("lmcache", "eagle3"))),
     ],
 )
@@ -37,6 +42,18 @@ def table(column: str, *cells: str, hit_rate: str = "0.9") -> list[dict[str, str
     text = "\n".join([f"{HEAD},{column}", *(f"{ROW},{hit_rate},{cell}" for cell in cells)])
     columns, rows = read_rows(text.encode(), "rows.csv")
     return list(answered(columns, rows, "closed", "steady").rows)
+
+
+def test_a_precision_of_the_row_wins_over_the_recipes() -> None:
+    assert read_optimization("fp8", precision="awq") == ReadOptimization(unread=("fp8",))
+
+
+def test_quantized_weights_of_a_recipe_are_predicted_as_those_of_the_precision() -> None:
+    plain, quantized = table("optimization", "", "fp8")
+    (by_hand,) = table("precision", "fp8")
+
+    key = "predicted_throughput_tok_s"
+    assert plain[key] != quantized[key] == by_hand[key]
 
 
 @pytest.mark.parametrize("column", ["optimization", "optimisation"])

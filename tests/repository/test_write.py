@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -10,11 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 import seatrial
+from seatrial.catalog import presets
 from seatrial.cli.app import app
 from seatrial.errors import SpecError
 from seatrial.plan.lock.lock_file import locked_environments
 from seatrial.repository.answers import Ci, TargetEnvironment, new_targets, parse_accounts, targets_of
 from seatrial.repository.write import write_repository
+from seatrial.spec.load import load_spec
 from seatrial.spec.promotion_order import promotion_order
 from tests.make import run_make
 from tests.repository.conftest import ACCOUNTS, answers
@@ -64,6 +67,15 @@ def test_app_flags_and_versions_are_ours(repositories: dict[Ci, Path]) -> None:
 def test_the_same_answers_give_the_same_bytes(repositories: dict[Ci, Path], tmp_path: Path) -> None:
     write_repository(tmp_path / "again", answers("github"))
     assert files(tmp_path / "again") == files(repositories["github"])
+
+
+def test_the_endpoint_is_written_from_a_preset_and_locked(tmp_path: Path) -> None:
+    preset = next(one for one in presets.every() if one.name == "qwen3-32b.g5.12xlarge.eagle3.published")
+    write_repository(tmp_path, replace(answers("none"), preset=preset))
+
+    spec = load_spec(tmp_path / "endpoints" / "chat.yaml", "dev", environments=tmp_path / "environments")
+    assert (spec.endpoint.name, spec.endpoint.model.hub_id) == ("chat", preset.model)
+    assert locked_environments(spec.path) == frozenset(ACCOUNTS)
 
 
 def test_a_used_folder_is_refused_and_a_clone_without_files_is_not(tmp_path: Path) -> None:

@@ -177,8 +177,7 @@ def test_the_digest_holds_what_is_written_and_not_the_catalogs_defaults(load: Ca
         ("optimization: [{awq: {checkpoint: /opt/weights}}]", [("SEA232", 8)]),
         ("optimization: [{awq: {checkpoint: org/x, job: true}}]", [("SEA230", 8)]),
         ("optimization: [{fp8: {revision: abc1234}}]", [("SEA232", 8)]),
-        ("optimization: [{fp8: {checkpoint: meta-llama/Llama-2-7b-chat-hf}}]", [("SEA230", 8)]),
-        ("optimization: [{speculative: {draft: meta-llama/Llama-2-13b-hf}}]", [("SEA116", 8)]),
+        ("optimization: [{fp8: {checkpoint: org/model}}]", [("SEA230", 8)]),
         ("optimization: [{speculative: {draft: org/small, acceptance_rate: 0.01, draft_tokens: 9}}]", [("SEA116", 8)]),
         (
             "optimization: [{ngram: {draft_tokens: 8}}]\nenvironments: {dev: {workload: {output_tokens: 8}}}",
@@ -200,6 +199,12 @@ def test_contradictions_are_told_where_they_stand(
         found = [(problem.rule, int(problem.where.rpartition(":")[2])) for problem in error.problems]
 
     assert sorted(found) == sorted(told)
+
+
+def test_a_draft_as_large_as_the_model_is_told(load: Callable[[str], LoadedSpec]) -> None:
+    override = "environments: {dev: {model: {hub_id: meta-llama/Llama-2-7b-hf}}}"
+    with pytest.raises(SpecError, match="SEA116"):
+        load(f"optimization: [{{speculative: {{draft: meta-llama/Llama-2-13b-hf}}}}]\n{override}")
 
 
 def test_another_recipe_takes_the_place_of_the_specs_own(load: Callable[[str], LoadedSpec]) -> None:

@@ -185,7 +185,10 @@ def _recipe_warnings(chosen: Chosen) -> tuple[str, ...]:
     if engine is None:
         return ()
     limited = (*accelerator_limits(recipe, engine, instance), *job_limits(recipe, instance))
-    return tuple(f"SEA235: {each}" for each in limited)
+    hub_id = chosen.loaded.endpoint.model.hub_id
+    unread = hub_id is not None and any(entry.job is not None for entry in recipe)
+    job = (f"SEA456: An optimization job reads weights in S3, not the hub model {hub_id}: it can't be deployed so.",)
+    return (*(f"SEA235: {each}" for each in limited), *(job if unread else ()))
 
 
 def _price_warnings(chosen: Chosen) -> tuple[str, ...]:
