@@ -75,12 +75,9 @@ def end_waits_on_cancel() -> None:
 
 
 def is_cancelled(stack_name: str) -> bool:
-    """Return whether the running update of a stack was cancelled, or the stack is deleted; its rollback isn't."""
+    """Return whether the running update of a stack was cancelled; its rollback isn't."""
     stack = cloudformation._stacks.get(stack_name) if stack_name else None  # noqa: SLF001 (the contract)
-    status = "" if stack is None else stack.get("StackStatus")
-    return status == "DELETE_IN_PROGRESS" or bool(
-        status == "UPDATE_IN_PROGRESS" and stack and stack.get("_cancel_requested")
-    )
+    return bool(stack and stack.get("StackStatus") == "UPDATE_IN_PROGRESS" and stack.get("_cancel_requested"))
 
 
 def _next_s(deadline: float | None) -> float:
