@@ -120,7 +120,7 @@ def read_recipe_result(path: Path) -> RecipeResult:
         result = read_document(RecipeResult, text, where=where)
     except BenchError as wrong:
         told = "; ".join(f"{problem.field or 'the document'}: {problem.message}" for problem in wrong.problems[:3])
-        hint = "give a file that `seatrial compare` wrote"
+        hint = "give a file that `seatrial compare` wrote; --again replaces a stored one"
         raise SpecError.of(RULE, f"not the result of a recipe: {told}", where=where, hint=hint) from wrong
     if len(result.answers) not in (0, len(result.prompts)):
         message = f"it has {len(result.prompts)} prompts and {len(result.answers)} answers"

@@ -14,6 +14,7 @@ from seatrial.local.aws.cloudformation.autoscaling_types import autoscaling_type
 from seatrial.local.aws.cloudformation.bucket_type import BUCKET, bucket_type
 from seatrial.local.aws.cloudformation.budget_type import BUDGET, budget_type
 from seatrial.local.aws.cloudformation.cancelled_wait import end_waits_on_cancel
+from seatrial.local.aws.cloudformation.deleted_creation import delete_what_is_still_created
 from seatrial.local.aws.cloudformation.sagemaker_types import sagemaker_types
 from seatrial.local.aws.cloudformation.service_catalog_types import service_catalog_types
 from seatrial.local.aws.service_catalog.launch_rights import RIGHTS, LaunchRights
@@ -42,6 +43,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     rights = LaunchRights(catalog.launch_roles)
     types.update({name: rights.guarded(name, types[name]) for name in RIGHTS})
     end_waits_on_cancel()
+    delete_what_is_still_created()
     tagging._COLLECTORS["sagemaker"] = cloud.store.tagged  # noqa: SLF001 (the contract)
     theirs = stacks._runs_on_worker_thread  # noqa: SLF001 (the contract)
 
