@@ -234,8 +234,8 @@ def _rules() -> str:
 
 
 def _lint_rules() -> str:
-    rows = ((f"`{rule}`", one.severity, RULES[rule], one.source) for rule, one in LINT_RULES.items())
-    return _table(("rule", "severity", "what is wrong", "source"), rows)
+    rows = ((f"`{rule}`", one.severity, RULES[rule], one.holds_for, one.source) for rule, one in LINT_RULES.items())
+    return _table(("rule", "severity", "what is wrong", "holds for", "source"), rows)
 
 
 def _template_rules() -> str:

@@ -46,6 +46,13 @@ OPTION = re.compile(r"\boption\.([a-z][A-Za-z0-9_]*)")
 LOOKED_UP = re.compile(
     r"""properties(?:\.get\(|\[|\.pop\()\s*["']([A-Za-z]\w*)["']|["']([a-z]\w*)["'] in (?:self\.)?prop"""
 )
+JAVA = re.compile(
+    r"""(?:getProperty|intProperty|containsKey|getArgument)\(\s*"([a-z][A-Za-z0-9_]*)"|case "([a-z]\w*)":"""
+)
+PROPERTIES = re.compile(
+    r"""["']([a-z]\w*)["'] in \w*(?:\.get_properties\(\)|properties)|get_properties\(\)\.get\(\s*["'](\w+)"""
+)
+DOCUMENTED = re.compile(r"option\.(\w+)\s*\|\s*>=\s*0\.(\d+)\.0")
 READ = re.compile(r"""(?:getenv|environ\.get|environ)[(\[]["']([A-Z][A-Z0-9_]+)["']|env::var\("([A-Z][A-Z0-9_]+)"\)""")
 LAUNCHER = re.compile(r"#\[clap\([^\]]*\benv\b[^\]]*\)\]\s*(?:///[^\n]*\s*)*([a-z_0-9]+):")
 NOT_OPTIONS = {"getKey", "getValue", "py", "zip", "modeName", "kwargs", "model_config", "extra_args", "my_var", "var"}
@@ -74,8 +81,11 @@ def _djl_rows(repository: Path) -> Iterator[dict[str, object]]:
         for path in _git(repository, "ls-tree", "-r", "--name-only", branch, *DJL_PATHS).splitlines():
             if not path.endswith((".py", ".java", ".md")) or SKIPPED.search(path):
                 continue
-            for name in _djl_names(path, _git(repository, "show", f"{branch}:{path}")):
+            text = _git(repository, "show", f"{branch}:{path}")
+            for name in _djl_names(path, text):
                 known[_scope(path), name].add(number)
+            for name, minor in DOCUMENTED.findall(text) if path.endswith(".md") else ():
+                known[_scope(path), name].add(max(int(minor) - 18, min(DJL_BRANCHES.values())))
     last = max(DJL_BRANCHES.values())
     for (scope, name), numbers in sorted(known.items()):
         until = max(numbers)
@@ -84,7 +94,10 @@ def _djl_rows(repository: Path) -> Iterator[dict[str, object]]:
 
 def _djl_names(path: str, text: str) -> set[str]:
     names = set(OPTION.findall(text))
+    if path.endswith(".java") and ("engines/python" in path or path.endswith(("ModelInfo.java", "LmiUtils.java"))):
+        names |= {name for pair in JAVA.findall(text) for name in pair if name}
     if path.endswith(".py"):
+        names |= {name for pair in PROPERTIES.findall(text) for name in pair if name}
         names |= {name for pair in LOOKED_UP.findall(text) for name in pair if name}
         if "properties_manager" in path:
             names |= _fields(text)

@@ -71,7 +71,7 @@ def spell(config: ServingConfig, table: SpellingTable) -> SpelledConfig:
 
 def _say(name: str, flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) -> None:
     text = neutral_text(flat[name])
-    chosen = [index for index, row in enumerate(table.rows) if _says(row, name, text)]
+    chosen = [i for i, row in enumerate(table.rows) if _says(row, name, text) and not _is_too_long(row, flat[name])]
     for index in chosen[:1] + [index for index in chosen[1:] if table.rows[index].also]:
         row = table.rows[index]
         note = row.leave.get(text, row.note).replace("{value}", text)
@@ -91,6 +91,11 @@ def _says(row: Spelling, name: str, text: str) -> bool:
     return text in row.leave or (
         (not row.leave or bool(row.translation)) and (not row.translation or text in row.translation)
     )
+
+
+def _is_too_long(row: Spelling, value: Leaf) -> bool:
+    """Say whether there are several adapters where one can be written."""
+    return row.kind == "pair" and isinstance(value, tuple) and len(value) > 1
 
 
 def _is_heading(name: str, flat: Mapping[str, Leaf], table: SpellingTable) -> bool:

@@ -13,7 +13,8 @@ ASYNC_BY_DEFAULT = (17,)  # LMI 17: LmiConfigRecommender turns the asynchronous 
 def is_accelerate_trap(written: dict[str, str], number: Version) -> bool:
     """Say whether `rolling_batch=disable` stands alone where that leads to Hugging Face Accelerate, not vLLM."""
     meant = written.get("quantize", "") in ("bitsandbytes4", "bitsandbytes8") or batches_dynamically(written)
-    alone = not meant and not written.keys() & {"entryPoint", "task", "device_map"}
+    generates = written.get("task", "text-generation") in ("", "text-generation")
+    alone = not meant and generates and not written.keys() & {"entryPoint", "device_map"}
     not_async = written.get("async_mode", "").lower() != "true"
     return written.get("rolling_batch") == "disable" and number >= ASYNC_BY_DEFAULT and alone and not_async
 

@@ -11,7 +11,7 @@ from seatrial.catalog.dialects import within
 from seatrial.catalog.engine_versions import EngineName, Version, read_version, version_text
 from seatrial.catalog.rows import read_rows
 from seatrial.errors import RenderError
-from seatrial.serving.lint.known_keys import BATCHERS, FRONTEND, SCOPES, SERVER_KEYS
+from seatrial.serving.lint.known_keys import BATCHERS, FRONTEND, JAVA_OPTIONS, SCOPES, SERVER_KEYS
 from seatrial.serving.lint.names import NEURON_PREFIX, PREFIXES
 from seatrial.serving.lint.nearest import nearest_in
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from seatrial.serving.lint.target import TargetContainer
 
 FIRST_PASSED_ON = (14,)  # from LMI 14 on, any argument of vLLM's engine is passed on
+_TEXTS = frozenset(["model", "tokenizer", "hf_token", "api_key", "served_model_name", "enable_reasoning_parser"])
+_OLDEST_READ = {"tgi": "0.9.3"}  # scripts/build_lint_keys.py: nothing is known of older versions
 _NEAR = 0.7  # above which a known name is suggested
 _ALIKE = 0.85  # share of letters in common above which a variable is taken for a slip
 
@@ -60,7 +62,7 @@ class KeyVerdict:
 
 def judge(target: TargetContainer, name: str) -> KeyVerdict | None:
     """Return what is wrong with the name of an option; `None` when it is known, or when nothing tells."""
-    if name in _spelled(target.dialect, target.version):
+    if name in _spelled(target.dialect, target.version) or name in JAVA_OPTIONS:
         return None
     if target.engine == "lmi":
         return _judge_lmi(target, name)
@@ -71,9 +73,10 @@ def judge(target: TargetContainer, name: str) -> KeyVerdict | None:
 
 def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
     rows = _rows("lmi", name)
-    scopes = SCOPES[target.dialect]
-    if any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows):
-        return None
+    scopes = tuple(scope for dialect in (target.dialect, *target.others) for scope in SCOPES[dialect])
+    handed_on = target.dialect == "lmi-trtllm" and any(row.scope == "trtllm" for row in rows)
+    if handed_on or any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows):
+        return None  # TensorRT-LLM's own code, to which options are handed on, is not public
     passes_on = target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON
     if passes_on and _is_passed_on(target, name) is not False:
         return None
@@ -83,9 +86,17 @@ def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
     if passes_on and (because := _passed_on_elsewhere(target, name)):
         return KeyVerdict("elsewhere", because)
     if said := [row for row in rows if row.scope in scopes] or list(rows):
-        return KeyVerdict("elsewhere", _when(target, said[0]))
-    nearest = nearest_in(name, _names(target, passes_on=passes_on), _NEAR)
+        return KeyVerdict("elsewhere", _when(target, _nearest_row(target, said)))
+    nearest = "" if target.is_candidate else nearest_in(name, _names(target, passes_on=passes_on), _NEAR)
     return KeyVerdict("unknown", f"is unknown to {target.called}, which ignores it silently", nearest)
+
+
+def _nearest_row(target: TargetContainer, rows: list[KnownKey]) -> KnownKey:
+    """Return the row that comes nearest: the one that ends last before the version, else the one that begins first."""
+    ended = [row for row in rows if (read_version("lmi", row.since) or (0,)) <= target.version]
+    if ended:
+        return max(ended, key=lambda row: read_version("lmi", row.until or row.since) or (0,))
+    return min(rows, key=lambda row: read_version("lmi", row.since) or (0,))
 
 
 def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
@@ -111,7 +122,8 @@ def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
 def _judge_variable(target: TargetContainer, name: str) -> KeyVerdict | None:
     """Judge a variable of an environment, where everybody may write: only what is named, or nearly, is judged."""
     rows = _rows(target.engine, name)
-    if any(within(target.version, row.since, row.until) for row in rows):
+    is_older = target.version < (read_version(target.engine, _OLDEST_READ.get(target.engine, "")) or (0,))
+    if is_older or any(within(target.version, row.since, row.until) for row in rows):
         return None
     return KeyVerdict("elsewhere", _when(target, rows[0])) if rows else _near_slip(target, name)
 
@@ -227,6 +239,11 @@ def carries(target: TargetContainer, name: str) -> bool:
     rows = _rows(target.engine, name)
     scopes = SCOPES.get(target.dialect, ("common",))
     return any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows)
+
+
+def takes_value(name: str) -> bool:
+    """Say whether `true` may be the value of an argument of vLLM or SGLang, not the flag's own state."""
+    return name in _TEXTS or name.endswith(("_config", "_token", "_name", "_template", "_path", "_dir"))
 
 
 @cache

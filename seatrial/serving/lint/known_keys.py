@@ -81,6 +81,9 @@ SERVER_KEYS = frozenset(
         "error_rate_any",
     ]
 )
+# Options that the Deep Java Library itself reads, not DJL Serving (deepjavalibrary/djl@af1d0b80
+# api/src/main/java/ai/djl/repository/zoo/BaseModelLoader.java and the engines' model classes).
+JAVA_OPTIONS = frozenset(["blockFactory", "trainParam", "hasParameter", "Epoch"])
 # Arguments of `vllm serve` beside those of the engine (vLLM documentation, `vllm serve`; entrypoints/openai/cli_args).
 FRONTEND = frozenset(
     [

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.serving.lint import target as targets
+from seatrial.serving.lint.candidates import held_by_all
 from seatrial.serving.lint.checks import (
     accelerators,
     conflicts,
     defaults,
     groups,
+    image_age,
     keys,
     limits,
+    ranges,
     service,
     speculation,
+    traps,
     values,
 )
 from seatrial.serving.lint.redaction import secrets_of, told, without_secrets
@@ -28,28 +32,18 @@ if TYPE_CHECKING:
     from seatrial.catalog.engine_versions import EngineName
     from seatrial.serving.lint.finding import Finding
 
-CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-    keys.unknown,
-    keys.renamed,
-    keys.dropped,
-    keys.twice,
-    values.dtype,
-    values.spelled,
-    values.batching,
-    values.dialect_exists,
-    conflicts.own_names,
-    conflicts.modes,
+OF_VERSIONS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    keys.foreign,
+    keys.bare,
     conflicts.two_names,
-    conflicts.tgi,
-    conflicts.prefill,
-    limits.tgi,
+    conflicts.adapters,
+)
+# What the service, the model server's Java side or the file itself makes of a configuration, whoever reads the options.
+CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    *OF_VERSIONS,
+    keys.twice,
     limits.service,
-    defaults.batch_size,
-    defaults.degree,
-    defaults.marlin,
-    defaults.compiled_at_start,
-    defaults.accelerate,
-    defaults.model,
+    limits.texts,
     defaults.frozen,
     defaults.revision,
     service.startup_timeout,
@@ -59,12 +53,42 @@ CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     service.secrets,
     service.eula,
     service.prefix,
+)
+# What the image's own engine makes of its options: nothing is known of a user's handler.
+ENGINE_CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    keys.unknown,
+    keys.renamed,
+    keys.dropped,
+    values.dtype,
+    values.spelled,
+    values.batching,
+    values.dialect_exists,
+    values.whole_text,
+    ranges.limits,
+    conflicts.own_names,
+    conflicts.modes,
+    conflicts.tgi,
+    conflicts.shards,
+    conflicts.prefill,
+    conflicts.tool_calls,
+    conflicts.bitsandbytes,
+    limits.tgi,
+    defaults.batch_size,
+    defaults.degree,
+    defaults.marlin,
+    defaults.compiled_at_start,
+    defaults.accelerate,
+    defaults.model,
     accelerators.degree,
     accelerators.dtype,
     accelerators.context,
+    image_age.flags,
+    image_age.model,
+    image_age.adapters,
     speculation.lmi_dist,
     speculation.vllm,
     speculation.v2_block_manager,
+    traps.every,
 )
 GROUP_CHECKS = (groups.two_models, groups.overruled)
 
@@ -123,7 +147,8 @@ def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = Non
     readable = [one for one in every if isinstance(one, ConfigSource)]
     variants = {one.fact("model_name"): one for one in reversed(readable) if one.kind == "endpoint config"}
     subjects = [_subject(one, variants, given) for one in readable if one.kind != "endpoint config"]
-    found = [finding for subject in subjects for check in CHECKS for finding in check(subject)]
+    judged = [_judged(subject, variants, given) for subject in subjects]
+    found = [finding for findings, _ in judged for finding in findings]
     found += _of_groups(subjects)
     order = {source.file: number for number, source in reversed(list(enumerate(readable)))}
     secrets = secrets_of(readable)
@@ -131,8 +156,32 @@ def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = Non
         dict.fromkeys(told(one, secrets) for one in found),
         key=lambda one: (order[one.file], one.line, one.rule, one.key, one.message),
     )
-    readings = tuple(dict.fromkeys(without_secrets(_reading(subject), secrets) for subject in subjects))
+    told_of = (_reading(subject, left) for subject, (_, left) in zip(subjects, judged, strict=True))
+    readings = tuple(dict.fromkeys(without_secrets(text, secrets) for text in told_of))
     return LintReport(tuple(findings), readings, tuple(one for one in every if isinstance(one, Unreadable)))
+
+
+def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given) -> tuple[list[Finding], int]:
+    """Return the findings of one configuration, and how many were left out because only some versions have them."""
+    findings = list(_of_one(subject))
+    target = subject.target
+    if target is None or not target.assumed or not findings:
+        return findings, 0
+
+    def found_in(version: str) -> list[Finding]:
+        other = _subject(subject.source, variants, replace(given, version=version, engine=target.engine))
+        if other.target is None:
+            return []
+        other = replace(other, target=replace(other.target, is_candidate=True))
+        checks = (*OF_VERSIONS, *ENGINE_CHECKS) if other.handler == "own" else OF_VERSIONS
+        return [finding for check in checks for finding in check(other)]
+
+    return held_by_all(findings, target.engine, found_in)
+
+
+def _of_one(subject: Subject) -> Iterator[Finding]:
+    checks = (*CHECKS, *ENGINE_CHECKS) if subject.handler == "own" else CHECKS
+    return (finding for check in checks for finding in check(subject))
 
 
 def _subject(source: ConfigSource, variants: Mapping[str | None, ConfigSource], given: Given) -> Subject:
@@ -160,11 +209,12 @@ def _of_groups(subjects: list[Subject]) -> Iterator[Finding]:
             yield from (finding for check in GROUP_CHECKS for finding in check(subject, beside))
 
 
-def _reading(subject: Subject) -> str:
+def _reading(subject: Subject, left_out: int) -> str:
     target = subject.target
     if target is None:
         return f"{subject.source.file}: {subject.source.kind}; container unknown: give --engine"
-    how = "assumed, the newest; give --version" if target.assumed else target.because
+    others = f"; {left_out} more findings in some versions only" if left_out else ""
+    how = f"assumed, the newest; give --version{others}" if target.assumed else target.because
     why = f"{target.because}; version {how}" if target.assumed else how
     dialect = "" if target.dialect == target.engine else f", {target.dialect}"
     return f"{subject.source.file}: {subject.source.kind}, read as {target.called}{dialect} ({why})"

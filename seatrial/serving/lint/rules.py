@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from seatrial.catalog.rows import read_rows
 from seatrial.serving.lint.finding import Edit, Finding
 from seatrial.serving.properties import escape_key, escape_property
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from seatrial.catalog.engine_versions import EngineName
     from seatrial.serving.lint.finding import Severity
     from seatrial.serving.lint.names import NamedOption
     from seatrial.serving.lint.source import ConfigSource, SourceEntry
     from seatrial.serving.lint.subject import Subject
-
-DJL = "deepjavalibrary/djl-serving, branches 0.23.0-dlc to 0.36.0-lmi27-dlc"
-TGI = "huggingface/text-generation-inference, tags v0.9.3 to v3.3.6"
-API = "SageMaker API reference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,60 +26,48 @@ class LintRule:
     """What holds for every finding of a rule.
 
     Attributes:
+        id: Its ID.
         severity: How bad it is.
-        source: Where the fact behind it was read.
+        engines: The containers in which it holds.
+        versions: The versions, in words.
+        handler: `own`: only where the image's own handler reads the options; `any`: whoever does.
+        images: The images, in words.
+        source: Where the facts behind it were read, with commit where there is one.
     """
 
+    id: str
     severity: Severity
+    engines: tuple[EngineName, ...]
+    versions: str
+    handler: Literal["own", "any"]
+    images: str
     source: str
+
+    @property
+    def holds_for(self) -> str:
+        """Where it holds, for people."""
+        handler = "" if self.handler == "any" else "; not with a handler of your own"
+        return f"{', '.join(self.engines)}; {self.versions}; {self.images}{handler}"
 
 
 LINT_RULES: Mapping[str, LintRule] = MappingProxyType(
-    {
-        "SEA302": LintRule("error", f"{API}, CreateModel, Environment; developer guide, container environment"),
-        "SEA313": LintRule("warning", f"{DJL}, properties_manager and vLLM EngineArgs; {TGI}, launcher/src/main.rs"),
-        "SEA314": LintRule("warning", f"{DJL}; {TGI}, launcher/src/main.rs"),
-        "SEA315": LintRule("warning", "vLLM EngineArgs 0.8.4 to 0.26.0; " + DJL),
-        "SEA316": LintRule("warning", f"{DJL}, user guides; aws/deep-learning-containers, sagemaker_args.py"),
-        "SEA317": LintRule("error", f"{DJL}, hf_properties.py; {TGI}, launcher/src/main.rs"),
-        "SEA318": LintRule("error", f"{DJL}, properties.py by branch; {TGI}, launcher/src/main.rs"),
-        "SEA319": LintRule("error", f"{DJL}, vllm_rb_properties.py; {TGI}, cli.py and launcher/src/main.rs"),
-        "SEA320": LintRule("warning", "java.util.Properties: the last of a key counts"),
-        "SEA321": LintRule("warning", f"{DJL}, LmiConfigRecommender.java"),
-        "SEA322": LintRule("error", f"{TGI}, launcher/src/main.rs and backends/v3/src/main.rs"),
-        "SEA323": LintRule("warning", f"{API}, ContainerStartupHealthCheckTimeoutInSeconds"),
-        "SEA324": LintRule("error", f"{API}, InferenceAmiVersion; NVIDIA CUDA compatibility"),
-        "SEA325": LintRule("error", "AWS Deep Learning Containers, available images"),
-        "SEA326": LintRule("error", "vLLM, TGI and SGLang: attention heads are split evenly over the GPUs"),
-        "SEA327": LintRule("error", "vLLM documentation, quantization: supported hardware"),
-        "SEA328": LintRule("warning", "vLLM documentation, FP8 W8A8: weight-only on Turing and Ampere"),
-        "SEA329": LintRule("error", f"{API}, CreateModel, EnableNetworkIsolation"),
-        "SEA330": LintRule("error", "SageMaker developer guide: no secrets in the container environment"),
-        "SEA331": LintRule("error", f"{API}, ModelAccessConfig.AcceptEula"),
-        "SEA332": LintRule("error", f"{DJL}, lmi_dist_rb_properties.py; vLLM SpeculativeConfig"),
-        "SEA333": LintRule("warning", f"{DJL}, trt_llm_user_guide.md and trtllm_aot_tutorial.md"),
-        "SEA334": LintRule("error", f"{DJL}, LmiConfigRecommender.java since 0.35"),
-        "SEA335": LintRule("error", f"{DJL}, dockerd-entrypoint-with-cuda-compat.sh and ModelInfo.java"),
-        "SEA336": LintRule("warning", "aws/deep-learning-containers, docs/vllm; TGI, launcher find_num_shards"),
-        "SEA337": LintRule("warning", f"{DJL}, ModelInfo.java: names in capitals are lowered, others kept"),
-        "SEA338": LintRule("error", f"{API}, S3ModelDataSource"),
-        "SEA339": LintRule("warning", "vLLM: an explicit awq or gptq turns the Marlin kernels off"),
-        "SEA340": LintRule("error", "vLLM, ModelConfig: max_model_len and the model's config.json"),
-        "SEA341": LintRule("error", f"{TGI}, sagemaker-entrypoint.sh"),
-        "SEA342": LintRule("note", "TGI pull request 3345 (2025-12-11); AWS Deep Learning Containers"),
-        "SEA343": LintRule("warning", f"{DJL}, ModelInfo.loadServingProperties: the file wins"),
-        "SEA365": LintRule("note", "Hugging Face Hub: a branch moves"),
-    }
+    {rule.id: rule for rule in read_rows("lint_rules.json", LintRule, part="rules")}
 )
 
 
 def found(  # noqa: PLR0917 (read as a sentence: who, which rule, where, what, how to mend)
-    subject: Subject, rule: str, entry: SourceEntry | None, message: str, fix: str, edit: Edit | None = None
+    subject: Subject,
+    rule: str,
+    entry: SourceEntry | None,
+    message: str,
+    fix: str,
+    edit: Edit | None = None,
+    severity: Severity | None = None,
 ) -> Finding:
-    """Return a finding at an entry, or at the beginning of the configuration."""
+    """Return a finding at an entry, or at the beginning of the configuration; a severity overrules the rule's."""
     source = subject.source
     line, key = (entry.line, entry.key) if entry else (source.line, "")
-    return Finding(source.file, line, key, rule, LINT_RULES[rule].severity, message, fix, edit)
+    return Finding(source.file, line, key, rule, severity or LINT_RULES[rule].severity, message, fix, edit)
 
 
 def rename(source: ConfigSource, entry: SourceEntry, name: str) -> Edit:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import instances, models, spellings
 from seatrial.errors import RenderError
+from seatrial.serving.lint.handler import Handler, handler_of
 from seatrial.serving.lint.names import NamedOption, Space, read_options
 from seatrial.serving.read_value import read_value
 
 if TYPE_CHECKING:
     from seatrial.catalog.architecture import Architecture
+    from seatrial.catalog.dialects import DialectName
+    from seatrial.catalog.engine_versions import Version
     from seatrial.catalog.instances import Instance
     from seatrial.catalog.spellings import Spelling, SpellingTable
     from seatrial.serving.lint.source import ConfigSource, SourceEntry
@@ -45,6 +49,7 @@ class Subject:
         options: Every option in the order of the file.
         fields: The neutral fields that they say.
         facts: The deployment's facts, from the document, its endpoint config, or the command line.
+        handler: Who reads the options.
     """
 
     source: ConfigSource
@@ -53,6 +58,7 @@ class Subject:
     options: tuple[NamedOption, ...] = ()
     fields: dict[str, NeutralField] = field(default_factory=dict)
     facts: dict[str, SourceEntry] = field(default_factory=dict)
+    handler: Handler = "own"
 
     def option(self, name: str, space: Space | None = None) -> NamedOption | None:
         """Return the option that counts: the last one of its name."""
@@ -63,6 +69,10 @@ class Subject:
         """Return an option's value; empty when it isn't written."""
         found = self.option(name)
         return found.value if found else ""
+
+    def text_of(self, key: str) -> str:
+        """Return the value of a key as it is written; empty when it isn't."""
+        return next((entry.value for entry in reversed(self.source.entries) if entry.key == key), "")
 
     def fact(self, name: str) -> str | None:
         """Return a fact of the deployment."""
@@ -81,6 +91,14 @@ class Subject:
         said = self.fields.get("model_id")
         return models.find(said.value) if said else None
 
+    @property
+    def attention_heads(self) -> int | None:
+        """The attention heads of the model: a base model has those of its tuned ones."""
+        said, model = self.fields.get("model_id"), self.architecture
+        ids = [f"{said.value}-{tuned}" for tuned in ("Instruct", "Chat", "it")] if said and not model else []
+        known = model or next((found for one in ids if (found := models.find(one))), None)
+        return known.attention_heads if known else None
+
 
 def look_at(source: ConfigSource, target: TargetContainer | None, facts: dict[str, SourceEntry]) -> Subject:
     """Return a configuration as the rules see it."""
@@ -88,7 +106,16 @@ def look_at(source: ConfigSource, target: TargetContainer | None, facts: dict[st
         return Subject(source, None, facts=facts)
     table = _table(target)
     options = read_options(target.engine, source.entries)
-    return Subject(source, target, table, options, dict(_fields(options, table)), facts)
+    return Subject(
+        source, target, table, options, dict(_fields(options, table)), facts, _handler(source, target, options)
+    )
+
+
+def _handler(source: ConfigSource, target: TargetContainer, options: tuple[NamedOption, ...]) -> Handler:
+    if target.engine != "lmi":
+        return "own"
+    written = {option.name: option.value for option in options if option.space != "env"}
+    return handler_of(written, has_model_py="model_py" in source.facts)
 
 
 def _table(target: TargetContainer) -> SpellingTable | None:
@@ -116,9 +143,16 @@ def spelled_by(option: NamedOption, table: SpellingTable | None) -> tuple[Spelli
     """Return the spellings that an option may be."""
     if table is None:
         return ()
-    if option.entry.form == "env" and (rows := table.of_env(option.entry.key)):
-        return rows
-    return table.of_key(f"option.{option.name}" if option.space == "option" else option.name)
+    key = f"option.{option.name}" if option.space == "option" else option.name
+    if option.entry.form == "env":
+        return _rows_of(table.dialect.name, table.version, key, option.entry.key)
+    return _rows_of(table.dialect.name, table.version, key, "")
+
+
+@cache
+def _rows_of(dialect: DialectName, version: Version, key: str, env: str) -> tuple[Spelling, ...]:
+    table = spellings.find(dialect, ".".join(map(str, version)))
+    return (table.of_env(env) if env else ()) or table.of_key(key)
 
 
 def hub_id(value: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from seatrial.catalog import dialects, images
 from seatrial.catalog.engine_versions import EngineName, Version, read_version, version_text
 from seatrial.serving.lint.batching import ASYNC_BY_DEFAULT, batches_dynamically, is_accelerate_trap
+from seatrial.serving.lint.handler import JAVA_ENGINES
 from seatrial.serving.lint.names import NEURON_PREFIX, PREFIXES, read_options
 
 if TYPE_CHECKING:
@@ -48,6 +49,13 @@ _IMAGE_ENGINES: tuple[tuple[str, EngineName], ...] = (
     ("sglang", "sglang"),
     ("vllm", "vllm"),
 )
+# Images that read neither of these engines' options: Hugging Face's toolkit, embeddings, Triton, and AWS's frameworks.
+_OTHER_IMAGES = frozenset(
+    [
+        *("tei", "embeddings", "tritonserver", "pytorch", "tensorflow", "mxnet", "xgboost", "scikit", "sklearn"),
+        *("autogluon", "llama", "whisperx", "neuronx"),
+    ]
+)
 # What only one batcher or era of LMI reads, and the newest build that does (REFERENCE: DJL branches).
 _ROLLING: dict[str, DialectName] = {
     "vllm": "lmi-vllm",
@@ -71,6 +79,8 @@ class TargetContainer:
         flavour: What the image carries; empty when no image is named.
         assumed: Nothing names the version; the newest one that has this dialect is taken.
         because: Where engine and version come from.
+        others: Further ways in which an image that is not named may read the same text.
+        is_candidate: One of several versions that it may be: only whether something is found counts.
     """
 
     engine: EngineName
@@ -79,6 +89,8 @@ class TargetContainer:
     flavour: Flavour
     assumed: bool
     because: str
+    others: tuple[DialectName, ...] = ()
+    is_candidate: bool = False
 
     @property
     def called(self) -> str:
@@ -95,21 +107,38 @@ def guess(source: ConfigSource, engine: EngineName | None = None, version: str |
     image = source.fact("image") or ""
     of_image = _engine_of_image(image)
     content, why = _engine_of_content(source)
-    chosen = engine or of_image or content
+    chosen = engine or of_image or (None if _is_other(image) else content)
     if chosen is None:
         return None
     named = _named_version(chosen, version, image if of_image == chosen else "")
-    flavour = _flavour(image) if of_image == "lmi" == chosen else ""
+    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or _flavour_of_version(chosen, version)
     dialect = _dialect(chosen, source, named, flavour)
     reasons = ("as given" if engine else "", f"image {_tag(image)}" if of_image == chosen else "", why)
+    number = named or _newest(dialect, source)
     return TargetContainer(
         chosen,
-        named or _newest(dialect, source),
+        number,
         dialect,
         flavour,
         assumed=named is None,
         because=next(reason for reason in reasons if reason),
+        others=_others(chosen, source, flavour, number),
     )
+
+
+def _others(engine: EngineName, source: ConfigSource, flavour: Flavour, version: Version) -> tuple[DialectName, ...]:
+    """Return what `rolling_batch=auto`, or nothing, comes to in the other images of LMI, when none is named."""
+    if engine != "lmi" or flavour:
+        return ()
+    written = {option.name: option.value for option in read_options(engine, source.entries)}
+    if written.get("rolling_batch", "auto") not in ("", "auto") or written.get("entryPoint"):
+        return ()
+    return tuple(name for name in ("lmi-trtllm", "lmi-neuronx", "lmi-deepspeed") if version <= _last_image(name))
+
+
+@cache
+def _last_image(name: DialectName) -> Version:
+    return newest_build(name)
 
 
 def _named_version(engine: EngineName, given: str | None, image: str) -> Version | None:
@@ -129,6 +158,17 @@ def _tag(image: str) -> str:
 def _engine_of_image(image: str) -> EngineName | None:
     name = image.lower()
     return next((engine for mark, engine in _IMAGE_ENGINES if mark in name.partition(":")[0]), None)
+
+
+def _is_other(image: str) -> bool:
+    """Say whether an image is known to be of another kind, whatever its variables are called."""
+    name = image.rpartition("/")[2].lower().partition(":")[0]
+    return not _OTHER_IMAGES.isdisjoint(name.replace("_", "-").split("-"))
+
+
+def _flavour_of_version(engine: EngineName, version: str | None) -> Flavour:
+    """Return the flavour that a given version names: `0.29.0-tensorrtllm0.11.0`."""
+    return _flavour(f":{version}") if engine == "lmi" and version and "-" in version else ""
 
 
 def _flavour(image: str) -> Flavour:
@@ -167,7 +207,8 @@ def _dialect(engine: EngineName, source: ConfigSource, version: Version | None, 
     written = {option.name: option.value for option in read_options(engine, source.entries)}
     number = version or ((7,) if "paged_attention" in written else _newest_lmi())
     return (
-        _of_handler(written, flavour)
+        ("lmi-python" if written.get("engine", "").lower() in JAVA_ENGINES else None)
+        or _of_handler(written, flavour)
         or _of_rolling_batch(written, version, number)
         or _of_auto(written, number, flavour)
     )

@@ -12,6 +12,7 @@ CASES = (
         "SEA319",
         "option.model_id=org/model\noption.revision=abc\noption.max_num_seqs=64",
         "3: option.max_num_seqs: error",
+        given=Given(engine="lmi", version="lmi27"),
     ),
     Case(
         "SEA319",
@@ -80,6 +81,7 @@ CASES = (
             "option.max_model_len=4096\noption.max_rolling_batch_prefill_tokens=4095\noption.enable_chunked_prefill=false"
         ),
         "5: option.max_rolling_batch_prefill_tokens: error",
+        given=Given(engine="lmi", version="lmi27"),
     ),
     Case(
         "SEA319",

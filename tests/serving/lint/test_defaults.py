@@ -11,7 +11,7 @@ CASES = (
     Case(
         "SEA321",
         "option.model_id=org/model\noption.revision=abc",
-        "1: warning",
+        "1: note",
         given=Given(engine="lmi", version="lmi17"),
     ),
     Case("SEA321", BASE, "", given=Given(engine="lmi", version="lmi17")),
@@ -68,14 +68,14 @@ CASES = (
         "SEA328",
         BASE + "option.kv_cache_dtype=fp8_e4m3",
         "4: option.kv_cache_dtype: warning",
-        given=Given(instance_type="ml.g5.2xlarge"),
+        given=Given(engine="lmi", version="lmi27", instance_type="ml.g5.2xlarge"),
     ),
     Case("SEA328", BASE + "option.kv_cache_dtype=auto", "", given=Given(instance_type="ml.g5.2xlarge")),
     Case(
         "SEA328",
         BASE + "option.quantize=fp8",
         "4: option.quantize: warning",
-        given=Given(instance_type="ml.g5.2xlarge"),
+        given=Given(engine="lmi", version="lmi27", instance_type="ml.g5.2xlarge"),
     ),
     Case(
         "SEA330",
@@ -99,7 +99,7 @@ CASES = (
     Case(
         "SEA334",
         BASE + "option.rolling_batch=disable",
-        "4: option.rolling_batch: error",
+        "4: option.rolling_batch: warning",
         given=Given(engine="lmi", version="lmi17"),
     ),
     Case(
@@ -129,6 +129,7 @@ CASES = (
             "option.model_id=mistralai/Mixtral-8x7B-v0.1\noption.revision=abc\noption.max_rolling_batch_size=64\noption.max_model_len=32769"
         ),
         "4: option.max_model_len: error",
+        given=Given(engine="lmi", version="lmi27"),
     ),
     Case(
         "SEA340",

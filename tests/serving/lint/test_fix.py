@@ -34,8 +34,9 @@ def mended(text: str, name: str, **given: str) -> str:
     ],
 )
 def test_spellings_and_repetitions_are_mended_in_place(name: str, before: str, after: str) -> None:
-    assert mended(before, name) == after
-    assert mended(after, name) == after
+    given = {} if name == ".env" or "MAX_INPUT" in before else {"engine": "lmi", "version": "lmi27"}
+    assert mended(before, name, **given) == after
+    assert mended(after, name, **given) == after
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,7 @@ CASES = (
         "SEA316",
         BASE + "option.output_formatter=jsonlines",
         "4: option.output_formatter: warning",
+        given=Given(engine="lmi", version="lmi27"),
     ),
     Case("SEA316", BASE + "option.rolling_batch=vllm\noption.output_formatter=jsonlines", ""),
     Case(
@@ -115,9 +116,10 @@ CASES = (
     ),
     Case(
         "SEA316",
-        BASE + "tensor_parallel_degree=4",
-        "4: tensor_parallel_degree: warning",
+        BASE + "model_loading_timeout=600",
+        "4: model_loading_timeout: warning",
     ),
+    Case("SEA316", BASE + "tensor_parallel_degree=4\ndtype=fp16\nnormalize=false", ""),
     Case("SEA316", BASE + "option.tensor_parallel_degree=4", ""),
     Case(
         "SEA316",

@@ -68,18 +68,21 @@ CASES = (
         "SEA318",
         BASE + "option.pipeline_parallel_degree=2",
         "4: option.pipeline_parallel_degree: error",
+        given=Given(engine="lmi", version="lmi27"),
     ),
     Case("SEA318", BASE + "option.pipeline_parallel_degree=1", ""),
     Case(
         "SEA318",
         BASE + "option.quantize=smoothquant",
         "4: option.quantize: error",
+        given=Given(engine="lmi", version="lmi27"),
     ),
     Case("SEA318", BASE + "option.quantize=modelopt", ""),
     Case(
         "SEA318",
         BASE + "option.speculative_config=eagle",
         "4: option.speculative_config: error",
+        given=Given(engine="lmi", version="lmi27"),
     ),
     Case("SEA318", BASE + 'option.speculative_config={"method":"ngram","num_speculative_tokens":3}', ""),
     Case(
@@ -99,6 +102,7 @@ CASES = (
         "SEA339",
         BASE + "option.quantize=awq",
         "4: option.quantize: warning",
+        given=Given(engine="lmi", version="lmi27"),
     ),
     Case("SEA339", BASE + "option.quantize=fp8", ""),
 )

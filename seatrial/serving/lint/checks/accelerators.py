@@ -15,19 +15,24 @@ if TYPE_CHECKING:
     from seatrial.serving.lint.subject import NeutralField, Subject
 
 
+# Engines that give each GPU the same number of heads: Transformers-NeuronX pads them, Accelerate places whole layers,
+# and DeepSpeed shards unevenly.
+SPLIT_HEADS = ("lmi-async", "lmi-vllm", "lmi-dist", "lmi-trtllm", "tgi", "vllm", "sglang")
+
+
 def degree(subject: Subject) -> Iterator[Finding]:
     """SEA326: a tensor parallel degree that the model or the instance can't be split into."""
     said = subject.fields.get("tensor_parallel_degree")
     degree = said.number if said else None
     if said is None or degree is None:
         return
-    model, instance = subject.architecture, subject.instance
-    if degree == 0:
-        yield found(subject, "SEA326", said.option.entry, "a model can't run on 0 GPUs", "write 1 or more")
-        return
-    if model and model.attention_heads % degree:
-        message = f"{degree} GPUs do not divide the {model.attention_heads} attention heads of {model.id}"
-        fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not model.attention_heads % number)
+    instance = subject.instance
+    if degree <= 0:
+        return  # told as out of range
+    heads = subject.attention_heads if subject.target and subject.target.dialect in SPLIT_HEADS else None
+    if heads and heads % degree:
+        message = f"{degree} GPUs do not divide the {heads} attention heads of {subject.fields['model_id'].value}"
+        fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not heads % number)
         yield found(subject, "SEA326", said.option.entry, message, f"write {fits.replace(', ', ' or ')}")
     if instance and degree > _devices(instance):
         message = f"{instance.instance_type} has {_devices(instance)} accelerators, fewer than {degree}"
@@ -66,6 +71,10 @@ def _quantization(subject: Subject, said: NeutralField, instance: Instance) -> I
         yield found(subject, "SEA327", said.option.entry, message, "choose an instance with a newer GPU: ml.g5, ml.g6")
 
 
+def _is_on(text: str) -> bool:
+    return text.strip().lower() in ("1", "true", "yes", "on")
+
+
 def _no_fp8(instance: Instance, what: str) -> str:
     if what == "cache":
         return f"{instance.accelerator} has no FP8: some attention kernels reject an FP8 cache"
@@ -83,6 +92,15 @@ def context(subject: Subject) -> Iterator[Finding]:
     vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")
     if said is None or model is None or said.number is None or stretched or not vllm:
         return
-    if said.number > model.max_context and not subject.option("VLLM_ALLOW_LONG_MAX_MODEL_LEN"):
+    if said.number <= model.max_context:
+        return
+    if _is_on(subject.text_of("VLLM_ALLOW_LONG_MAX_MODEL_LEN")):
+        message = (
+            f"{said.number} tokens exceed the context of {model.id}, {model.max_context}: "
+            "vLLM starts, and fails or answers nonsense beyond it"
+        )
+        fix = f"write at most {model.max_context}"
+        yield found(subject, "SEA340", said.option.entry, message, fix, severity="warning")
+    else:
         message = f"{said.number} tokens exceed the context of {model.id}, {model.max_context}: vLLM does not start"
         yield found(subject, "SEA340", said.option.entry, message, f"write at most {model.max_context}")

@@ -97,11 +97,80 @@ def prefill(subject: Subject) -> Iterator[Finding]:
     tokens, length = subject.fields.get("max_num_batched_tokens"), subject.fields.get("max_model_len")
     chunked = subject.fields.get("chunked_prefill")
     vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")
-    if not (vllm and tokens and length and chunked and chunked.value == "false"):
+    if not (vllm and tokens and chunked and chunked.value == "false"):
         return
-    if tokens.number is not None and length.number is not None and tokens.number < length.number:
+    context = subject.architecture.max_context if subject.architecture else None
+    longest = length.number if length else context
+    if tokens.number is not None and longest is not None and tokens.number < longest:
+        whose = "" if length else ", the model's context"
         message = (
-            f"{tokens.number} tokens per step are below the sequence length {length.number}, without chunked prefill"
+            f"{tokens.number} tokens per step are below the sequence length {longest}{whose}, without chunked prefill"
         )
-        fix = f"write at least {length.number}, or enable chunked prefill"
+        fix = f"write at least {longest}, or enable chunked prefill"
         yield found(subject, "SEA319", tokens.option.entry, message, fix)
+
+
+def shards(subject: Subject) -> Iterator[Finding]:
+    """SEA319: TGI that is told to shard a model over one GPU."""
+    target, sharded, number = subject.target, subject.option("SHARDED"), subject.option("NUM_SHARD")
+    if target is None or target.engine != "tgi" or sharded is None or sharded.value.lower() != "true":
+        return
+    one_gpu = number is None and subject.instance is not None and subject.instance.accelerator_count == 1
+    if one_gpu or (number is not None and number.value.strip() in ("0", "1")):
+        message = "TGI does not start with SHARDED=true on one GPU"
+        yield found(subject, "SEA319", sharded.entry, message, "leave SHARDED out")
+
+
+def tool_calls(subject: Subject) -> Iterator[Finding]:
+    """SEA319: automatic tool choice, or reasoning, without the parser that it needs."""
+    target = subject.target
+    if target is None or target.dialect not in ("lmi-async", "lmi-vllm", "lmi-dist", "vllm"):
+        return
+    pairs = (("enable_auto_tool_choice", "tool_call_parser"), ("enable_reasoning", "reasoning_parser"))
+    for flag, parser in pairs:
+        option = subject.option(flag, "option")
+        off = option is None or option.value.strip().lower() == "false"
+        if option and not off and not subject.option(parser, "option") and not subject.option("tool_parser_plugin"):
+            key = key_like(option, parser)
+            message = f"{target.called} does not start with {flag} without {parser}"
+            yield found(subject, "SEA319", option.entry, message, f"write {key} beside it")
+
+
+_LAST_WITHOUT_DEGREE = (8,)  # from LMI 9 on, LmiConfigRecommender.java sets the degree to all GPUs
+
+
+def bitsandbytes(subject: Subject) -> Iterator[Finding]:
+    """SEA319: quantized loading in Accelerate without a device map (hf_properties.py, construct_kwargs_quantize)."""
+    target = subject.target
+    if target is None or target.dialect != "lmi-python" or target.version > _LAST_WITHOUT_DEGREE:
+        return
+    if subject.option("device_map") or subject.option("tensor_parallel_degree"):
+        return
+    for option in subject.options:
+        quantized = option.name == "quantize" and option.value in ("bitsandbytes8", "bitsandbytes4")
+        if quantized or (option.name in ("load_in_8bit", "load_in_4bit") and option.value.lower() == "true"):
+            message = f"{target.called} does not start with {option.name}={option.value} without device_map"
+            yield found(
+                subject, "SEA319", option.entry, message, f"write {key_like(option, 'device_map')}=auto beside it"
+            )
+
+
+_WITHOUT_ADAPTERS = {
+    "lmi-python": "Hugging Face Accelerate loads no adapters",
+    "lmi-trtllm": "LMI loads no adapters with TensorRT-LLM",
+}
+
+
+def adapters(subject: Subject) -> Iterator[Finding]:
+    """SEA319: LoRA where no batcher loads adapters (huggingface.py and rolling_batch.py, add_lora, since DJL 0.28)."""
+    target, option = subject.target, subject.option("enable_lora")
+    if target is None or option is None or option.value.lower() != "true" or target.version < _FIRST_ADAPTERS:
+        return
+    because = _WITHOUT_ADAPTERS.get(target.dialect) if subject.handler != "user" else None
+    if because:
+        message = f"{because}: registering one fails"
+        fix = "choose vLLM, or leave enable_lora out"
+        yield found(subject, "SEA319", option.entry, message, fix, severity="warning")
+
+
+_FIRST_ADAPTERS = (10,)

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from seatrial.serving.lint.finding import Finding
     from seatrial.serving.lint.subject import Subject
 
-_FIRST_WITH_MARLIN = (8,)
+# deepjavalibrary/djl-serving 0.28.0-dlc and 0.29.0-dlc serving/docker/lmi.Dockerfile: vLLM 0.4.2 has Marlin kernels for
+# GPTQ, 0.5.3 for AWQ (vllm-project/vllm pulls 3922 and 6612).
+_FIRST_WITH_MARLIN = {"gptq": (10,), "awq": (11,)}
 _NEEDS_DEGREE = {
     "vllm": ("SM_VLLM_TENSOR_PARALLEL_SIZE", "the vLLM container"),
     "sglang": ("SM_SGLANG_TP", "the SGLang container"),
@@ -57,11 +59,10 @@ def marlin(subject: Subject) -> Iterator[Finding]:
     target = subject.target
     if target is None or target.dialect not in ("lmi-async", "lmi-vllm", "vllm"):
         return
-    if target.engine == "lmi" and target.version < _FIRST_WITH_MARLIN:
-        return
     for name in ("quantize", "quantization"):
         option = subject.option(name, "option")
-        if option and option.value in ("awq", "gptq"):
+        first = _FIRST_WITH_MARLIN.get(option.value) if option else None
+        if option and first and (target.engine != "lmi" or target.version >= first):
             message = f"vLLM reads {option.value} from the checkpoint; setting it disables the faster Marlin kernels"
             yield found(subject, "SEA339", option.entry, message, "leave it out")
 

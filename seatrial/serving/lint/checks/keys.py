@@ -8,11 +8,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial.catalog.dialects import within
+from seatrial.catalog.engine_versions import version_text
 from seatrial.catalog.rows import read_rows
 from seatrial.serving.lint.known import is_known_option, judge
 from seatrial.serving.lint.known_keys import SERVER_KEYS
 from seatrial.serving.lint.names import PREFIXES, NamedOption
-from seatrial.serving.lint.nearest import nearest_of
+from seatrial.serving.lint.nearest import nearest_in
 from seatrial.serving.lint.rules import found, key_like, remove, rename
 
 if TYPE_CHECKING:
@@ -23,6 +24,58 @@ if TYPE_CHECKING:
     from seatrial.serving.lint.target import TargetContainer
 
 FOREIGN = ("OPTION_", "SERVING_", "SM_VLLM_", "SM_SGLANG_")
+_PACKAGED = {"model_data_url", "artifact_url"}  # an archive may hold a handler that reads options of its own
+_NEAR_SERVER_KEY = 0.8
+_ANYBODYS = frozenset(["HF_TOKEN", "MODEL_ID", "MODEL_DIR", "MODEL_NAME", "TRUST_REMOTE_CODE"])
+# deepjavalibrary/djl-serving@7e13b081 engines/python/.../PyModel.java, load: the cases of its switch over the options.
+NEED_PREFIX = frozenset(
+    [
+        *("entryPoint", "model_loading_timeout", "predict_timeout", "pythonExecutable", "parallel_loading"),
+        *("enable_venv", "handler", "mpi_mode", "async_mode"),
+    ]
+)
+# deepjavalibrary/djl-serving 0.27.0-dlc and 0.28.0-dlc serving/docker/dockerd-entrypoint-with-cuda-compat.sh,
+# translateTGIToLMI: TGI's names and the first LMI that translates them.
+TRANSLATED: dict[str, tuple[int]] = {
+    "HF_MODEL_QUANTIZE": (9,),
+    "HF_MODEL_TRUST_REMOTE_CODE": (9,),
+    "SM_NUM_GPUS": (9,),
+    "MAX_CONCURRENT_REQUESTS": (9,),
+    "MAX_BATCH_PREFILL_TOKENS": (9,),
+    "MAX_BATCH_SIZE": (9,),
+    "CUDA_MEMORY_FRACTION": (10,),
+}
+_OF_TRANSLATED = {
+    "HF_MODEL_QUANTIZE": "OPTION_QUANTIZE",
+    "HF_MODEL_TRUST_REMOTE_CODE": "OPTION_TRUST_REMOTE_CODE",
+    "SM_NUM_GPUS": "TENSOR_PARALLEL_DEGREE",
+    "MAX_CONCURRENT_REQUESTS": "SERVING_JOB_QUEUE_SIZE",
+    "MAX_BATCH_PREFILL_TOKENS": "OPTION_MAX_ROLLING_BATCH_PREFILL_TOKENS",
+    "MAX_BATCH_SIZE": "OPTION_MAX_ROLLING_BATCH_SIZE",
+    "CUDA_MEMORY_FRACTION": "OPTION_GPU_MEMORY_UTILIZATION",
+}
+# Fields of SageMaker's API and arguments of its SDK that were found in environments (aws/amazon-sagemaker-examples
+# issue 3432), in small letters, and where they belong.
+_API_FIELDS = {
+    "container_startup_health_check_timeout": "ContainerStartupHealthCheckTimeoutInSeconds of the endpoint config",
+    "container_startup_health_check_timeout_in_seconds": (
+        "ContainerStartupHealthCheckTimeoutInSeconds of the endpoint config"
+    ),
+    "containerstartuphealthchecktimeoutinseconds": "ContainerStartupHealthCheckTimeoutInSeconds of the endpoint config",
+    "model_data_download_timeout": "ModelDataDownloadTimeoutInSeconds of the endpoint config",
+    "model_data_download_timeout_in_seconds": "ModelDataDownloadTimeoutInSeconds of the endpoint config",
+    "modeldatadownloadtimeoutinseconds": "ModelDataDownloadTimeoutInSeconds of the endpoint config",
+    "volume_size": "VolumeSizeInGB of the endpoint config",
+    "volumesizeingb": "VolumeSizeInGB of the endpoint config",
+    "instance_type": "InstanceType of the endpoint config",
+    "instancetype": "InstanceType of the endpoint config",
+    "initial_instance_count": "InitialInstanceCount of the endpoint config",
+    "initialinstancecount": "InitialInstanceCount of the endpoint config",
+    "inference_ami_version": "InferenceAmiVersion of the endpoint config",
+    "inferenceamiversion": "InferenceAmiVersion of the endpoint config",
+    "enable_network_isolation": "EnableNetworkIsolation of the model",
+    "enablenetworkisolation": "EnableNetworkIsolation of the model",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +116,7 @@ class Successor:
 def unknown(subject: Subject) -> Iterator[Finding]:
     """SEA313, SEA315, SEA337: a key that this version does not read."""
     target = subject.target
-    if target is None or _custom_code(subject):
+    if target is None or subject.source.facts.keys() & _PACKAGED:
         return
     for option in subject.options:
         if option.space == ("env" if target.engine == "tgi" else "option") and not _told(target, option):
@@ -90,12 +143,6 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
 
 def _told(target: TargetContainer, option: NamedOption) -> bool:
     return bool(_renamed_to(target, option.name) or _dropped(target, option.name))
-
-
-def _custom_code(subject: Subject) -> bool:
-    """Say whether the user's own handler reads the options, so that any name may be right."""
-    entry_point = subject.text("entryPoint")
-    return "model_py" in subject.source.facts or (bool(entry_point) and not entry_point.startswith("djl_python."))
 
 
 def _in_known_case(target: TargetContainer, name: str) -> str:
@@ -129,16 +176,50 @@ def dropped(subject: Subject) -> Iterator[Finding]:
     for option in subject.options if target else ():
         if target and (row := _dropped(target, option.name)):
             yield found(subject, "SEA316", option.entry, row.because, row.fix)
-        elif target and option.space == "env":
-            yield from _foreign(subject, target, option)
-        elif option.space == "server" and option.entry.form == "properties":
-            yield from _without_prefix(subject, option)
         if target and target.engine == "vllm":
             yield from _left_out(subject, option)
 
 
+def foreign(subject: Subject) -> Iterator[Finding]:
+    """SEA316: a variable that this container does not read."""
+    target = subject.target
+    for option in subject.options if target else ():
+        if target and option.space == "env" and not _dropped(target, option.name):
+            yield from _foreign(subject, target, option)
+        elif target and target.engine == "lmi":
+            yield from _of_tgi(subject, target, option)
+
+
+def bare(subject: Subject) -> Iterator[Finding]:
+    """SEA313, SEA316: a key of serving.properties without `option.`.
+
+    The model server hands all keys to the handler (ModelInfo.java: arguments; PyModel.java: addParameter); only what
+    its own Java code looks up among the options needs the prefix.
+    """
+    for option in subject.options if subject.target and subject.handler != "java" else ():
+        if option.space != "server" or option.entry.form != "properties" or option.name in SERVER_KEYS:
+            continue
+        if option.name in NEED_PREFIX:
+            message = "without the prefix `option.` the model server does not read it"
+            yield found(subject, "SEA316", option.entry, message, f"write option.{option.name}")
+        elif subject.handler == "own" and subject.target and not is_known_option(subject.target, option.name):
+            yield from _unknown_server_key(subject, option)
+
+
 def _foreign(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
     key = option.entry.key
+    if key.lower() in _API_FIELDS and key != key.upper():
+        message = "no container reads this field of SageMaker's API or SDK from the environment"
+        yield found(subject, "SEA316", option.entry, message, f"set {_API_FIELDS[key.lower()]}")
+        return
+    if target.engine == "lmi" and key == "SERVING_ENGINE":
+        message = "the model server reads no SERVING_ENGINE: it chooses nothing"
+        yield found(subject, "SEA316", option.entry, message, "write OPTION_ENGINE, or leave it out")
+        return
+    if target.engine == "lmi" and subject.handler == "own" and _unprefixed(target, key):
+        message = f"without the prefix OPTION_, {target.called} ignores it silently"
+        yield found(subject, "SEA316", option.entry, message, f"write OPTION_{key}")
+        return
     own = PREFIXES.get(target.engine, "OPTION_" if target.engine == "lmi" else "")
     if key.startswith(FOREIGN) and not (own and key.startswith((own, "SERVING_"))):
         message = f"{target.called} does not read variables of another container"
@@ -148,14 +229,22 @@ def _foreign(subject: Subject, target: TargetContainer, option: NamedOption) -> 
         yield found(subject, "SEA316", option.entry, f"{target.called} does not read this variable of TGI", fix)
 
 
-def _without_prefix(subject: Subject, option: NamedOption) -> Iterator[Finding]:
-    target = subject.target
-    if target is None or option.name in SERVER_KEYS or _custom_code(subject):
-        return
-    if is_known_option(target, option.name):
-        message = "without the prefix `option.` it does not reach the engine"
-        yield found(subject, "SEA316", option.entry, message, f"write option.{option.name}")
-    elif nearest := nearest_of(option.name, tuple(sorted(SERVER_KEYS))):
+def _of_tgi(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
+    """Judge TGI's names, which LMI's start script translates since LMI 9."""
+    key = option.entry.key
+    first = TRANSLATED.get(key)
+    if first is not None and target.version < first:
+        message = f"LMI reads it since {version_text('lmi', first)}; {target.called} ignores it silently"
+        yield found(subject, "SEA316", option.entry, message, f"write {_OF_TRANSLATED[key]}")
+
+
+def _unprefixed(target: TargetContainer, key: str) -> bool:
+    """Say whether a variable is an option of LMI that lacks `OPTION_`; short words may be anybody's."""
+    return key.isupper() and "_" in key and key not in _ANYBODYS and is_known_option(target, key.lower())
+
+
+def _unknown_server_key(subject: Subject, option: NamedOption) -> Iterator[Finding]:
+    if nearest := nearest_in(option.name, tuple(sorted(SERVER_KEYS)), _NEAR_SERVER_KEY):
         message = f"{option.name} is not a key of the model server"
         yield found(subject, "SEA313", option.entry, message, f"did you mean {nearest}?")
 

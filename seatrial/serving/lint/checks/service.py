@@ -39,9 +39,23 @@ def ami(subject: Subject) -> Iterator[Finding]:
     chosen = subject.fact("ami_version")
     if chosen is None and "variant" not in subject.facts:
         return  # which AMI is used is not told
-    if (gap := driver_gap(subject.fact("image") or "", chosen)) is not None:
+    image = subject.fact("image") or ""
+    if (gap := driver_gap(image, chosen)) is not None:
         fix = f"write InferenceAmiVersion {gap[1]}"
         yield found(subject, "SEA324", subject.source.facts.get("image"), gap[0], fix)
+    elif (cuda := _CUDA.search(image.rpartition(":")[2])) and chosen and _is_newer(chosen, int(cuda[1])):
+        message = (
+            f"CUDA {cuda[1]}.{cuda[2]} of the image is older than the driver of {chosen}: "
+            "such endpoints were seen to stay in Creating without a log"
+        )
+        fix = f"write InferenceAmiVersion {ami_version('cu124')}, or use an image with CUDA 13"
+        yield found(subject, "SEA324", subject.source.facts.get("image"), message, fix, severity="warning")
+
+
+def _is_newer(chosen: str, major: int) -> bool:
+    """Say whether an AMI's driver is of a newer CUDA (aws/deep-learning-containers pull 6187)."""
+    has = ami_cuda(chosen)
+    return has is not None and has[0] > major
 
 
 def driver_gap(image: str, chosen: str | None) -> tuple[str, str] | None:

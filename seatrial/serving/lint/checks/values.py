@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog import spellings
 from seatrial.catalog.dialects import within
+from seatrial.errors import RenderError
+from seatrial.serving.lint.known import is_known_option
 from seatrial.serving.lint.nearest import nearest_of
 from seatrial.serving.lint.rules import found, revalue
 from seatrial.serving.lint.subject import spelled_by
@@ -16,7 +18,9 @@ from seatrial.serving.read_value import is_object, read_value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.catalog.spellings import Spelling
+    from seatrial.catalog.dialects import DialectName
+    from seatrial.catalog.engine_versions import Version
+    from seatrial.catalog.spellings import Spelling, SpellingTable
     from seatrial.serving.lint.finding import Finding
     from seatrial.serving.lint.names import NamedOption
     from seatrial.serving.lint.subject import Subject
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 _SHORT = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32"}
 _LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 _OPEN_FIELDS = ("quantization", "kv_cache_dtype", "speculative_decoding.method", "rope_scaling.kind")
+# tnx_properties.py, TnXDtypeName: both spellings are read. vLLM reads both too, but hf_properties.py beside it refuses.
+_BOTH_TYPES = ("lmi-neuronx",)
 _TGI_TYPES = ("float16", "bfloat16")
 _OPEN = ("lmi-async", "lmi-vllm", "vllm", "sglang")  # their lists of values grow with vLLM and SGLang
 # DJL Serving, RollingBatchEnum by branch: first and last LMI number, and what they take.
@@ -37,6 +43,21 @@ _ROLLING_BATCH: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
 _FORMATS = ("json", "jsonlines", "sse", "json_chat", "jsonlines_chat", "sse_chat", "3p", "3p_stream", "none")
 _COUNTED = ("max_model_len", "max_num_batched_tokens")  # vLLM, EngineArgs: human_readable_int
 _LAST_DEEPSPEED_ENGINE = (9,)
+_BOOLEANS = ("1", "0", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off")  # pydantic, bool
+_VLLM = ("lmi-async", "lmi-vllm", "vllm")
+# vllm-project/vllm, model_executor/layers/quantization/__init__.py, QUANTIZATION_METHODS, v0.8.4 to v0.11: beside the
+# ones that the catalog spells.
+_VLLM_QUANTIZATIONS = frozenset(
+    [
+        *("aqlm", "awq_marlin", "gptq_marlin", "gptq_marlin_24", "marlin", "squeezellm", "deepspeedfp", "tpu_int8"),
+        *("fbgemm_fp8", "modelopt", "modelopt_fp4", "nvfp4", "ggml", "gguf", "hqq", "experts_int8", "neuron_quant"),
+        *("ipex", "quark", "moe_wna16", "torchao", "auto-round", "rtn", "inc", "mxfp4", "petit_nvfp4", "ptpc_fp8"),
+        *("bitblas", "gptq_bitblas", "qqq", "compressed-tensors", "bitsandbytes", "fp_quant", "cpu_awq"),
+    ]
+)
+_TRTLLM_QUANTIZATIONS = ("smoothquant", "awq", "fp8", "static_int8", "w4a8_awq")  # trt_llm_user_guide.md
+# PyModel.java, load: Integer.parseInt takes no blank, while Python's int does.
+_PARSED_BY_JAVA = ("tensor_parallel_degree", "pipeline_parallel_degree")
 _KINDS = {
     "int": "a whole number",
     "with_running": "a whole number",
@@ -51,8 +72,10 @@ _KINDS = {
 def dtype(subject: Subject) -> Iterator[Finding]:
     """SEA317: a type spelled as another engine spells it."""
     target = subject.target
-    option = (subject.option("DTYPE") or subject.option("dtype")) if target else None
-    if target is None or option is None:
+    if target is None or target.dialect in _BOTH_TYPES:
+        return
+    option = subject.option("DTYPE" if target.engine == "tgi" else "dtype")
+    if option is None or option.space == "server":
         return
     written = option.value.strip().lower()
     spelled = (_SHORT if target.engine == "lmi" else _LONG).get(written)
@@ -73,6 +96,9 @@ def spelled(subject: Subject) -> Iterator[Finding]:
             option.name in ("rolling_batch", "output_formatter")
             or _is_left_out(target, option)
             or _is_short(target, option)
+            or _is_flag(target, rows, option)
+            or _is_others(subject, option)
+            or _is_frayed(subject, option)
         ):
             continue  # told by rules of their own
         if not rows or target is None or _is_dtype(target, option) or any(_reads(row, option) for row in rows):
@@ -85,6 +111,37 @@ def spelled(subject: Subject) -> Iterator[Finding]:
 
 def _is_left_out(target: TargetContainer | None, option: NamedOption) -> bool:
     return target is not None and target.engine == "vllm" and option.value.lower() == "false"
+
+
+def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: NamedOption) -> bool:
+    """Say whether a flag is written otherwise than `true`: as an empty value, or as pydantic reads it."""
+    words = {word.lower() for row in rows for word in (*row.translation.values(), *row.reads)}
+    is_flag = any(row.kind in ("flag", "inverted_flag") for row in rows) or (words and words <= {"true", "false"})
+    if target is None or not is_flag:
+        return False
+    if target.engine in ("vllm", "sglang"):
+        return option.value.strip().lower() in ("", "true", "false")  # sagemaker_args.py; older images: image_age
+    return target.engine == "lmi" and option.value.strip().lower() in _BOOLEANS
+
+
+def _is_others(subject: Subject, option: NamedOption) -> bool:
+    """Say whether an image that is not told may read the value: `rolling_batch=auto` is TensorRT-LLM in its own."""
+    target = subject.target
+    if target is None or option.space != "option":
+        return False
+    if option.name in ("quantize", "quantization") and target.dialect in _VLLM and option.value in _VLLM_QUANTIZATIONS:
+        return True
+    tables = (_table(name, target.version) for name in target.others)
+    rows = [row for table in tables for row in spelled_by(option, table)]
+    return any(_reads(row, option) for row in rows) or (bool(target.others) and option.value in _TRTLLM_QUANTIZATIONS)
+
+
+@cache
+def _table(dialect: DialectName, version: Version) -> SpellingTable | None:
+    try:
+        return spellings.find(dialect, ".".join(map(str, version)))
+    except RenderError:
+        return None
 
 
 def _is_short(target: TargetContainer | None, option: NamedOption) -> bool:
@@ -151,7 +208,7 @@ def batching(subject: Subject) -> Iterator[Finding]:
 def _rolling_batch(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     option = subject.option("rolling_batch")
     taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
-    if option is None or not taken:
+    if option is None or not taken or _is_frayed(subject, option):
         return
     if option.value not in taken:
         message = f"valid in {target.called}: {', '.join(taken)}"
@@ -165,7 +222,7 @@ def _rolling_batch(subject: Subject, target: TargetContainer) -> Iterator[Findin
 
 def _engine(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     option = subject.option("engine", "server")
-    if option is None:
+    if option is None or _is_frayed(subject, option):
         return
     name = option.value
     if target.dialect in ("lmi-async", "lmi-vllm") and name != "Python":
@@ -201,5 +258,44 @@ def dialect_exists(subject: Subject) -> Iterator[Finding]:
         return  # told with the values of rolling_batch
     if chosen and chosen.name == "engine" and target.version > _LAST_DEEPSPEED_ENGINE:
         return  # told with the engine
+    if chosen is None:
+        return  # nothing written chooses it: an older version than is known
     message = f"{target.called} has no {target.dialect}"
-    yield found(subject, "SEA318", chosen.entry if chosen else None, message, "give a version that has it: --version")
+    yield found(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
+
+
+def whole_text(subject: Subject) -> Iterator[Finding]:
+    """SEA318: quotes, or a blank at the end, which belong to the value in Java properties and in JSON."""
+    target = subject.target
+    for option in subject.options if target else ():
+        if _is_frayed(subject, option):
+            is_quoted = _is_quoted(option.value)
+            message = "the quotes belong to the value" if is_quoted else "the blank at the end belongs to the value"
+            fix = f"write {option.value[1:-1]}" if is_quoted else "leave the blank out"
+            yield found(subject, "SEA318", option.entry, message, fix)
+
+
+def _is_frayed(subject: Subject, option: NamedOption) -> bool:
+    """Say whether quotes or a blank make another value of one that was meant."""
+    target = subject.target
+    in_env_file = option.entry.form == "env" and not subject.source.is_json
+    if target is None or in_env_file or option.space == "env" or not _is_plain(target, option):
+        return False
+    value = option.value
+    blank = value != value.rstrip() and bool(value.strip())
+    return _is_quoted(value) or (blank and (option.name in _PARSED_BY_JAVA or not _is_number(value)))
+
+
+def _is_quoted(value: str) -> bool:
+    return len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+
+
+def _is_plain(target: TargetContainer, option: NamedOption) -> bool:
+    """Say whether an option takes a plain word, so that neither quotes nor blanks can be meant."""
+    if option.space == "server":
+        return option.name == "engine"
+    return option.name not in ("env", "stop") and is_known_option(target, option.name)
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\s*-?[0-9.]+\s*", text) is not None

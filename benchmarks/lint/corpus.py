@@ -1,0 +1,130 @@
+"""Replays a corpus of judged configurations through the lint, and prints what it judges otherwise.
+
+    python benchmarks/lint/corpus.py FILE [--verbose]
+
+FILE has a JSON object a line: `id`, `files` (name to text), `engine` and `version` (null: not told), and the judgement:
+
+- `expect`: `["clean"]`, no error is right; or rule IDs that must be found, at `key` where it is given.
+- `absent`: `RULE@key`: this finding would be false.
+- `wanted`: findings that must be there: `{"any_of": [RULE, …], "key": KEY}`; an empty key is any.
+- `also`: `RULE@key`: this finding is right as well.
+
+Exit 0 when all are judged alike, else 1.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.serving.lint.lint import Given, lint
+from seatrial.serving.lint.read import read_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.serving.lint.finding import Finding
+
+MOST_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A case that is judged otherwise.
+
+    Attributes:
+        kind: `false error`, `false finding`, `missed` or `no verdict`.
+        case: The case's ID.
+        what: Rule and key, and what was found.
+    """
+
+    kind: str
+    case: str
+    what: str
+
+
+def main(file: Path, *, verbose: bool) -> int:
+    """Replay a file and print misses and counts; return the exit status."""
+    cases = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    began_s = time.perf_counter()
+    misses = [miss for case in cases for miss in judged(case)]
+    took_s = time.perf_counter() - began_s
+    shown = misses if verbose else misses[:MOST_SHOWN]
+    for miss in shown:
+        print(f"{miss.kind}: {miss.case}\n    {miss.what}")
+    if len(misses) > len(shown):
+        print(f"… and {len(misses) - len(shown)} more (--verbose)")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(miss.kind for miss in misses).items())
+    wrong = len({miss.case for miss in misses})
+    print(f"{len(cases) - wrong} of {len(cases)} cases as judged{f' ({kinds})' if kinds else ''}; {took_s:.1f} s")
+    return 1 if misses else 0
+
+
+def judged(case: Mapping[str, object]) -> Iterator[Miss]:
+    """Yield what the lint judges otherwise than the case."""
+    name = str(case["id"])
+    try:
+        found = _found(case)
+    except ValueError as error:
+        yield Miss("no verdict", name, str(error))
+        return
+    expected = _texts(case.get("expect"))
+    if expected == ["clean"]:
+        for one in found:
+            if one.severity == "error":
+                yield Miss("false error", name, _shown(one))
+    elif "wanted" not in case:
+        key = str(case.get("key", ""))
+        for rule in expected:
+            yield from _missed(name, [rule], key, found)
+    for absent in _texts(case.get("absent")):
+        rule, _, key = absent.partition("@")
+        yield from (Miss("false finding", name, _shown(one)) for one in found if _is(one, [rule], key))
+    for also in _texts(case.get("also")):
+        rule, _, key = also.partition("@")
+        yield from _missed(name, [rule], key, found)
+    wanted = case.get("wanted")
+    for one_of in wanted if isinstance(wanted, list) else []:
+        yield from _missed(name, _texts(one_of["any_of"]), str(one_of["key"]), found)
+
+
+def _found(case: Mapping[str, object]) -> tuple[Finding, ...]:
+    files, engine, version = case["files"], case["engine"], case["version"]
+    if not isinstance(files, dict):
+        raise TypeError("files is no mapping")
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in files.items():
+            path = Path(folder, file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        sources = list(read_path(Path(folder)))
+    given = Given(engine, version)  # type: ignore[arg-type]  # of a file; an engine that is none is told as an error
+    return lint(sources, given).findings
+
+
+def _missed(name: str, rules: list[str], key: str, found: tuple[Finding, ...]) -> Iterator[Miss]:
+    if not any(_is(one, rules, key) for one in found):
+        others = "; ".join(f"{one.rule}@{one.key}" for one in found) or "nothing"
+        yield Miss("missed", name, f"{' or '.join(rules)}@{key or 'any'}; found: {others}")
+
+
+def _is(one: Finding, rules: list[str], key: str) -> bool:
+    return one.rule in rules and key in ("", one.key)
+
+
+def _shown(one: Finding) -> str:
+    return f"{one.rule} {one.severity} {one.key}: {one.message}"
+
+
+def _texts(value: object) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), verbose="--verbose" in sys.argv))
