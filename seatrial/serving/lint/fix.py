@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.files import write_whole
-from seatrial.serving.lint.redaction import secrets_of, without_secrets
+from seatrial.serving.lint.redaction import covered, uncovered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,12 +33,14 @@ def _place(edit: Edit) -> tuple[int, int, str]:
     return edit.start, edit.end, edit.text
 
 
-def diff(source: ConfigSource, text: str) -> str:
-    """Return the difference between a file and its mended text, as patches are written; secrets are hidden."""
-    before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
+def diff(source: ConfigSource, findings: Iterable[Finding]) -> str:
+    """Return what the edits of a file's findings change, as patches are written; secrets are hidden."""
+    hidden = covered(source)
+    before, after = hidden.text.splitlines(keepends=True), fixed_text(hidden, findings).splitlines(keepends=True)
     lines = difflib.unified_diff(before, after, source.file, source.file)
-    whole = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    return without_secrets(whole, secrets_of([source]))
+    return uncovered(
+        "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    )
 
 
 def write_fixed(source: ConfigSource, text: str) -> None:

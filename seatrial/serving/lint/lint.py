@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial.secrets import redacted
 from seatrial.serving.lint import target as targets
 from seatrial.serving.lint.candidates import held_by_all
 from seatrial.serving.lint.checks import (
@@ -22,7 +23,7 @@ from seatrial.serving.lint.checks import (
     traps,
     values,
 )
-from seatrial.serving.lint.redaction import secrets_of, told, without_secrets
+from seatrial.serving.lint.redaction import told
 from seatrial.serving.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial.serving.lint.subject import Subject, look_at
 
@@ -129,11 +130,13 @@ class LintReport:
         findings: By file, line and rule.
         readings: For each configuration, what it was read as and why.
         unreadable: Paths that could not be read.
+        files: How many files were read.
     """
 
     findings: tuple[Finding, ...]
     readings: tuple[str, ...]
     unreadable: tuple[Unreadable, ...]
+    files: int = 0
 
 
 def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = None) -> LintReport:
@@ -151,14 +154,14 @@ def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = Non
     found = [finding for findings, _ in judged for finding in findings]
     found += _of_groups(subjects)
     order = {source.file: number for number, source in reversed(list(enumerate(readable)))}
-    secrets = secrets_of(readable)
     findings = sorted(
-        dict.fromkeys(told(one, secrets) for one in found),
+        dict.fromkeys(told(found, readable)),
         key=lambda one: (order[one.file], one.line, one.rule, one.key, one.message),
     )
     told_of = (_reading(subject, left) for subject, (_, left) in zip(subjects, judged, strict=True))
-    readings = tuple(dict.fromkeys(without_secrets(text, secrets) for text in told_of))
-    return LintReport(tuple(findings), readings, tuple(one for one in every if isinstance(one, Unreadable)))
+    readings = tuple(dict.fromkeys(redacted(text) for text in told_of))
+    unreadable = tuple(dict.fromkeys(one for one in every if isinstance(one, Unreadable)))
+    return LintReport(tuple(findings), readings, unreadable, len({one.file for one in readable}))
 
 
 def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given) -> tuple[list[Finding], int]:

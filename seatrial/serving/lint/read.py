@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,15 @@ from seatrial.serving.lint.env_text import read_env
 from seatrial.serving.lint.json_text import read_json
 from seatrial.serving.lint.sagemaker_json import read_definition
 from seatrial.serving.lint.source import ConfigSource, SourceEntry, Unreadable
-from seatrial.serving.properties import read_properties
+from seatrial.serving.properties import property_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import BinaryIO
 
 HANDLER = "model.py"
+STDIN = "-"
+MAX_KEYS = 2_000  # of one file; more are not read, so that no file takes minutes
 MAX_BYTES = 4 * 1024 * 1024  # a serving configuration is text of a few KiB; weights lie in the same folders
 _NAMES = re.compile(r"(^|\.)(env|properties|json)$|^\.env(\.|$)|\.env\.")
 _SKIPPED = frozenset({".git", ".venv", "node_modules", "__pycache__", "cdk.out"})
@@ -31,17 +35,29 @@ def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
     In a folder, files of other content are passed over, and symbolic links that leave it are not followed. A file that
     is named and holds no serving configuration is unreadable.
     """
-    if not path.is_dir():
-        yield from _named(path)
+    try:
+        is_folder = path.is_dir()
+    except (OSError, ValueError) as error:  # a part of the path may not be searched, or is no name
+        yield Unreadable(path.as_posix(), _why(error))
         return
+    yield from _read_folder(path) if is_folder else read_file(path)
+
+
+def _read_folder(folder: Path) -> Iterator[ConfigSource | Unreadable]:
     found = False
-    for file in _walk(path):
+    closed: list[OSError] = []
+    for file in _walk(folder, closed.append):
         for source in map(_with_handler, read_file(file)):
             found = found or isinstance(source, ConfigSource)
-            if isinstance(source, ConfigSource) or file.name == "serving.properties":
+            if isinstance(source, ConfigSource) or source.is_failure or file.name == "serving.properties":
                 yield source
-    if not found:
-        yield Unreadable(path.as_posix(), "no serving configuration in this folder")
+    yield from (Unreadable(str(error.filename or folder), _why(error), is_failure=True) for error in closed)
+    if not found and not closed:
+        yield Unreadable(folder.as_posix(), "no serving configuration in this folder")
+
+
+def _why(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _with_handler(source: ConfigSource | Unreadable) -> ConfigSource | Unreadable:
@@ -62,8 +78,22 @@ def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        return (Unreadable(path.as_posix(), getattr(error, "strerror", None) or str(error)),)
+        return (Unreadable(path.as_posix(), _why(error), is_failure=True),)
     return read_bytes(content, path.as_posix())
+
+
+def read_stdin(stream: BinaryIO, name: str) -> tuple[ConfigSource | Unreadable, ...]:
+    """Read the standard input.
+
+    Args:
+        stream: The standard input.
+        name: The name of the file that it stands for; it tells the form.
+    """
+    try:
+        content = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        return (Unreadable(name, _why(error), is_failure=True),)
+    return read_bytes(content, name)
 
 
 def read_bytes(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:
@@ -79,16 +109,25 @@ def read_bytes(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ..
     if name.endswith(".json") or (plain.startswith("{") and not name.endswith((".properties", ".env"))):
         return _from_json(text, file, encoding)
     if name.endswith(".properties") or (_PROPERTY.search(text) and not name.endswith(".env")):
-        entries = tuple(
-            SourceEntry(
-                line.key, line.value, line.number, "properties", line.key_span, line.value_span, line.whole_span
-            )
-            for line in read_properties(text)
-        )
-        return (ConfigSource(file, "serving.properties", entries, text=text, encoding=encoding),)
+        return _bounded(ConfigSource(file, "serving.properties", (), text=text, encoding=encoding), _properties(text))
     if name.endswith(".env") or name.startswith(".env") or _VARIABLE.search(text):
-        return (ConfigSource(file, "environment file", read_env(text), text=text, encoding=encoding),)
+        return _bounded(ConfigSource(file, "environment file", (), text=text, encoding=encoding), read_env(text))
     return (Unreadable(file, "not a serving configuration"),)
+
+
+def _properties(text: str) -> Iterator[SourceEntry]:
+    for line in property_lines(text):
+        spans = line.key_span, line.value_span, line.whole_span
+        yield SourceEntry(line.key, line.value, line.number, "properties", *spans)
+
+
+def _bounded(source: ConfigSource, entries: Iterable[SourceEntry]) -> tuple[ConfigSource | Unreadable, ...]:
+    """Return a file with its first keys, and that there are more."""
+    read = tuple(islice(entries, MAX_KEYS + 1))
+    bounded = replace(source, entries=read[:MAX_KEYS])
+    if len(read) <= MAX_KEYS:
+        return (bounded,)
+    return bounded, Unreadable(source.file, f"only its first {MAX_KEYS:,} keys are read", is_failure=True)
 
 
 def _encoding(content: bytes) -> str:
@@ -111,19 +150,14 @@ def _from_json(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unre
     found = read_definition(root, file)
     if not found:
         return (Unreadable(file, "not an environment, model, inference component or endpoint config"),)
-    return tuple(
-        ConfigSource(one.file, one.kind, one.entries, one.facts, one.is_json, text, encoding, one.line) for one in found
-    )
+    found = tuple(replace(one, text=text, encoding=encoding) for one in found)
+    return tuple(part for one in found for part in _bounded(one, one.entries))
 
 
-def _named(path: Path) -> Iterator[ConfigSource | Unreadable]:
-    yield from read_file(path)
-
-
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:
     """Yield the folder's files that may hold a configuration, sorted; no link out of it is followed."""
     home = folder.resolve()
-    for root, folders, names in os.walk(folder, followlinks=False):
+    for root, folders, names in os.walk(folder, onerror=on_error, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in sorted(names):
             file = Path(root) / name
