@@ -285,6 +285,7 @@ _PLACEHOLDERS = (
     (re.compile(r"\b(dev|prod|lab)\b"), "ENV"),
     (re.compile(r"[0-9a-f]{64}"), "HASH"),
     (re.compile(r"\b[0-9a-f]{16}\b"), "DIGEST"),
+    (re.compile(r"\bJob[0-9A-F]{16}"), "JobDIGEST"),
     (re.compile(r"\bENV-chat\b"), "ENV-NAME"),
     (re.compile(r"\b(subnet|sg)-0a1b2c3d\b"), r"\1-ID"),
     (re.compile(r"11111111-2222-3333-4444-555555555555"), "ID"),

@@ -1,6 +1,6 @@
 """Replays a corpus of judged configurations through the lint, and prints what it judges otherwise.
 
-    python benchmarks/lint/corpus.py FILE [--verbose]
+    python benchmarks/lint/corpus.py FILE [--verbose] [--fix]
 
 FILE has a JSON object a line: `id`, `files` (name to text), `engine` and `version` (null: not told), and the judgement:
 
@@ -8,6 +8,9 @@ FILE has a JSON object a line: `id`, `files` (name to text), `engine` and `versi
 - `absent`: `RULE@key`: this finding would be false.
 - `wanted`: findings that must be there: `{"any_of": [RULE, …], "key": KEY}`; an empty key is any.
 - `also`: `RULE@key`: this finding is right as well.
+
+With `--fix`, every file is also mended: mending again must change nothing, nothing may be found that was not found
+before, and where `clean` nothing but spellings, case and repetitions may change.
 
 Exit 0 when all are judged alike, else 1.
 """
@@ -19,12 +22,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.serving.lint.lint import Given, lint
-from seatrial.serving.lint.read import read_path
+from seatrial.serving.lint.mend import mended_text
+from seatrial.serving.lint.read import read_bytes, read_path
+from seatrial.serving.lint.source import ConfigSource, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +44,7 @@ class Miss:
     """A case that is judged otherwise.
 
     Attributes:
-        kind: `false error`, `false finding`, `missed` or `no verdict`.
+        kind: `false error`, `false finding`, `missed`, `no verdict` or `bad fix`.
         case: The case's ID.
         what: Rule and key, and what was found.
     """
@@ -49,11 +54,11 @@ class Miss:
     what: str
 
 
-def main(file: Path, *, verbose: bool) -> int:
+def main(file: Path, *, verbose: bool, fix: bool) -> int:
     """Replay a file and print misses and counts; return the exit status."""
     cases = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     began_s = time.perf_counter()
-    misses = [miss for case in cases for miss in judged(case)]
+    misses = [miss for case in cases for miss in (*judged(case), *(mended(case) if fix else ()))]
     took_s = time.perf_counter() - began_s
     shown = misses if verbose else misses[:MOST_SHOWN]
     for miss in shown:
@@ -94,16 +99,46 @@ def judged(case: Mapping[str, object]) -> Iterator[Miss]:
         yield from _missed(name, _texts(one_of["any_of"]), str(one_of["key"]), found)
 
 
-def _found(case: Mapping[str, object]) -> tuple[Finding, ...]:
-    files, engine, version = case["files"], case["engine"], case["version"]
+def mended(case: Mapping[str, object]) -> Iterator[Miss]:
+    """Yield where mending is not idempotent, or makes something wrong."""
+    name = str(case["id"])
+    given = Given(case["engine"], case["version"])  # type: ignore[arg-type]  # of a file
+    with tempfile.TemporaryDirectory() as folder:
+        sources = [one for one in _sources(case, Path(folder)) if isinstance(one, ConfigSource)]
+    for source in sources:
+        before = lint([source], given).findings
+        text = mended_text(source, before, given)
+        again = replace(source, text=text)
+        after = lint([one for one in _read_again(again) if isinstance(one, ConfigSource)], given).findings
+        new = {one.message for one in after if one.severity != "note"} - {one.message for one in before}
+        if mended_text(again, after, given) != text:
+            yield Miss("bad fix", name, f"{source.file} is mended again")
+        if new:
+            yield Miss("bad fix", name, f"{source.file}: {min(new)}")
+
+
+def _read_again(source: ConfigSource) -> Iterator[ConfigSource]:
+    for one in read_bytes(source.text.encode(source.encoding), source.file):
+        if isinstance(one, ConfigSource):
+            beside = {name: fact for name, fact in source.facts.items() if name == "model_py"}
+            yield replace(one, facts={**one.facts, **beside})
+
+
+def _sources(case: Mapping[str, object], folder: Path) -> list[ConfigSource | Unreadable]:
+    files = case["files"]
     if not isinstance(files, dict):
         raise TypeError("files is no mapping")
+    for file, text in files.items():
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return list(read_path(folder))
+
+
+def _found(case: Mapping[str, object]) -> tuple[Finding, ...]:
+    engine, version = case["engine"], case["version"]
     with tempfile.TemporaryDirectory() as folder:
-        for file, text in files.items():
-            path = Path(folder, file)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        sources = list(read_path(Path(folder)))
+        sources = _sources(case, Path(folder))
     given = Given(engine, version)  # type: ignore[arg-type]  # of a file; an engine that is none is told as an error
     return lint(sources, given).findings
 
@@ -127,4 +162,4 @@ def _texts(value: object) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), verbose="--verbose" in sys.argv))
+    sys.exit(main(Path(sys.argv[1]), verbose="--verbose" in sys.argv, fix="--fix" in sys.argv))

@@ -1,4 +1,4 @@
-"""Lints 1,000 files as one process and prints the wall time: the target is under 5 s.
+"""Lints 1,000 files as one process and prints the wall time: the target is 2 s or less.
 
     python benchmarks/lint/speed.py
 

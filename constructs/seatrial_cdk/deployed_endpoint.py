@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from aws_cdk import Annotations, Stack, Stage, Tags, Token
+from aws_cdk import Annotations, Stack, Tags, Token
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
@@ -28,6 +28,7 @@ from seatrial_cdk.planned_instances import planned_instances
 from seatrial_cdk.planned_props import optimized_container, optimized_weights, planned_copies
 from seatrial_cdk.planned_scaling import define_scaling, start_minutes
 from seatrial_cdk.planned_variants import define_single_model
+from seatrial_cdk.shared_stack import shared_stack
 from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 from seatrial_cdk.traffic_router.traffic_router import TrafficRouter
 from seatrial_cdk.trial_schedule import TrialSchedule
@@ -182,14 +183,10 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
         scope: A construct of the stage or app.
         environment: The environment.
     """
-    stage = Stage.of(scope)
-    root = cast("Construct", scope.node.root) if stage is None else stage
-    found = root.node.try_find_child(service_name(environment.name))
-    if found is None:
-        return TrialsStack(root, environment=environment, any_stack=True)
-    if not isinstance(found, TrialsStack):
-        raise TypeError(f"{found.node.path} is no TrialsStack")
-    return found
+    name = service_name(environment.name)
+    return shared_stack(
+        scope, name, TrialsStack, lambda root: TrialsStack(root, environment=environment, any_stack=True)
+    )
 
 
 def define_parts(

@@ -70,7 +70,7 @@ def lint(
         raise SpecError.of("SEA108", "--fix can't change the standard input", field="--fix", hint="name a file")
     sources = list(_read(paths, stdin_name))
     report = _report(sources, given)
-    if fix and (changed := _fix(sources, report)) is not None:
+    if fix and (changed := _fix(sources, report, given)) is not None:
         report = _report([*_read(paths, stdin_name), *changed], given)
     _tell(report, output, quiet=quiet)
     failed = any(finding.severity != "note" for finding in report.findings)
@@ -103,15 +103,16 @@ def _check_instance(name: str | None) -> None:
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type", hint=hint)
 
 
-def _fix(sources: list[ConfigSource | Unreadable], report: LintReport) -> list[Unreadable] | None:
+def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> list[Unreadable] | None:
     """Mend files and show the difference; return those that can't be written, `None` when there is nothing to mend."""
-    from seatrial.serving.lint.fix import diff, fixed_text, write_fixed
+    from seatrial.serving.lint.fix import diff, write_fixed
+    from seatrial.serving.lint.mend import mended_text
     from seatrial.serving.lint.source import ConfigSource, Unreadable
 
     failed: list[Unreadable] = []
     is_changed = False
     for source in _by_file(one for one in sources if isinstance(one, ConfigSource) and one.is_fixable):
-        text = fixed_text(source, report.findings)
+        text = mended_text(source, report.findings, given)
         if text == source.text:
             continue
         is_changed = True
@@ -120,7 +121,7 @@ def _fix(sources: list[ConfigSource | Unreadable], report: LintReport) -> list[U
         except OSError as error:
             failed.append(Unreadable(source.file, f"can't be written: {error.strerror}", is_failure=True))
         else:
-            typer.echo(diff(source, report.findings), nl=False, err=True)
+            typer.echo(diff(source, text), nl=False, err=True)
     return failed if is_changed else None
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _RULE = "SEA484"
 
 
-class Parameters(Protocol):
+class JobParameters(Protocol):
     """The call of AWS Systems Manager that is made here."""
 
     def get_parameter(self, *, Name: str) -> Mapping[str, Mapping[str, object]]:  # noqa: N803 (of the API)
@@ -75,7 +75,7 @@ def request_of(deployment: Deployment) -> OptimizationJobRequest:
     return deployment.optimization_job
 
 
-def job_state(parameters: Parameters, request: OptimizationJobRequest) -> LiveJob:
+def job_state(parameters: JobParameters, request: OptimizationJobRequest) -> LiveJob:
     """Return where a job stands, as its parameter tells it; the workflow looks every five minutes at most.
 
     Raises:

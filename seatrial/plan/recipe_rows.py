@@ -20,7 +20,6 @@ from seatrial.plan.inputs import allowed_instances, read_architecture
 from seatrial.plan.nearest_recipe import refuse_recipe
 from seatrial.plan.search.no_deployment import no_deployment
 from seatrial.plan.search.pipeline import search_for
-from seatrial.plan.search.ranking import order
 from seatrial.spec.optimization import SPECULATIONS, WEIGHTS
 from seatrial.spec.recipe import parse_recipe, recipe_name, with_recipe
 
@@ -159,11 +158,17 @@ _Place = tuple[int, tuple[float, ...], str]
 
 
 def _place(found: _Planned | Problem, name: str) -> _Place:
-    """Return what sorts a row: those that run first, by the spec's objective."""
+    """Return what sorts a row: those that run first, by the spec's objective, then by the price of a token."""
     if isinstance(found, Problem):
         return 1, (), name
-    goal = found.resolved.demand.endpoint.objective
-    return 0, order(found.best.candidate, found.best.score, goal)[0], name
+    score = found.best.score
+    goal = {
+        "cost": score.usd_per_hour,
+        "cost_per_token": score.usd_per_million_output_tokens,
+        "latency": score.ms_per_token_alone,
+        "throughput": -score.output_tok_s,
+    }[found.resolved.demand.endpoint.objective]
+    return 0, (goal, score.usd_per_million_output_tokens, -score.output_tok_s), name
 
 
 def _short(entry: OptimizationSpec) -> str:

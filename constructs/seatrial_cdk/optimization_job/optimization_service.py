@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from seatrial.spec.environment import Retention
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
-from seatrial_cdk.archive_file import archive_file
 from seatrial_cdk.execution_role import NO_OPTIONS
 from seatrial_cdk.optimization_job.runtime.jobs import FOLDER
 from seatrial_cdk.optimization_job.runtime_code import jobs_archive
@@ -20,9 +17,11 @@ from seatrial_cdk.optimization_job.workflow import definition
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import allow, policy_document, resources_of
 from seatrial_cdk.private_bucket import private_bucket, removal_policy
+from seatrial_cdk.service_function import service_function, service_role, service_workflow
 from seatrial_cdk.trial_service.results import log_group_of
 
 if TYPE_CHECKING:
+    from aws_cdk import aws_lambda as lambda_
     from aws_cdk.aws_logs import LogGroup
 
     from seatrial_cdk.execution_role import RoleOptions
@@ -88,7 +87,14 @@ class OptimizationService(Construct):
         logs = log_group_of(self, keep=removal == "retain", days=days)
         self.role = _role(self, logs)
         self.function = _function(self, logs)
-        self.state_machine = _state_machine(self)
+        self.state_machine = service_workflow(
+            self,
+            name=self.name,
+            description=f"Optimization workflow of {environment}",
+            definition=definition("${Function}"),
+            function=self.function,
+            options=role_options,
+        )
         acknowledge(self, ACKNOWLEDGED)
 
 
@@ -121,14 +127,13 @@ def _own_key(scope: Construct, removal: Literal["destroy", "retain"]) -> kms.Key
 def _role(scope: OptimizationService, logs: LogGroup) -> iam.Role:
     statements = [*_statements(scope)]
     writing = allow(["logs:CreateLogStream", "logs:PutLogEvents"], [logs.log_group_arn])
-    role = iam.Role(
+    role = service_role(
         scope,
         "Role",
         description=f"Optimization jobs of {scope.environment}",
-        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-        path=scope.role_options.path,
-        permissions_boundary=scope.role_options.permissions_boundary,
-        inline_policies={"Optimize": policy_document([writing, *statements])},
+        assumed_by="lambda.amazonaws.com",
+        policies={"Optimize": policy_document([writing, *statements])},
+        options=scope.role_options,
     )
     acknowledge_wildcards(role, resources_of(statements), WILDCARDS)
     return role
@@ -156,50 +161,20 @@ def _statements(scope: OptimizationService) -> list[Statement]:
 
 
 def _function(scope: OptimizationService, logs: LogGroup) -> lambda_.CfnFunction:
-    with archive_file("jobs.zip", jobs_archive()) as path:
-        code = lambda_.Code.from_asset(path).bind(scope).s3_location
-    if code is None:
-        raise TypeError("an archive is an asset in S3")
-    variables = {
-        "BUCKET": scope.bucket.bucket_name,
-        "KEY_ARN": scope.key.key_arn,
-        "PARAMETERS": parameter_path(scope.environment),
-        "STATE_MACHINE": StackPlace.of(scope).arn("states", f"stateMachine:{scope.name}"),
-    }
-    return lambda_.CfnFunction(
+    return service_function(
         scope,
-        "Function",
-        function_name=scope.name,
+        name=scope.name,
         description=f"Optimization jobs of {scope.environment}",
-        runtime=lambda_.Runtime.PYTHON_3_13.name,
-        architectures=[lambda_.Architecture.ARM_64.name],
         handler=HANDLER,
-        code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.bucket_name, s3_key=code.object_key),
-        role=scope.role.role_arn,
-        timeout=LONGEST_CALL_S,
-        memory_size=MEMORY_MB,
-        environment=lambda_.CfnFunction.EnvironmentProperty(variables=variables),
-        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=logs.log_group_name),
-    )
-
-
-def _state_machine(scope: OptimizationService) -> sfn.CfnStateMachine:
-    calling = allow(["lambda:InvokeFunction"], [scope.function.attr_arn])
-    role = iam.Role(
-        scope,
-        "WorkflowRole",
-        description=f"Optimization workflow of {scope.environment}",
-        assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
-        path=scope.role_options.path,
-        permissions_boundary=scope.role_options.permissions_boundary,
-        inline_policies={"Call": policy_document([calling])},
-    )
-    return sfn.CfnStateMachine(
-        scope,
-        "Workflow",
-        state_machine_name=scope.name,
-        state_machine_type="STANDARD",
-        definition=definition("${Function}"),
-        definition_substitutions={"Function": scope.function.attr_arn},
-        role_arn=role.role_arn,
+        archive=("jobs.zip", jobs_archive()),
+        role=scope.role,
+        timeout_s=LONGEST_CALL_S,
+        memory_mb=MEMORY_MB,
+        variables={
+            "BUCKET": scope.bucket.bucket_name,
+            "KEY_ARN": scope.key.key_arn,
+            "PARAMETERS": parameter_path(scope.environment),
+            "STATE_MACHINE": StackPlace.of(scope).arn("states", f"stateMachine:{scope.name}"),
+        },
+        logs=logs,
     )

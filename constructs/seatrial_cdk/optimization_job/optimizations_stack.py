@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, Environment, Stack, Stage, Tags
+from aws_cdk import CfnOutput, Environment, Stack, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
@@ -12,6 +12,7 @@ from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import RoleOptions
 from seatrial_cdk.optimization_job.optimization_job import OptimizationJob
 from seatrial_cdk.optimization_job.optimization_service import OptimizationService, service_name
+from seatrial_cdk.shared_stack import shared_stack
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -82,11 +83,5 @@ def optimizations_stack(scope: Construct, environment: EnvironmentSpec) -> Optim
         scope: A construct of the stage or app.
         environment: The environment.
     """
-    stage = Stage.of(scope)
-    root = cast("Construct", scope.node.root) if stage is None else stage
-    found = root.node.try_find_child(service_name(environment.name))
-    if found is None:
-        return OptimizationsStack(root, environment=environment)
-    if not isinstance(found, OptimizationsStack):
-        raise TypeError(f"{found.node.path} is no OptimizationsStack")
-    return found
+    name = service_name(environment.name)
+    return shared_stack(scope, name, OptimizationsStack, lambda root: OptimizationsStack(root, environment=environment))

@@ -9,16 +9,15 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from seatrial.spec.environment import Retention
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
-from seatrial_cdk.archive_file import archive_file
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import NO_OPTIONS
 from seatrial_cdk.llm_endpoint_interface import INVOKE_ACTIONS, arn_name
 from seatrial_cdk.place import StackPlace
+from seatrial_cdk.service_function import service_function, service_role, service_workflow
 from seatrial_cdk.trial_service.permissions import publishing, statements
 from seatrial_cdk.trial_service.results import TrialResults, log_group_of
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
@@ -117,7 +116,14 @@ class TrialService(Construct):
         self.function = _function(
             self, environment, network, logs, log_days=kept.log_days, sockets_per_function=sockets_per_function
         )
-        self.state_machine = _state_machine(self)
+        self.state_machine = service_workflow(
+            self,
+            name=self.name,
+            description=f"Workflow of {self.name}",
+            definition=definition("${Function}"),
+            function=self.function,
+            options=role_options,
+        )
         _call_for_dead_workflows(self)
         _call_on_schedule(self)
         acknowledge(self, ACKNOWLEDGED)
@@ -146,14 +152,13 @@ def _role(
         *statements(stack, environment, scope.results, network, state_machine_name=scope.name, any_stack=any_stack),
         *publishing(scope.findings_topic_arn),
     ]
-    role = iam.Role(
+    role = service_role(
         scope,
         "Role",
         description=f"Trials of the endpoints of {environment}",
-        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-        path=scope.role_options.path,
-        permissions_boundary=scope.role_options.permissions_boundary,
-        inline_policies={"Try": iam.PolicyDocument(statements=[writing, *rights])},
+        assumed_by="lambda.amazonaws.com",
+        policies={"Try": iam.PolicyDocument(statements=[writing, *rights])},
+        options=scope.role_options,
     )
     acknowledge_wildcards(role, [resource for each in rights for resource in each.resources], WILDCARDS)
     return role
@@ -168,31 +173,18 @@ def _function(
     log_days: int | None,
     sockets_per_function: int,
 ) -> lambda_.CfnFunction:
-    with archive_file("runtime.zip", runtime_archive()) as path:
-        code = lambda_.Code.from_asset(path).bind(scope).s3_location
-    if code is None:
-        raise TypeError("an archive is an asset in S3")
-    return lambda_.CfnFunction(
+    return service_function(
         scope,
-        "Function",
-        function_name=scope.name,
+        name=scope.name,
         description=f"Trials of the endpoints of {environment}",
-        runtime=lambda_.Runtime.PYTHON_3_13.name,
-        architectures=[lambda_.Architecture.ARM_64.name],
         handler=HANDLER,
-        code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.bucket_name, s3_key=code.object_key),
-        role=scope.role.role_arn,
-        timeout=LONGEST_FUNCTION_MINUTES * 60,
-        memory_size=ONE_VCPU_MEMORY_MB,
-        environment=lambda_.CfnFunction.EnvironmentProperty(
-            variables=_variables(scope, environment, sockets_per_function, log_days)
-        ),
-        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=logs.log_group_name),
-        vpc_config=lambda_.CfnFunction.VpcConfigProperty(
-            subnet_ids=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
-        )
-        if network.subnet_ids
-        else None,
+        archive=("runtime.zip", runtime_archive()),
+        role=scope.role,
+        timeout_s=LONGEST_FUNCTION_MINUTES * 60,
+        memory_mb=ONE_VCPU_MEMORY_MB,
+        variables=_variables(scope, environment, sockets_per_function, log_days),
+        logs=logs,
+        network=network,
     )
 
 
@@ -208,28 +200,6 @@ def _variables(
         **({"FINDINGS_TOPIC": scope.findings_topic_arn} if scope.findings_topic_arn else {}),
         **({} if log_days is None else {"LOG_DAYS": f"{log_days}"}),
     }
-
-
-def _state_machine(scope: TrialService) -> sfn.CfnStateMachine:
-    calling = iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[scope.function.attr_arn])
-    role = iam.Role(
-        scope,
-        "WorkflowRole",
-        description=f"Workflow of {scope.name}",
-        assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
-        path=scope.role_options.path,
-        permissions_boundary=scope.role_options.permissions_boundary,
-        inline_policies={"Call": iam.PolicyDocument(statements=[calling])},
-    )
-    return sfn.CfnStateMachine(
-        scope,
-        "Workflow",
-        state_machine_name=scope.name,
-        state_machine_type="STANDARD",
-        definition=definition("${Function}"),
-        definition_substitutions={"Function": scope.function.attr_arn},
-        role_arn=role.role_arn,
-    )
 
 
 def _call_for_dead_workflows(scope: TrialService) -> None:

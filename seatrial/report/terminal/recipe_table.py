@@ -71,7 +71,6 @@ def recipe_documents(rows: Sequence[RecipeRow]) -> list[dict[str, object]]:
 
 
 def _prediction(predicted: PredictedRecipe | None) -> dict[str, object]:
-
     if predicted is None:
         return dict.fromkeys(PredictedRecipe.model_fields)
     found: dict[str, object] = predicted.model_dump(mode="json")
@@ -95,7 +94,7 @@ def _table(rows: Sequence[RecipeRow], places: Mapping[str, str], letters: Mappin
 
 
 def _called(row: RecipeRow) -> str:
-    return "+".join(name.removeprefix("compile=") for name in row.names) or "none"
+    return "+".join(row.names) or "none"
 
 
 def _cells(predicted: PredictedRecipe) -> tuple[str, ...]:

@@ -93,8 +93,8 @@ def _secrets_of(entry: SourceEntry) -> Iterator[str]:
             yield entry.value[one.start : one.end]
 
 
-def covered(source: ConfigSource) -> ConfigSource:
-    """Return a file whose secret values are covered, each character by one, so that every place stays."""
+def covered(source: ConfigSource) -> str:
+    """Return a file's text whose secret values are covered, each character by one, so that every place stays."""
     parts: list[str] = []
     at = 0
     entries = (entry for entry in source.entries if next(_secrets_of(entry), None) is not None)
@@ -102,7 +102,7 @@ def covered(source: ConfigSource) -> ConfigSource:
         if start >= at:
             parts += [source.text[at:start], _COVER * (end - start)]
             at = end
-    return replace(source, text="".join((*parts, source.text[at:])))
+    return "".join((*parts, source.text[at:]))
 
 
 def uncovered(text: str) -> str:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seatrial_cdk.optimization_job.runtime.handler import dispatch
-from seatrial_cdk.optimization_job.runtime.jobs import NotFoundError, Place
+from seatrial_cdk.optimization_job.runtime.jobs import JobPlace, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PLACE = Place("bucket", "arn:key", "/seatrial/dev/optimizations")
+PLACE = JobPlace("bucket", "arn:key", "/seatrial/dev/optimizations")
 JOB = {
     "Digest": "abc",
     "Name": "dev-abc",

@@ -19,7 +19,7 @@ ABSENT: Final = ("ResourceNotFound", "ResourceNotFoundException", "ParameterNotF
 
 
 class Aws:
-    """The calls that `jobs.Cloud` describes.
+    """The calls that `jobs.JobCalls` describes.
 
     Args:
         bucket: The bucket of the artifacts.

@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, cast
 
 from seatrial_cdk.optimization_job.runtime.aws import Aws
-from seatrial_cdk.optimization_job.runtime.jobs import Place
-from seatrial_cdk.optimization_job.runtime.requests import Given, artifacts_answer, job_answer, start_again
+from seatrial_cdk.optimization_job.runtime.jobs import JobPlace
+from seatrial_cdk.optimization_job.runtime.requests import JobAnswer, artifacts_answer, job_answer, start_again
 from seatrial_cdk.optimization_job.runtime.steps import Next, create, poll, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seatrial_cdk.optimization_job.runtime.jobs import Cloud
+    from seatrial_cdk.optimization_job.runtime.jobs import JobCalls
     from seatrial_cdk.optimization_job.runtime.requests import JobEvent
-    from seatrial_cdk.optimization_job.runtime.steps import Order
+    from seatrial_cdk.optimization_job.runtime.steps import JobOrder
 
     Respond: TypeAlias = Callable[[str, bytes], None]
 
@@ -32,7 +32,7 @@ class StepEvent(TypedDict):
     """A step of the workflow."""
 
     Step: str
-    Order: Order
+    Order: JobOrder
     Failure: Mapping[str, str]
 
 
@@ -45,12 +45,12 @@ class StartEvent(TypedDict):
 
 def handler(event: JobEvent | StepEvent | StartEvent, _context: object) -> Next | dict[str, str] | None:
     """Do one task in this function's region."""
-    place = Place(os.environ["BUCKET"], os.environ["KEY_ARN"], os.environ["PARAMETERS"])
+    place = JobPlace(os.environ["BUCKET"], os.environ["KEY_ARN"], os.environ["PARAMETERS"])
     return dispatch(event, Aws(place.bucket, os.environ["STATE_MACHINE"]), place, put_answer)
 
 
 def dispatch(
-    event: JobEvent | StepEvent | StartEvent, cloud: Cloud, place: Place, respond: Respond
+    event: JobEvent | StepEvent | StartEvent, cloud: JobCalls, place: JobPlace, respond: Respond
 ) -> Next | dict[str, str] | None:
     """Do the task of an event: a request of CloudFormation, a step, or a start by hand."""
     if "Step" in event:
@@ -63,7 +63,7 @@ def dispatch(
     return None
 
 
-def _step(event: StepEvent, cloud: Cloud, place: Place) -> Next:
+def _step(event: StepEvent, cloud: JobCalls, place: JobPlace) -> Next:
     if event["Step"] == "create":
         return create(event["Order"], cloud, place)
     if event["Step"] == "poll":
@@ -81,7 +81,7 @@ def _why(failure: Mapping[str, str]) -> str:
     return f"{document.get('errorMessage', cause)}" if isinstance(document, dict) else cause
 
 
-def _answer(event: JobEvent, cloud: Cloud, place: Place, respond: Respond) -> None:
+def _answer(event: JobEvent, cloud: JobCalls, place: JobPlace, respond: Respond) -> None:
     properties = event["ResourceProperties"]
     try:
         if properties["Phase"] == "job":
@@ -90,7 +90,7 @@ def _answer(event: JobEvent, cloud: Cloud, place: Place, respond: Respond) -> No
             given = artifacts_answer(event, cloud, place, now=datetime.now(UTC))
     except Exception as error:  # noqa: BLE001 (the Lambda's boundary: CloudFormation must learn of any failure)
         print(f"{error!r}")  # noqa: T201 (the function's log)
-        given = Given({}, f"The optimization job's request failed: {error!r}")
+        given = JobAnswer({}, f"The optimization job's request failed: {error!r}")
     body: dict[str, object] = {
         "Status": "SUCCESS" if given.failed_because is None else "FAILED",
         "PhysicalResourceId": f"{properties['Phase']}-{properties['Name']}",

@@ -28,7 +28,7 @@ class NotFoundError(Exception):
     """There is no such job or parameter."""
 
 
-class Cloud(Protocol):
+class JobCalls(Protocol):
     """The calls of AWS that are made here."""
 
     def describe_job(self, name: str) -> Document:
@@ -65,7 +65,7 @@ class Cloud(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JobPlace:
     """Where jobs write and are told.
 
     Attributes:
@@ -127,7 +127,7 @@ def attempt_name(name: str, attempt: int) -> str:
     return name if attempt == 1 else f"{name}-{attempt}"
 
 
-def last_attempt(cloud: Cloud, place: Place, name: str, digest: str) -> tuple[JobState, Document] | None:
+def last_attempt(cloud: JobCalls, place: JobPlace, name: str, digest: str) -> tuple[JobState, Document] | None:
     """Return the last attempt of a job with its description; `None` when there is none."""
     found = None
     for attempt in count(1):
@@ -139,7 +139,7 @@ def last_attempt(cloud: Cloud, place: Place, name: str, digest: str) -> tuple[Jo
     return found
 
 
-def state_of(place: Place, digest: str, attempt: int, described: Document) -> JobState:
+def state_of(place: JobPlace, digest: str, attempt: int, described: Document) -> JobState:
     """Return what is told of a described job."""
     output = described.get("OptimizationOutput")
     image = output.get("RecommendedInferenceImage", "") if isinstance(output, dict) else ""
@@ -155,12 +155,12 @@ def state_of(place: Place, digest: str, attempt: int, described: Document) -> Jo
     )
 
 
-def is_there(cloud: Cloud, place: Place, digest: str, found: JobState) -> bool:
+def is_there(cloud: JobCalls, place: JobPlace, digest: str, found: JobState) -> bool:
     """Return whether an attempt is completed and its artifacts are in the bucket."""
     return found.state == COMPLETED and cloud.has_objects(place.prefix(digest, found.attempt))
 
 
-def told(cloud: Cloud, place: Place, digest: str, state: JobState) -> None:
+def told(cloud: JobCalls, place: JobPlace, digest: str, state: JobState) -> None:
     """Write the parameter of a job when it tells something else."""
     text, name = state.to_json(), place.parameter(digest)
     try:

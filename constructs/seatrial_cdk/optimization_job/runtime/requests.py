@@ -22,7 +22,7 @@ from seatrial_cdk.optimization_job.runtime.jobs import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial_cdk.optimization_job.runtime.jobs import Cloud, Place
+    from seatrial_cdk.optimization_job.runtime.jobs import JobCalls, JobPlace
 
 NOT_STARTED: Final = "NOT STARTED"
 LONGEST_EXECUTION_NAME: Final = 80
@@ -56,7 +56,7 @@ class JobEvent(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class JobAnswer:
     """An answer to CloudFormation.
 
     Attributes:
@@ -68,18 +68,18 @@ class Given:
     failed_because: str | None = None
 
 
-def job_answer(event: JobEvent, cloud: Cloud, place: Place) -> Given:
+def job_answer(event: JobEvent, cloud: JobCalls, place: JobPlace) -> JobAnswer:
     """Start a job that is not there, or stop it on deletion; return at once."""
     asked = _properties(event["ResourceProperties"])
     if event["RequestType"] == "Delete":
         stop(asked, cloud, place)
-        return Given({})
+        return JobAnswer({})
     cloud.write_parameter(place.request_parameter(asked["Digest"]), json.dumps(asked))
     state = start(asked, event["RequestId"], cloud, place)
-    return Given({"JobName": state.job, "State": state.state, "Parameter": place.parameter(asked["Digest"])})
+    return JobAnswer({"JobName": state.job, "State": state.state, "Parameter": place.parameter(asked["Digest"])})
 
 
-def start_again(digest: str, request_id: str, cloud: Cloud, place: Place) -> JobState:
+def start_again(digest: str, request_id: str, cloud: JobCalls, place: JobPlace) -> JobState:
     """Start a job that a deployment asked for before, by its digest; as `start`.
 
     Raises:
@@ -89,7 +89,7 @@ def start_again(digest: str, request_id: str, cloud: Cloud, place: Place) -> Job
     return start(asked, request_id, cloud, place)
 
 
-def start(asked: JobProperties, request_id: str, cloud: Cloud, place: Place) -> JobState:
+def start(asked: JobProperties, request_id: str, cloud: JobCalls, place: JobPlace) -> JobState:
     """Start the next attempt of a job, unless the last one runs or its artifacts are there.
 
     Args:
@@ -117,7 +117,7 @@ def start(asked: JobProperties, request_id: str, cloud: Cloud, place: Place) -> 
     return last
 
 
-def stop(asked: JobProperties, cloud: Cloud, place: Place) -> None:
+def stop(asked: JobProperties, cloud: JobCalls, place: JobPlace) -> None:
     """End what runs of a job: it would cost and nobody would use it. Completed artifacts stay."""
     cloud.stop_workflows(asked["Name"])
     found = last_attempt(cloud, place, asked["Name"], asked["Digest"])
@@ -125,22 +125,22 @@ def stop(asked: JobProperties, cloud: Cloud, place: Place) -> None:
         cloud.stop_job(found[0].job)
 
 
-def artifacts_answer(event: JobEvent, cloud: Cloud, place: Place, *, now: datetime) -> Given:
+def artifacts_answer(event: JobEvent, cloud: JobCalls, place: JobPlace, *, now: datetime) -> JobAnswer:
     """Tell where the artifacts of a completed job are; fail at once when it is not completed."""
     if event["RequestType"] == "Delete":
-        return Given({})
+        return JobAnswer({})
     asked = event["ResourceProperties"]
     digest, name, image = asked["Digest"], asked["Name"], asked["Image"]
     found = last_attempt(cloud, place, name, digest)
     if found is None or not is_there(cloud, place, digest, found[0]):
         state = found[0] if found is not None else _not_created(name, digest, cloud, place)
-        return Given({}, _not_completed(state, asked, now))
+        return JobAnswer({}, _not_completed(state, asked, now))
     state = found[0]
     other = state.recommended_image not in ("", image)
     if other and asked["NeedsImage"] == "true":
-        return Given({}, _other_image(state, image))
+        return JobAnswer({}, _other_image(state, image))
     advice = f"serving.image: {state.recommended_image}" if other else "none: the locked image is the recommended one"
-    return Given(
+    return JobAnswer(
         {
             "Bucket": place.bucket,
             "Attempt": f"{state.attempt}",
@@ -156,7 +156,7 @@ def _properties(given: Mapping[str, str]) -> JobProperties:
     return JobProperties(Digest=given["Digest"], Name=given["Name"], RoleArn=given["RoleArn"], Request=given["Request"])
 
 
-def _not_created(name: str, digest: str, cloud: Cloud, place: Place) -> JobState:
+def _not_created(name: str, digest: str, cloud: JobCalls, place: JobPlace) -> JobState:
     """Return what is told of a job that SageMaker doesn't know: why it was refused, if it was."""
     try:
         document = json.loads(cloud.read_parameter(place.parameter(digest)))

@@ -17,7 +17,7 @@ from seatrial_cdk.optimization_job.runtime.jobs import (
 )
 
 if TYPE_CHECKING:
-    from seatrial_cdk.optimization_job.runtime.jobs import Cloud, Place
+    from seatrial_cdk.optimization_job.runtime.jobs import JobCalls, JobPlace
 
 SHORTEST_WAIT_S: Final = 2
 LONGEST_WAIT_S: Final = 300
@@ -25,7 +25,7 @@ SHARE: Final = 0.25
 """The next look is after this share of a job's age: a bad source is seen soon, and a long job asked seldom."""
 
 
-class Order(TypedDict):
+class JobOrder(TypedDict):
     """The job and the attempt that an execution makes."""
 
     Digest: str
@@ -40,10 +40,10 @@ class Next(TypedDict):
 
     Next: str
     Seconds: int
-    Order: Order
+    Order: JobOrder
 
 
-def create(order: Order, cloud: Cloud, place: Place) -> Next:
+def create(order: JobOrder, cloud: JobCalls, place: JobPlace) -> Next:
     """Create the attempt, or find it there."""
     name = attempt_name(order["Name"], order["Attempt"])
     output = {"S3OutputLocation": place.uri(order["Digest"], order["Attempt"]), "KmsKeyId": place.key_arn}
@@ -52,7 +52,7 @@ def create(order: Order, cloud: Cloud, place: Place) -> Next:
     return {"Next": "wait", "Seconds": SHORTEST_WAIT_S, "Order": order}
 
 
-def poll(order: Order, cloud: Cloud, place: Place) -> Next:
+def poll(order: JobOrder, cloud: JobCalls, place: JobPlace) -> Next:
     """Tell where the attempt stands."""
     described = cloud.describe_job(attempt_name(order["Name"], order["Attempt"]))
     state = state_of(place, order["Digest"], order["Attempt"], described)
@@ -62,7 +62,7 @@ def poll(order: Order, cloud: Cloud, place: Place) -> Next:
     return {"Next": "wait", "Seconds": _wait_s(state), "Order": order}
 
 
-def refused(order: Order, why: str, cloud: Cloud, place: Place) -> Next:
+def refused(order: JobOrder, why: str, cloud: JobCalls, place: JobPlace) -> Next:
     """Tell why the attempt could not be created."""
     attempt, digest = order["Attempt"], order["Digest"]
     name = attempt_name(order["Name"], attempt)

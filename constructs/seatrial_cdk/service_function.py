@@ -1,0 +1,144 @@
+"""A service of Seatrial in an account: a function on an archive made at synth, and the workflow that calls it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
+
+from seatrial_cdk.archive_file import archive_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_cdk.aws_logs import LogGroup
+    from constructs import Construct
+
+    from seatrial_cdk.container_network import ContainerNetwork
+    from seatrial_cdk.execution_role import RoleOptions
+
+
+def service_role(
+    scope: Construct,
+    construct_id: str,
+    *,
+    description: str,
+    assumed_by: str,
+    policies: Mapping[str, iam.PolicyDocument],
+    options: RoleOptions,
+) -> iam.Role:
+    """Define a role of the service, with its policies in it.
+
+    Args:
+        scope: The service.
+        construct_id: Its construct ID.
+        description: For people.
+        assumed_by: The AWS service, as `lambda.amazonaws.com`.
+        policies: By name.
+        options: Path and permissions boundary.
+    """
+    return iam.Role(
+        scope,
+        construct_id,
+        description=description,
+        assumed_by=iam.ServicePrincipal(assumed_by),
+        path=options.path,
+        permissions_boundary=options.permissions_boundary,
+        inline_policies={**policies},
+    )
+
+
+def service_function(
+    scope: Construct,
+    *,
+    name: str,
+    description: str,
+    handler: str,
+    archive: tuple[str, bytes],
+    role: iam.Role,
+    timeout_s: int,
+    memory_mb: int,
+    variables: Mapping[str, str],
+    logs: LogGroup,
+    network: ContainerNetwork | None = None,
+) -> lambda_.CfnFunction:
+    """Define the function of a service.
+
+    Args:
+        scope: The service.
+        name: Its name.
+        description: For people.
+        handler: As Lambda names it.
+        archive: Name and content of its code.
+        role: Its role.
+        timeout_s: Longest call, in seconds.
+        memory_mb: Memory, in MiB.
+        variables: Its environment.
+        logs: Its log group.
+        network: Subnets and security groups; default: Lambda's own network.
+    """
+    with archive_file(*archive) as path:
+        code = lambda_.Code.from_asset(path).bind(scope).s3_location
+    if code is None:
+        raise TypeError("an archive is an asset in S3")
+    return lambda_.CfnFunction(
+        scope,
+        "Function",
+        function_name=name,
+        description=description,
+        runtime=lambda_.Runtime.PYTHON_3_13.name,
+        architectures=[lambda_.Architecture.ARM_64.name],
+        handler=handler,
+        code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.bucket_name, s3_key=code.object_key),
+        role=role.role_arn,
+        timeout=timeout_s,
+        memory_size=memory_mb,
+        environment=lambda_.CfnFunction.EnvironmentProperty(variables={**variables}),
+        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=logs.log_group_name),
+        vpc_config=lambda_.CfnFunction.VpcConfigProperty(
+            subnet_ids=[*network.subnet_ids], security_group_ids=[*network.security_group_ids]
+        )
+        if network is not None and network.subnet_ids
+        else None,
+    )
+
+
+def service_workflow(
+    scope: Construct,
+    *,
+    name: str,
+    description: str,
+    definition: Mapping[str, object],
+    function: lambda_.CfnFunction,
+    options: RoleOptions,
+) -> sfn.CfnStateMachine:
+    """Define the workflow of a service, which may call its function and nothing else.
+
+    Args:
+        scope: The service.
+        name: Its name.
+        description: Of its role, for people.
+        definition: In Amazon States Language, with `${Function}` in place of the function's ARN.
+        function: The function.
+        options: Path and permissions boundary of its role.
+    """
+    calling = iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.attr_arn])
+    role = service_role(
+        scope,
+        "WorkflowRole",
+        description=description,
+        assumed_by="states.amazonaws.com",
+        policies={"Call": iam.PolicyDocument(statements=[calling])},
+        options=options,
+    )
+    return sfn.CfnStateMachine(
+        scope,
+        "Workflow",
+        state_machine_name=name,
+        state_machine_type="STANDARD",
+        definition=definition,
+        definition_substitutions={"Function": function.attr_arn},
+        role_arn=role.role_arn,
+    )
