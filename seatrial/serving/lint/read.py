@@ -47,7 +47,7 @@ def _read_folder(folder: Path) -> Iterator[ConfigSource | Unreadable]:
     found = False
     closed: list[OSError] = []
     for file in _walk(folder, closed.append):
-        for source in map(_with_handler, read_file(file)):
+        for source in map(with_handler, read_file(file)):
             found = found or isinstance(source, ConfigSource)
             if isinstance(source, ConfigSource) or source.is_failure or file.name == "serving.properties":
                 yield source
@@ -60,7 +60,7 @@ def _why(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def _with_handler(source: ConfigSource | Unreadable) -> ConfigSource | Unreadable:
+def with_handler(source: ConfigSource | Unreadable) -> ConfigSource | Unreadable:
     """Note a `model.py` beside a packaged file: LMI takes it for the handler, which reads options of its own."""
     if isinstance(source, Unreadable) or source.kind != "serving.properties":
         return source
