@@ -91,6 +91,8 @@ ENGINE_CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     speculation.v2_block_manager,
     traps.every,
 )
+_OF_NAMES = frozenset(["SEA313", "SEA337"])  # said of a key, whatever its value is
+_OF_SAGEMAKER = frozenset(["SEA302", "SEA344"])
 GROUP_CHECKS = (groups.two_models, groups.overruled)
 
 
@@ -177,14 +179,25 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
             return []
         other = replace(other, target=replace(other.target, is_candidate=True))
         checks = (*OF_VERSIONS, *ENGINE_CHECKS) if other.handler == "own" else OF_VERSIONS
-        return [finding for check in checks for finding in check(other)]
+        return list(_sure(other, (finding for check in checks for finding in check(other))))
 
     return held_by_all(findings, target.engine, found_in)
 
 
 def _of_one(subject: Subject) -> Iterator[Finding]:
     checks = (*CHECKS, *ENGINE_CHECKS) if subject.handler == "own" else CHECKS
-    return (finding for check in checks for finding in check(subject))
+    return _sure(subject, (finding for check in checks for finding in check(subject)))
+
+
+def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings that do not rest on what only the deployment knows, or on an API that does not run it."""
+    source = subject.source
+    unknown = {(one.line, one.key) for one in source.entries if not one.is_known}
+    outside = _OF_SAGEMAKER if source.kind == "container manifest" else frozenset()
+    for one in findings:
+        is_of_name = one.rule in _OF_NAMES or (one.line, one.key) not in unknown
+        if is_of_name and one.rule not in outside and not (source.is_partial and not one.key):
+            yield one
 
 
 def _subject(source: ConfigSource, variants: Mapping[str | None, ConfigSource], given: Given) -> Subject:
@@ -209,10 +222,15 @@ def _of_groups(subjects: list[Subject]) -> Iterator[Finding]:
     for together in folders.values():
         for subject in together:
             beside = [other for other in together if other is not subject]
-            yield from (finding for check in GROUP_CHECKS for finding in check(subject, beside))
+            yield from _sure(subject, (finding for check in GROUP_CHECKS for finding in check(subject, beside)))
 
 
 def _reading(subject: Subject, left_out: int) -> str:
+    unread = f"; {subject.source.unread}" if subject.source.unread else ""
+    return f"{_read_as(subject, left_out)}{unread}"
+
+
+def _read_as(subject: Subject, left_out: int) -> str:
     target = subject.target
     if target is None:
         return f"{subject.source.file}: {subject.source.kind}; container unknown: give --engine"

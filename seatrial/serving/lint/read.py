@@ -11,20 +11,33 @@ from typing import TYPE_CHECKING
 
 from seatrial.serving.lint.env_text import read_env
 from seatrial.serving.lint.json_text import read_json
+from seatrial.serving.lint.manifest import is_manifest, read_manifest
+from seatrial.serving.lint.python_code import MARKS, Cell, notebook_cells, read_python, without_magics, written_file
 from seatrial.serving.lint.sagemaker_json import read_definition
 from seatrial.serving.lint.source import ConfigSource, SourceEntry, Unreadable
+from seatrial.serving.lint.target import guess
+from seatrial.serving.lint.template import is_plan, is_template, read_plan, read_template
+from seatrial.serving.lint.yaml_text import read_yaml
 from seatrial.serving.properties import property_lines
+from seatrial.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
 
+    from seatrial.serving.lint.json_text import Node
+    from seatrial.serving.lint.source import Kind
+
 HANDLER = "model.py"
 STDIN = "-"
 MAX_KEYS = 2_000  # of one file; more are not read, so that no file takes minutes
 MAX_BYTES = 4 * 1024 * 1024  # a serving configuration is text of a few KiB; weights lie in the same folders
-_NAMES = re.compile(r"(^|\.)(env|properties|json)$|^\.env(\.|$)|\.env\.")
+_NAMES = re.compile(r"(^|\.)(env|properties|json|ya?ml|template|py|ipynb)$|^\.env(\.|$)|\.env\.")
+_YAML = (".yaml", ".yml", ".template")
+_YAML_MARKS = (b"AWS::SageMaker", b"image:", b"PrimaryContainer", b"ProductionVariants", b"Environment")
 _SKIPPED = frozenset({".git", ".venv", "node_modules", "__pycache__", "cdk.out"})
+_NO_CALLS = "no call that makes a model has a literal environment or image"
+_DEFINITIONS = "an environment, model, inference component or endpoint config"
 _PROPERTY = re.compile(r"^[ \t]*(option\.|engine[ \t]*[=:])", re.MULTILINE)
 _VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]*=", re.MULTILINE)
 
@@ -106,7 +119,13 @@ def read_bytes(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ..
     text = content.decode(encoding)
     name = file.rpartition("/")[2].lower()
     plain = text.removeprefix("\ufeff").lstrip()
-    if name.endswith(".json") or (plain.startswith("{") and not name.endswith((".properties", ".env"))):
+    if name.endswith((".py", ".ipynb")):
+        return _from_code(text, file, encoding, content)
+    if name.endswith(".tf"):
+        return (Unreadable(file, "Terraform's own files are not read; give the plan: terraform show -json PLAN"),)
+    if name.endswith(_YAML) and not plain.startswith("{"):
+        return _from_yaml(text, file, encoding, content)
+    if name.endswith((".json", *_YAML)) or (plain.startswith("{") and not name.endswith((".properties", ".env"))):
         return _from_json(text, file, encoding)
     if name.endswith(".properties") or (_PROPERTY.search(text) and not name.endswith(".env")):
         return _bounded(ConfigSource(file, "serving.properties", (), text=text, encoding=encoding), _properties(text))
@@ -147,11 +166,73 @@ def _from_json(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unre
         return (Unreadable(file, f"not JSON: {error}"),)
     except RecursionError:
         return (Unreadable(file, "not JSON: nested too deep"),)
-    found = read_definition(root, file)
+    found = _definitions(root, file)
     if not found:
-        return (Unreadable(file, "not an environment, model, inference component or endpoint config"),)
-    found = tuple(replace(one, text=text, encoding=encoding) for one in found)
-    return tuple(part for one in found for part in _bounded(one, one.entries))
+        return (Unreadable(file, f"not {_DEFINITIONS}"),)
+    return _of_text(found, text, encoding)
+
+
+def _definitions(root: Node, file: str) -> tuple[ConfigSource, ...]:
+    if is_template(root):
+        return tuple(_as_kind(read_template(root, file), "CloudFormation template"))
+    if is_plan(root):
+        return tuple(_as_kind(read_plan(root, file), "Terraform plan"))
+    if is_manifest(root):
+        return tuple(one for one in read_manifest(root, file) if guess(one) is not None)
+    return read_definition(root, file)
+
+
+def _as_kind(found: Iterable[ConfigSource], kind: Kind) -> Iterator[ConfigSource]:
+    return (one if one.kind == "endpoint config" else replace(one, kind=kind) for one in found)
+
+
+def _of_text(found: Iterable[ConfigSource], text: str, encoding: str) -> tuple[ConfigSource | Unreadable, ...]:
+    placed = (replace(one, text=text, encoding=encoding) for one in found)
+    return tuple(part for one in placed for part in _bounded(one, one.entries))
+
+
+def _from_yaml(text: str, file: str, encoding: str, content: bytes) -> tuple[ConfigSource | Unreadable, ...]:
+    if not any(mark in content for mark in _YAML_MARKS):
+        return (Unreadable(file, f"not {_DEFINITIONS}"),)
+    try:
+        found = [one for root in read_yaml(text) for one in _definitions(root, file)]
+    except (ValueError, RecursionError) as error:
+        return (Unreadable(file, f"not YAML: {error}"),)
+    if not found:
+        return (Unreadable(file, f"not {_DEFINITIONS}"),)
+    return _of_text((replace(one, is_fixable=False) for one in found), text, encoding)
+
+
+def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[ConfigSource | Unreadable, ...]:
+    if not any(mark in content for mark in MARKS):
+        return (Unreadable(file, _NO_CALLS),)
+    cells = [Cell(text, range(1, text.count("\n") + 2))]
+    written: tuple[ConfigSource, ...] = ()
+    if file.lower().endswith(".ipynb"):
+        try:
+            every = list(notebook_cells(read_json(text)))
+        except (ValueError, RecursionError) as error:
+            return (Unreadable(file, f"not a notebook: {error}"),)
+        written = tuple(source for cell in every for source in _written_by(cell, file))
+        cells = [without_magics(cell) for cell in every]
+    found, wrong = read_python(cells, file)
+    if not found and not written:
+        return (Unreadable(file, wrong[0] if wrong else _NO_CALLS),)
+    unread = f"{counted(len(wrong), 'cell')} not read: no Python" if wrong and len(cells) > 1 else ""
+    placed = (replace(one, unread=", ".join(filter(None, (one.unread, unread)))) for one in found)
+    return _of_text((*written, *placed), text, encoding)
+
+
+def _written_by(cell: Cell, file: str) -> Iterator[ConfigSource]:
+    """Yield the configuration that a cell writes to a file, with the lines of the notebook."""
+    found = written_file(cell)
+    if found is None or found[0].lower().endswith((".py", ".ipynb")):
+        return
+    name, body = found
+    for source in read_bytes(body.text.encode(), name):
+        if isinstance(source, ConfigSource) and body.lines:
+            entries = tuple(replace(one, line=body.lines[one.line - 1]) for one in source.entries)
+            yield replace(source, file=file, entries=entries, line=body.lines[source.line - 1], is_fixable=False)
 
 
 def _walk(folder: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Form = Literal["properties", "env"]
-Kind = Literal["serving.properties", "environment file", "environment JSON", "model definition", "endpoint config"]
+Kind = Literal[
+    "serving.properties",
+    "environment file",
+    "environment JSON",
+    "model definition",
+    "endpoint config",
+    "CloudFormation template",
+    "Terraform plan",
+    "container manifest",
+]
 Span = tuple[int, int]
 
 
