@@ -225,7 +225,7 @@ class _CallReader(ast.NodeVisitor):
         container = as_object(members, self.line(node))
         return next(models(as_object({"PrimaryContainer": container}, self.line(node)), self.file))
 
-    def value(self, node: ast.expr) -> Node:
+    def value(self, node: ast.expr) -> Node:  # noqa: PLR0911 (one for each kind of expression)
         """Return what an expression is, as JSON; unknown where it is no literal."""
         line = self.line(node)
         match node:

@@ -109,7 +109,7 @@ def read_stdin(stream: BinaryIO, name: str) -> tuple[ConfigSource | Unreadable, 
     return read_bytes(content, name)
 
 
-def read_bytes(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:
+def read_bytes(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:  # noqa: PLR0911 (one for each form)
     """Read a file's content."""
     if len(content) > MAX_BYTES:
         return (Unreadable(file, f"larger than {MAX_BYTES:,} bytes"),)

@@ -76,7 +76,7 @@ def variants(root: Node, file: str) -> Iterator[ConfigSource]:
     every = root.member("ProductionVariants")
     for variant in every.items() if every else ():
         facts = {name: _fact(variant, path) for name, path in _VARIANT_FACTS.items()}
-        yield ConfigSource(file, "endpoint config", (), _said(facts), is_json=True, line=variant.line)
+        yield ConfigSource(file, "endpoint config", (), _known(_said(facts)), is_json=True, line=variant.line)
 
 
 def _environment(root: Node, file: str) -> Iterator[ConfigSource]:

@@ -49,7 +49,8 @@ def _variants(properties: Node, file: str) -> Iterator[ConfigSource]:
     for node, source in zip(written, variants(properties, file), strict=False):
         name = node.member("ModelName")
         logical = _referred(name) if name else None
-        yield _named(source, f"{file}#{logical}") if logical else source
+        own = {fact: value for fact, value in source.facts.items() if fact != "model_name" or not logical}
+        yield _named(replace(source, facts=own), f"{file}#{logical}")
 
 
 def _referred(node: Node) -> str | None:
