@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-random test-flaky test-updates check lint bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-random test-flaky test-updates test-recipes check lint bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -55,6 +55,9 @@ test-flaky: $(DEV_STAMP) ## Run the tests that depend on time 20 times while all
 
 test-updates: $(DEV_STAMP) ## Update an endpoint under load in every way, also those that the gate leaves out.
 	@SEATRIAL_ALL_UPDATES=1 $(BIN)/pytest tests/e2e/test_updates.py $(PYTEST_ARGS)
+
+test-recipes: $(DEV_STAMP) ## Compare weights of 16, 8 and 4 bits on the embedded AWS.
+	@SEATRIAL_ALL_RECIPES=1 $(BIN)/pytest tests/e2e/test_compare.py $(PYTEST_ARGS)
 
 lint: $(DEV_STAMP) ## Format, lint, types and layers.
 	@$(BIN)/ruff format --check .

@@ -23,7 +23,7 @@ from seatrial_cdk.execution_role import NO_OPTIONS, RoleOptions
 from seatrial_cdk.guest_models import define_adapters, define_guests, traffic_shares
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
-from seatrial_cdk.optimization_job.optimizations_stack import optimizations_stack
+from seatrial_cdk.optimization_job.optimizations_stack import add_jobs
 from seatrial_cdk.planned_instances import planned_instances
 from seatrial_cdk.planned_props import optimized_container, optimized_weights, planned_copies
 from seatrial_cdk.planned_scaling import define_scaling, start_minutes
@@ -150,10 +150,7 @@ def endpoint_from_spec(
     name = construct_id if generation == 1 else f"{construct_id}{generation}"
     endpoint = define_endpoint(scope, name, deployment, network=network, key=key)
     _check_place(endpoint, deployment)
-    if deployment.optimization_job is not None:
-        jobs = optimizations_stack(scope, deployment.environment)
-        jobs.add_job(deployment.optimization_job)
-        Stack.of(scope).add_stack_dependency(jobs)
+    add_jobs(Stack.of(scope), deployment)
     if adds_trials_stack and deployment.endpoint.trial.mode != "off":
         Stack.of(scope).add_stack_dependency(trials_stack(scope, deployment.environment))
     shared = Construct(scope, f"{construct_id}Names")  # what a later generation has too, by the same logical IDs

@@ -104,7 +104,7 @@ class OptimizationJobRequest:
                 "ModelSource": source,
                 "DeploymentInstanceType": self.instance_type,
                 "OptimizationConfigs": [*self.configs],
-                "StoppingCondition": {"MaxRuntimeInSeconds": round(self.max_hours * S_PER_HOUR)},
+                "StoppingCondition": {"MaxRuntimeInSeconds": max(1, round(self.max_hours * S_PER_HOUR))},
             }
         )
 

@@ -105,8 +105,18 @@ def _load_sizes(
             except SpecError as error:
                 problems += _as_written(error.problems, source, size)
             else:
+                problems += _as_written(_job_problems(loaded), source, size)
                 sizes[environment, size] = loaded
     return sizes, list(dict.fromkeys(problems))
+
+
+def _job_problems(loaded: LoadedSpec) -> Iterator[Problem]:
+    """Yield optimization jobs: what a team launches needs the artifacts at once, and a job takes hours."""
+    for index, entry in enumerate(loaded.endpoint.optimization):
+        if entry.job is not None:
+            message = "a product has no optimization jobs: a launch can't wait for one"
+            hint = "give a checkpoint, or the artifacts of a completed job as model.s3_uri"
+            yield loaded.problem(("optimization", index, entry.name, "job"), "SEA485", message, hint)
 
 
 def _as_written(problems: Iterable[Problem], source: YamlSource, size: str) -> Iterator[Problem]:

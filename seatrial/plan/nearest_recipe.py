@@ -9,6 +9,7 @@ from seatrial.catalog.engine_versions import read_version
 from seatrial.errors import PlanError, SpecError
 from seatrial.plan.engine import choose_engine
 from seatrial.plan.inputs import allowed_instances, read_architecture
+from seatrial.plan.quantized_weights import weights_refusals
 from seatrial.plan.recipe_limits import RecipeEngine, RecipeRefusal, accelerator_refusals, build_refusal, refusals
 from seatrial.predict.memory import weights_bytes
 from seatrial.spec.optimization import SPECULATIONS, WEIGHTS
@@ -36,8 +37,9 @@ def refuse_recipe(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[In
     """Refuse a recipe that the engine, or every allowed instance type, can't run; each with the nearest that runs.
 
     Raises:
-        PlanError: SEA233 for the engine, SEA234 for its version, SEA235 for the accelerators, SEA236 for what excludes
-            each other, SEA237 for an optimization job, SEA239 for a build that takes too long.
+        PlanError: SEA230 and SEA232 for weights that are others by their config.json, SEA233 for the engine, SEA234 for
+            its version, SEA235 for the accelerators, SEA236 for what excludes each other, SEA237 for an optimization
+            job, SEA239 for a build that takes too long.
     """
     if not loaded.endpoint.optimization:
         return
@@ -51,7 +53,10 @@ def recipe_refusals(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[
     """Return what the engine can't do of a recipe; when it can do all, why no allowed instance type can."""
     engine, recipe = recipe_engine(choice), loaded.endpoint.optimization
     found = refusals(loaded.endpoint, engine)
-    found = found or build_refusal(recipe, weights_bytes(read_architecture(loaded), None))
+    if not found:
+        architecture = read_architecture(loaded)
+        found = weights_refusals(loaded.endpoint, architecture)
+        found = found or build_refusal(recipe, weights_bytes(architecture, None))
     refused = [accelerator_refusals(recipe, engine, instance) for instance in allowed]
     if found or not all(refused):
         return found

@@ -17,12 +17,12 @@ from seatrial.plan.decisions.probe import propose_probe
 from seatrial.plan.decisions.proposals import propose_precisions
 from seatrial.plan.decisions.volume import decide_volume
 from seatrial.plan.document import Decision, Plan
+from seatrial.plan.quantized_weights import stored_bytes
 from seatrial.plan.search.no_deployment import no_deployment
 from seatrial.plan.search.pipeline import search_for
 from seatrial.plan.search.pools import pool_problems
 from seatrial.plan.search.ranking import alternative, alternatives, rejections, why_best
 from seatrial.plan.search.unpriced import unpriced
-from seatrial.predict.memory import weights_bytes
 
 if TYPE_CHECKING:
     from seatrial.plan.resolve import Resolved
@@ -62,7 +62,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
     endpoint, engine = loaded.endpoint, resolved.choice
     volume = decide_volume(
         chosen.best.candidate.instance,
-        weights_bytes(resolved.demand.architecture, resolved.demand.quantization),
+        stored_bytes(endpoint, resolved.demand.architecture),
         layout.copies_per_instance.value,
     )
     return Plan(

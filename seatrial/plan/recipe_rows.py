@@ -315,10 +315,10 @@ def _draft(loaded: LoadedSpec, architecture: Architecture, name: str) -> _Choice
 
 
 def _smaller(architecture: Architecture, known: Iterable[Architecture]) -> list[str]:
-    """Return the models of a quarter of the size at most that have the model's vocabulary, the smallest first."""
+    """Return the models of a quarter of the active parameters at most with the same vocabulary, the smallest first."""
     found = [
         (each.params_total, each.id)
         for each in known
-        if each.vocab == architecture.vocab and each.params_total * _DRAFT_IS_SMALLER <= architecture.params_total
+        if each.vocab == architecture.vocab and each.params_total * _DRAFT_IS_SMALLER <= architecture.params_active
     ]
     return [name for _, name in sorted(found)]

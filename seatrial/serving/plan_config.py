@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from seatrial.catalog.dialects import dialects, existing, exists
 from seatrial.catalog.engine_versions import read_version
+from seatrial.plan.inputs import read_architecture
+from seatrial.plan.quantized_weights import is_quantized_at_start
 from seatrial.serving.config import ServingConfig
 from seatrial.serving.templates import option_text
-from seatrial.spec.recipe import compiles, quantizes
-from seatrial.spec.recipe_rules import published_quantization
+from seatrial.spec.recipe import quantizes
 
 if TYPE_CHECKING:
     from seatrial.catalog.dialects import DialectName
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from seatrial.serving.model_source import ModelSource
     from seatrial.spec.endpoint import ServingOverrides
     from seatrial.spec.load import LoadedSpec
-    from seatrial.spec.optimization import OptimizationSpec
 
 PREDICT_TIMEOUT_S = (
     480  # a streamed invocation may last 8 minutes (SageMaker runtime, InvokeEndpointWithResponseStream)
@@ -113,17 +113,7 @@ def _told_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
     entry = quantizes(loaded.endpoint.optimization)
     if entry is None:
         return loaded.endpoint.serving.overrides.quantization
-    return entry.name if _is_made_at_start(loaded, entry) else None
-
-
-def _is_made_at_start(loaded: LoadedSpec, entry: OptimizationSpec) -> bool:
-    """Tell whether the engine itself quantizes the weights when it starts."""
-    settings = getattr(entry, entry.name)
-    compiled = compiles(loaded.endpoint.optimization)
-    if settings.checkpoint or settings.job or (compiled is not None and compiled.when == "ahead_of_time"):
-        return False
-    own = published_quantization(loaded.endpoint.model.hub_id or "")
-    return own is None and (entry.name == "fp8" or loaded.endpoint.serving.backend == "trtllm")
+    return entry.name if is_quantized_at_start(loaded.endpoint, read_architecture(loaded)) else None
 
 
 def _features(overrides: ServingOverrides) -> dict[str, object]:

@@ -9,10 +9,9 @@ from pydantic import ValidationError
 
 from seatrial.catalog import jumpstart
 from seatrial.catalog.licences import licence_of
-from seatrial.spec.endpoint import DEFAULT_DRAFT_COST
+from seatrial.spec.draft_rules import speculation_problems
 from seatrial.spec.hosting_rules import hosting_problems
 from seatrial.spec.model_shape import MOST_HEAD_DIM, ModelShape
-from seatrial.spec.optimization import MOST_DRAFT_TOKENS
 from seatrial.spec.recipe_rules import recipe_problems
 from seatrial.spec.scaling import scaling_problems
 
@@ -141,48 +140,6 @@ def parameter_bounds(counts: dict[str, int]) -> tuple[int, int] | None:
     fewest = vocab * hidden + layers * (attention + narrow * hidden * hidden)
     most = 2 * vocab * hidden + layers * (attention + wide * hidden * hidden)
     return fewest // _SLACK, most * _SLACK
-
-
-_SPECULATION = ("serving", "overrides", "speculative_decoding")
-
-
-def speculation_problems(document: Document) -> Iterator[Problem]:
-    """Yield a draft as long as the whole output, and a draft that costs more steps than it is expected to save."""
-    drafted = _number(document, "draft_tokens")
-    if not isinstance(drafted, int) or not 1 <= drafted <= MOST_DRAFT_TOKENS:
-        return
-    output = document.value("workload", "output_tokens")
-    if isinstance(output, int) and not isinstance(output, bool) and 1 <= output <= drafted:
-        path = (*_SPECULATION, "draft_tokens")
-        message = f"draft_tokens {drafted} is not below workload.output_tokens {output}"
-        yield document.problem(path, "SEA108", message, "draft fewer tokens, or leave speculative_decoding out")
-    yield from _slower(document, drafted)
-
-
-def _slower(document: Document, drafted: int) -> Iterator[Problem]:
-    accepted, cost = _number(document, "acceptance_rate"), _number(document, "draft_cost")
-    cost = DEFAULT_DRAFT_COST if cost is None else cost
-    if accepted is None or not 0 < accepted < 1 or not 0 <= cost < 1:
-        return
-    gained, spent = tokens_per_cycle(drafted, accepted), 1 + drafted * cost
-    if gained <= spent:
-        message = f"speculative decoding would slow the endpoint: {gained:.2f} tokens in the time of {spent:.2f} steps"
-        hint = "draft fewer tokens, use a cheaper or better draft, or leave speculative_decoding out"
-        yield document.problem(_SPECULATION, "SEA116", message, hint)
-
-
-def tokens_per_cycle(draft_tokens: int, acceptance_rate: float) -> float:
-    """Return the tokens expected of one cycle: draft, then one step of the model that accepts or corrects.
-
-    (1 - a^(k+1)) / (1 - a) for k drafted tokens that are accepted with probability a each: Leviathan et al. 2023,
-    "Fast Inference from Transformers via Speculative Decoding", equation 1.
-    """
-    return float((1 - acceptance_rate ** (draft_tokens + 1)) / (1 - acceptance_rate))
-
-
-def _number(document: Document, name: str) -> float | None:
-    value = document.value(*_SPECULATION, name)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 MOST_HUB_NAME = 96

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 from urllib.parse import quote, unquote
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,6 +19,7 @@ from seatrial.catalog.licences import licence_of
 from seatrial.errors import Problem, SpecError
 from seatrial.spec.broken_rails import guard_rail_problems
 from seatrial.spec.cross_field_rules import contradictions
+from seatrial.spec.draft_rules import DRAFT_METHODS
 from seatrial.spec.endpoint import EndpointSpec, SpeculativeDecodingSpec
 from seatrial.spec.optimization import (
     NAMES,
@@ -37,12 +38,14 @@ from seatrial.spec.recipe_rules import PRECISIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.catalog.speculation import Method
+    from pydantic_core import ErrorDetails
+
     from seatrial.spec.endpoint import ModelSpec, ServingOverrides, ServingSpec
     from seatrial.spec.load import LoadedSpec
     from seatrial.spec.yaml_source import Yaml
 
 NONE = "none"
+_LONGEST_SHOWN = 200  # characters of a text that is wrong
 _RECIPE: TypeAdapter[Recipe] = TypeAdapter(Recipe)
 _PLAIN = "/:@._-"  # left as they are in a setting's text, beside letters and digits
 _MAIN = {"awq": "checkpoint", "fp8": "checkpoint", "mxfp4": "checkpoint", "smoothquant": "checkpoint"} | {
@@ -53,7 +56,6 @@ _MAIN = {"awq": "checkpoint", "fp8": "checkpoint", "mxfp4": "checkpoint", "smoot
 }
 _NUMBERS = ("draft_tokens", "acceptance_rate", "hit_rate", "max_hours", "job")  # and one truth
 _HIGHEST_DRAFT_COST = 0.99  # the spec's bound: a draft as large as the model itself
-_METHODS: dict[str, Method] = {"speculative": "draft_model", "eagle3": "eagle3", "ngram": "ngram"}
 
 
 def parse_recipe(text: str) -> Recipe:
@@ -67,10 +69,11 @@ def parse_recipe(text: str) -> Recipe:
     problems: list[Problem] = []
     found: list[OptimizationSpec] = []
     for part in text.split("+"):
+        problems += [_repeated(text, part, name) for name in _twice(part)]
         try:
             found.extend(_RECIPE.validate_json(json.dumps([_entry(part.strip())]), strict=True))
         except ValidationError as error:
-            problems += [_unreadable(text, part.strip(), str(each["msg"])) for each in error.errors()]
+            problems += [_unreadable(text, part.strip(), each) for each in error.errors()]
     if problems:
         raise SpecError(dict.fromkeys(problems))
     return tuple(sorted(found, key=_sort_key))
@@ -80,12 +83,58 @@ def _sort_key(entry: OptimizationSpec) -> tuple[str, str]:
     return entry.name, entry_text(entry)
 
 
-def _unreadable(text: str, part: str, message: str) -> Problem:
-    name = part.partition("=")[0].partition(",")[0]
+def _twice(part: str) -> list[str]:
+    """Return the settings of an optimization that are written more than once."""
+    name, *others = part.strip().split(",")
+    written = [other.partition("=")[0] for other in others]
+    written += [_MAIN.get(name.partition("=")[0], "=")] if "=" in name else []
+    return sorted({setting for setting in written if written.count(setting) > 1})
+
+
+def _repeated(text: str, part: str, setting: str) -> Problem:
+    where = _name_in(part.strip())
+    return Problem(f"recipe {_short(text)}", where, "SEA231", f"{_short(setting)} is written twice", "keep one of them")
+
+
+def _name_in(part: str) -> str:
+    return part.partition("=")[0].partition(",")[0]
+
+
+def _unreadable(text: str, part: str, found: ErrorDetails) -> Problem:
+    name, where = _name_in(part), f"recipe {_short(text)}"
+    if not name:
+        return Problem(where, "", "SEA104", "an optimization is left out beside a plus or a comma", _known())
     if name not in NAMES:
-        return Problem(f"recipe {text}", "", "SEA104", f"{name or 'nothing'} is no optimization", _known())
-    told = message[:1].lower() + message[1:]
-    return Problem(f"recipe {text}", name, "SEA107", told, "as in awq=org/model-awq+kv_fp8, or ngram,draft_tokens=3")
+        return Problem(where, "", "SEA104", f"{_short(name)} is no optimization", _known())
+    path = [str(key) for key in found["loc"][2:]]  # behind the place in the list and the optimization
+    if found["type"] in ("extra_forbidden", "missing"):
+        rule = "SEA104" if found["type"] == "extra_forbidden" and path != ["="] else "SEA107"
+        return Problem(where, name, rule, *_setting(name, path, missing=found["type"] == "missing"))
+    told = ".".join((name, *map(_short, path)))
+    message = found["msg"].removeprefix("Input ").removeprefix("String ")
+    hint = "as in awq=org/model-awq+kv_fp8, or ngram,draft_tokens=3"
+    return Problem(where, told, "SEA107", message[:1].lower() + message[1:], hint)
+
+
+def _setting(name: str, path: list[str], *, missing: bool) -> tuple[str, str]:
+    """Return the message and the hint for a setting that does not exist, or that is lacking."""
+    main = _MAIN.get(name)
+    if missing:
+        return f"{name} needs {'.'.join(path)}", f"as in {name}={'trtllm' if name == 'compile' else '…'}"
+    setting = ".".join(path)
+    told = f"{name} has no setting {_short(setting)}" if setting else "a setting is left out beside a comma"
+    told = f"{name} takes nothing behind the equals sign" if setting == "=" else told
+    known = [field for field in _settings_of(name) if field != main]
+    return told, f"its settings: {', '.join(known)}" if known else f"write {name} alone"
+
+
+def _settings_of(name: str) -> tuple[str, ...]:
+    (model,) = (kind for kind in get_args(OptimizationSpec.model_fields[name].annotation) if kind is not type(None))
+    return tuple(model.model_fields)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _known() -> str:
@@ -104,8 +153,9 @@ def _entry(part: str) -> dict[str, object]:
         *parents, last = path.split(".")
         node = settings
         for parent in parents:
-            inner = node.setdefault(parent, {})
-            node = inner if isinstance(inner, dict) else node
+            inner = node.get(parent)
+            node[parent] = inner = inner if isinstance(inner, dict) else {}  # `job=true` beside a setting of the job
+            node = inner
         node[last] = _value(last, value)
     return {name: settings}
 
@@ -117,7 +167,7 @@ def _value(setting: str, text: str) -> object:
         return plain
     try:
         value: object = json.loads(plain)
-    except ValueError:
+    except (ValueError, RecursionError):  # thousands of open brackets
         return plain
     return value
 
@@ -264,14 +314,14 @@ def _speculation(model: ModelSpec, entry: OptimizationSpec) -> SpeculativeDecodi
     settings: DraftModel | NgramDrafts = getattr(entry, entry.name)
     draft = settings.draft if isinstance(settings, DraftModel) else None
     name = model.architecture or model.hub_id or model.jumpstart_id or ""
-    facts = speculation.assumed(_METHODS[entry.name], name, draft)
+    facts = speculation.assumed(DRAFT_METHODS[entry.name], name, draft)
     trained = entry.job is not None  # its artifacts have the head, and the recommended image knows where
     return SpeculativeDecodingSpec.model_validate(
         {
             "draft_tokens": settings.draft_tokens or facts.draft_tokens,
             "acceptance_rate": settings.acceptance_rate or facts.acceptance_rate,
             "draft_cost": min(facts.draft_cost, _HIGHEST_DRAFT_COST),
-            "method": None if trained else _METHODS[entry.name],
+            "method": None if trained else DRAFT_METHODS[entry.name],
             "model": draft,
         }
     )

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from seatrial.catalog import models, optimizations
 from seatrial.catalog.model_names import split_precision, unsupported_format
 from seatrial.spec import shapes
+from seatrial.spec.draft_rules import draft_problems
 from seatrial.spec.optimization import (
     SPECULATIONS,
     WEIGHTS,
@@ -106,8 +107,10 @@ def _checkpoint(document: Document, path: FieldPath, entry: OptimizationSpec, ch
     name = checkpoint.removesuffix("/").removesuffix(".tar.gz").rpartition("/")[2]
     _, told, is_told = split_precision(name)
     named = told or "16 bits" if is_told else unsupported_format(name)
+    if named is None and checkpoint == document.value("model", "hub_id") and published_quantization(checkpoint) is None:
+        named = "16 bits"
     if named not in (None, PRECISIONS[entry.name]):
-        message = f"the name of the checkpoint {checkpoint} tells {named}, not {entry.name}"
+        message = f"the checkpoint {checkpoint} has {named} by its name, not {entry.name}"
         yield document.problem(where, "SEA230", message, f"give weights that are quantized with {entry.name}")
 
 
@@ -159,6 +162,8 @@ def _speculation(document: Document, path: FieldPath, entry: OptimizationSpec) -
     settings = getattr(entry, entry.name)
     if isinstance(settings, DraftModel):
         yield from _draft(document, path, entry, settings)
+    if not isinstance(settings, DraftModel) or settings.draft is not None or settings.job is not None:
+        yield from draft_problems(document, path, entry)
 
 
 def _draft(document: Document, path: FieldPath, entry: OptimizationSpec, settings: DraftModel) -> Iterator[Problem]:

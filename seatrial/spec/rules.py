@@ -202,6 +202,7 @@ RULES = MappingProxyType(
         "SEA482": "a repository can't be written with this answer",
         "SEA483": "an environment of a pipeline has no account",
         "SEA484": "an optimization job can't be asked for",
+        "SEA485": "a product has no optimization jobs",
         "SEA460": "a quota is too small for the deployment",
         "SEA461": "the region lacks what the deployment needs",
         "SEA462": "a secret of the spec can't be used",

@@ -289,14 +289,19 @@ def _explain(found: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> 
         return "SEA104", "the field is unknown", _nearest(str(path[-1]), _fields_at(model, path[:-1]))
     message = f"{_lower(found['msg'])}, not {value!r}" if not isinstance(value, dict) else _lower(found["msg"])
     if kind.endswith(_TYPE_ERRORS):
-        return "SEA105", message, _type_hint(kind, value)
+        return "SEA105", message, _type_hint(kind, value, _fields_at(model, path))
+    if kind == "too_long" and isinstance(value, list):
+        most = found.get("ctx", {}).get("max_length")
+        return "SEA107", f"the list has {len(value)} items, and at most {most} are allowed", ""
     if kind == "too_short":
         return "SEA107", "the list is empty", "give at least one item, or leave the field out"
     return "SEA107", message, _bound_hint(found, path)
 
 
 def _lower(message: str) -> str:
-    text = message.removeprefix("Input ").removeprefix("String ").removeprefix("Value ")
+    text = message
+    for prefix in ("Value error, ", "Input ", "String ", "Value "):
+        text = text.removeprefix(prefix)
     return text[:1].lower() + text[1:]
 
 
@@ -309,7 +314,19 @@ def _bound_hint(found: ErrorDetails, path: FieldPath) -> str:
     return HINTS.get(str(context.get("pattern", "")), "")
 
 
-def _type_hint(kind: str, value: object) -> str:
+_LISTS = ("tuple_type", "list_type")
+_MAPPINGS = ("model_type", "model_attributes_type", "dict_type")
+
+
+def _type_hint(kind: str, value: object, fields: tuple[str, ...]) -> str:
+    if kind in _LISTS:
+        return f"write a list: [{value}]" if isinstance(value, str) else "write a list, or leave the field out"
+    if kind in _MAPPINGS and fields:
+        return f"write its fields: {', '.join(fields)}; or leave it out"
+    return _scalar_hint(kind, value)
+
+
+def _scalar_hint(kind: str, value: object) -> str:
     if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
         return "write it in quotes"
     if isinstance(value, bool):
@@ -328,7 +345,7 @@ def _nearest(name: str, known: tuple[str, ...]) -> str:
 
 def _fields_at(model: type[BaseModel], path: FieldPath) -> tuple[str, ...]:
     current: type[BaseModel] = model
-    for part in path:
+    for part in (part for part in path if isinstance(part, str)):  # the place in a list says nothing about its items
         field = current.model_fields.get(str(part))
         inner = _model_in(field.annotation) if field else None
         if inner is None:
@@ -338,10 +355,9 @@ def _fields_at(model: type[BaseModel], path: FieldPath) -> tuple[str, ...]:
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:
-    for candidate in (annotation, *get_args(annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-            return candidate
-    return None
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _model_in(inner)) is not None), None)
 
 
 OVERRIDES = "environments"

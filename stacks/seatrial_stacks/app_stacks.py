@@ -12,7 +12,7 @@ from seatrial.deployment.product import load_products, product_files
 from seatrial.errors import SpecError
 from seatrial.spec.pipeline_file import load_pipeline
 from seatrial_cdk.observability.planned import define_environment_view
-from seatrial_cdk.optimization_job.optimizations_stack import optimizations_stack
+from seatrial_cdk.optimization_job.optimizations_stack import add_jobs
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_stacks.context import context_text
 from seatrial_stacks.endpoint_stack import EndpointStack
@@ -101,21 +101,11 @@ def add_stacks(
             if name not in services:
                 services[name] = TrialsStack(scope, environment=deployment.environment)
             stack.add_stack_dependency(services[name])
-        _add_jobs(scope, stack, deployment)
+        add_jobs(stack, deployment)
     for environment in {each.environment.name: each.environment for each in deployments}.values():
         if environment.name in services:
             define_environment_view(services[environment.name], environment, deployments)
     return services
-
-
-def _add_jobs(scope: App | Stage, stack: EndpointStack, deployment: Deployment) -> None:
-    """Add the optimization jobs of an endpoint and its models to the environment's stack of them."""
-    requests = [each.optimization_job for each in (deployment, *deployment.guests, *deployment.variants)]
-    for request in requests:
-        if request is not None:
-            jobs = optimizations_stack(scope, deployment.environment)
-            jobs.add_job(request)
-            stack.add_stack_dependency(jobs)
 
 
 def _define_pipeline(app: App, file: Path) -> None:

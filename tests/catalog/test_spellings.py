@@ -46,7 +46,7 @@ def test_versions_are_called_what_people_call_them() -> None:
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
-        ("0.23.0", ("lmi-vllm", "lmi-dist", "lmi-deepspeed", "lmi-python")),
+        ("0.23.0", ("lmi-vllm", "lmi-dist", "lmi-neuronx", "lmi-deepspeed", "lmi-python")),
         ("lmi9", ("lmi-vllm", "lmi-dist", "lmi-trtllm", "lmi-neuronx", "lmi-deepspeed", "lmi-python")),
         ("lmi10", ("lmi-vllm", "lmi-dist", "lmi-trtllm", "lmi-neuronx", "lmi-python")),
         ("lmi14", ("lmi-vllm", "lmi-dist", "lmi-trtllm", "lmi-neuronx", "lmi-python")),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 ROLE = "arn:aws:iam::123456789012:role/team"
 
+IN_S3 = {"s3_uri": "s3://weights/llama/", "architecture": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True}
+
 
 def problems(folder: Path, lab: dict[str, object] | None = None, **changes: object) -> list[tuple[str, str]]:
     with pytest.raises(SpecError) as caught:
@@ -37,6 +39,10 @@ def problems(folder: Path, lab: dict[str, object] | None = None, **changes: obje
         ({"parameters": {"teams": ["a-b"]}}, [("SEA107", "parameters.teams[0]")]),
         ({"endpoint": {**ENDPOINT, "name": "chat"}}, [("SEA490", "endpoint.name")]),
         ({"endpoint": {**ENDPOINT, "serving": {"code": "handler"}}}, [("SEA493", "endpoint.serving.code")]),
+        (
+            {"endpoint": {**ENDPOINT, "model": IN_S3, "optimization": [{"awq": {"job": True}}]}},
+            [("SEA485", "endpoint.optimization[0].awq.job")],
+        ),
         ({"sizes": {}}, [("SEA107", "sizes")]),
         ({"sizes": {"small": {"workload": {"concurrency": 0}}}}, [("SEA107", "sizes.small.workload.concurrency")]),
         ({"sizes": {"small": {"wurkload": {}}}}, [("SEA104", "sizes.small.wurkload")]),

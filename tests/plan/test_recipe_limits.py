@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,20 +13,37 @@ from seatrial.catalog.engine_versions import read_version
 from seatrial.catalog.spellings import find
 from seatrial.errors import PlanError, SpecError
 from seatrial.plan.engine import choose_engine, options
+from seatrial.plan.inputs import read_architecture
 from seatrial.plan.nearest_recipe import nearest_recipe, recipe_engine, refuse_recipe, runs
 from seatrial.plan.planner import make_plan
+from seatrial.plan.quantized_weights import is_quantized_at_start, weights_refusals
 from seatrial.plan.recipe_limits import accelerator_limits
 from seatrial.plan.resolve import resolve
 from seatrial.serving.config import ServingConfig
 from seatrial.serving.plan_config import dialect_of
 from seatrial.serving.spelling import spell
+from seatrial.spec.endpoint import ModelSpec
 from seatrial.spec.optimization import NAMES
-from seatrial.spec.recipe import parse_recipe, recipe_name, with_recipe
+from seatrial.spec.recipe import expanded, parse_recipe, recipe_name, with_recipe
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.plan.conftest import Ask
 
 LLAMA = {"hub_id": "meta-llama/Llama-3.1-8B-Instruct"}
+LLAMA_CONFIG = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}
 TEXTS = {
     "awq": "awq=org/llama-awq",
     "mxfp4": "mxfp4=org/llama-mxfp4",
@@ -113,9 +132,33 @@ def test_the_startup_timeout_holds_the_build(ask: Ask) -> None:
 
     loading, built, ahead = (make_plan(with_recipe(loaded, parse_recipe(name))).startup_timeout_s for name in names)
 
-    assert built.value == 780  # 300 s, 9.1 GB at 500 and at 100 MB/s, twice 16.1 GB at 100 MB/s; whole minutes
+    assert built.value == 840  # 300 s, 16.1 GB at 500 and at 100 MB/s, twice 16.1 GB at 100 MB/s; whole minutes
     assert "building the TensorRT-LLM engine in 321 s" in built.because
     assert (loading.value, ahead.value) == (600, 600)
+
+
+@pytest.mark.parametrize(
+    ("own", "recipe", "told"),
+    [
+        ({}, "fp8", []),
+        ({}, "awq", ["SEA232"]),
+        ({"quant_method": "awq", "bits": 4}, "awq", []),
+        ({"quant_method": "awq", "bits": 4}, "fp8", ["SEA230"]),
+    ],
+)
+def test_a_recipe_is_held_against_the_config_json_of_the_weights(
+    ask: Ask, tmp_path: Path, own: dict[str, object], recipe: str, told: list[str]
+) -> None:
+    config = {**LLAMA_CONFIG, **({"quantization_config": own} if own else {})}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    model = ModelSpec.model_validate({"s3_uri": "s3://weights/llama/", "config_file": "config.json"})
+    loaded = ask(model=LLAMA)
+    asked_for = loaded.endpoint.model_copy(update={"model": model, "optimization": parse_recipe(recipe)})
+    loaded = replace(loaded, endpoint=expanded(asked_for), path=tmp_path / "chat.yaml")
+    architecture = read_architecture(loaded)
+
+    assert [each.rule for each in weights_refusals(loaded.endpoint, architecture)] == told
+    assert is_quantized_at_start(loaded.endpoint, architecture) == (recipe == "fp8" and not own)
 
 
 def test_what_runs_and_gives_less_is_a_warning(ask: Ask) -> None:

@@ -95,6 +95,7 @@ def test_any_recipe_expands_to_a_valid_spec_and_only_once(recipe: tuple[Optimiza
         ("kv_fp8+awq", "awq+kv_fp8"),
         ("awq=org/model-awq,revision=1234567", "awq=org/model-awq,revision=1234567"),
         ("eagle3,job=true", "eagle3,job=true"),
+        ("eagle3,job=true,job.max_hours=3", "eagle3,job.max_hours=3.0"),
         ("compile=trtllm + ngram,draft_tokens=3", "compile=trtllm+ngram,draft_tokens=3"),
     ],
 )
@@ -111,6 +112,9 @@ def test_a_name_is_sorted_and_short(text: str, name: str) -> None:
         ("ngram,draft_tokens=99+x", ["SEA107", "SEA104"]),
         ("awq,checkpoint", ["SEA107"]),
         ("compile", ["SEA107"]),
+        ("ngram,draft=3+awq=a/b,", ["SEA104", "SEA104"]),
+        ("ngram,draft_tokens=3,draft_tokens=4", ["SEA231"]),
+        (f"ngram,draft_tokens={'[' * 3000}", ["SEA107"]),
     ],
 )
 def test_a_text_that_is_no_recipe_is_told_whole(text: str, rules: list[str]) -> None:
@@ -173,6 +177,13 @@ def test_the_digest_holds_what_is_written_and_not_the_catalogs_defaults(load: Ca
         ("optimization: [{awq: {checkpoint: /opt/weights}}]", [("SEA232", 8)]),
         ("optimization: [{awq: {checkpoint: org/x, job: true}}]", [("SEA230", 8)]),
         ("optimization: [{fp8: {revision: abc1234}}]", [("SEA232", 8)]),
+        ("optimization: [{fp8: {checkpoint: meta-llama/Llama-2-7b-chat-hf}}]", [("SEA230", 8)]),
+        ("optimization: [{speculative: {draft: meta-llama/Llama-2-13b-hf}}]", [("SEA116", 8)]),
+        ("optimization: [{speculative: {draft: org/small, acceptance_rate: 0.01, draft_tokens: 9}}]", [("SEA116", 8)]),
+        (
+            "optimization: [{ngram: {draft_tokens: 8}}]\nenvironments: {dev: {workload: {output_tokens: 8}}}",
+            [("SEA108", 8)],
+        ),
         ("optimization: [kv_fp8]\nserving: {overrides: {kv_cache_dtype: auto}}", [("SEA230", 9)]),
         ("optimization: [prefix_cache]\nserving: {overrides: {prefix_caching: false}}", [("SEA230", 9)]),
         ("optimization: [{compile: trtllm}]\nserving: {engine: vllm, backend: vllm}", [("SEA230", 9), ("SEA230", 9)]),

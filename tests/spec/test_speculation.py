@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import SpecError
-from seatrial.spec.cross_field_rules import speculation_problems, tokens_per_cycle
+from seatrial.spec.draft_rules import speculation_problems, tokens_per_cycle
 from seatrial.spec.load import load_spec
 from seatrial.spec.yaml_source import Document
 

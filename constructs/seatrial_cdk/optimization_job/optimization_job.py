@@ -14,6 +14,7 @@ from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import join_network
 from seatrial_cdk.image_repository import ImageRepository
+from seatrial_cdk.optimization_job.request_checks import check_place, check_request, check_tags
 from seatrial_cdk.optimization_job.runtime.jobs import FOLDER
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import allow, policy_document, resources_of
@@ -54,6 +55,9 @@ class OptimizationJob(Construct):
         network: The VPC of the job; default: the service's own network.
         source_key_arn: Key that the source may be encrypted with; default: none.
         tags: Tags of the job.
+
+    Raises:
+        SpecError: SEA439 with all that SageMaker would refuse, and tokens in what the digest is made of.
     """
 
     def __init__(
@@ -69,6 +73,10 @@ class OptimizationJob(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         network = network or ContainerNetwork()
+        tags = {ENVIRONMENT_TAG: service.environment, **(tags or {})}
+        check_request(self, request)
+        check_place(self, service.environment, request, network)
+        check_tags(self, request.to_json(), tags)
         statements = [*_statements(self, service, request, network, source_key_arn)]
         self.role = iam.Role(
             self,
@@ -95,7 +103,7 @@ class OptimizationJob(Construct):
                 "Digest": request.digest,
                 "Name": request.name,
                 "RoleArn": self.role.role_arn,
-                "Request": _request(self, request, network, {ENVIRONMENT_TAG: request.environment, **(tags or {})}),
+                "Request": _request(self, request, network, tags),
             },
         )
         for earlier in (passing, service.state_machine, service.bucket):

@@ -11,6 +11,7 @@ from constructs import Construct
 from seatrial.spec.environment import Retention
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.execution_role import NO_OPTIONS
+from seatrial_cdk.optimization_job.request_checks import check_environment
 from seatrial_cdk.optimization_job.runtime.jobs import FOLDER
 from seatrial_cdk.optimization_job.runtime_code import jobs_archive
 from seatrial_cdk.optimization_job.workflow import definition
@@ -65,6 +66,9 @@ class OptimizationService(Construct):
         key: Key of the artifacts; default: a key of its own.
         role_options: Path and permissions boundary of its roles.
         retention: How long logs are kept; default: a month. Artifacts don't expire.
+
+    Raises:
+        SpecError: SEA439 when names of functions and jobs can't begin with the environment's.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class OptimizationService(Construct):
         retention: Retention | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_environment(self, environment)
         self.environment, self.name, self.role_options = environment, service_name(environment), role_options
         self.key: kms.IKey = key if key is not None else _own_key(self, removal)
         artifacts = Construct(self, "Artifacts")

@@ -17,6 +17,7 @@ from seatrial_cdk.shared_stack import shared_stack
 if TYPE_CHECKING:
     from constructs import Construct
 
+    from seatrial.deployment.document import Deployment
     from seatrial.deployment.optimization_job import OptimizationJobRequest
     from seatrial.spec.environment import EnvironmentSpec
 
@@ -85,3 +86,17 @@ def optimizations_stack(scope: Construct, environment: EnvironmentSpec) -> Optim
     """
     name = service_name(environment.name)
     return shared_stack(scope, name, OptimizationsStack, lambda root: OptimizationsStack(root, environment=environment))
+
+
+def add_jobs(stack: Stack, deployment: Deployment) -> None:
+    """Add the optimization jobs of an endpoint and of its further models to the environment's stack of them.
+
+    Args:
+        stack: The stack of the endpoint; it is deployed after them.
+        deployment: What it deploys.
+    """
+    for each in (deployment, *deployment.guests, *deployment.variants):
+        if each.optimization_job is not None:
+            jobs = optimizations_stack(stack, deployment.environment)
+            jobs.add_job(each.optimization_job)
+            stack.add_stack_dependency(jobs)

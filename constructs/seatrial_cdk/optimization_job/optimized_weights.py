@@ -9,6 +9,7 @@ from aws_cdk import CustomResource, Duration
 from constructs import Construct
 
 from seatrial_cdk.optimization_job.optimization_service import service_name
+from seatrial_cdk.optimization_job.request_checks import check_environment, check_request
 from seatrial_cdk.optimization_job.runtime.jobs import FOLDER
 from seatrial_cdk.place import StackPlace
 
@@ -39,6 +40,9 @@ class OptimizedWeights(Construct):
         request: What the job makes.
         endpoint: Name of the spec, for messages.
         image: The image that serves; default: that of the request.
+
+    Raises:
+        SpecError: SEA439 with all that SageMaker would refuse, and tokens in what the digest is made of.
     """
 
     def __init__(
@@ -51,6 +55,8 @@ class OptimizedWeights(Construct):
         image: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_request(self, request)
+        check_environment(self, request.environment)
         self.request = request
         function = f"function:{service_name(request.environment)}"
         self.resource = CustomResource(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.plan.compiled import compiled_anew
 from seatrial.serving.lint.lint import Given, lint
 from seatrial.serving.lint.read import read_bytes
 from seatrial.serving.lint.source import ConfigSource, SourceEntry
@@ -45,7 +46,16 @@ class ReviewFinding:
 def findings(old: EndpointState | None, new: EndpointState | None) -> tuple[ReviewFinding, ...]:
     """Return what is to be said of the new side, and whether the old one has it too."""
     before = {(one.rule, one.message) for one in _findings(old)}
-    return tuple(replace(one, is_new=(one.rule, one.message) not in before) for one in _findings(new))
+    told = tuple(replace(one, is_new=(one.rule, one.message) not in before) for one in _findings(new))
+    return (*told, *_compiled_anew(old, new))
+
+
+def _compiled_anew(old: EndpointState | None, new: EndpointState | None) -> Iterator[ReviewFinding]:
+    """Yield what makes the compiled artifacts of the old plan useless."""
+    plans = [side.plan.model_dump(mode="json") for side in (old, new) if side is not None and side.plan is not None]
+    if len(plans) == len((old, new)):
+        for message in compiled_anew(*plans):
+            yield ReviewFinding(severity="warning", rule="", where="plan", message=message, hint="")
 
 
 def _findings(state: EndpointState | None) -> Iterator[ReviewFinding]:

@@ -24,6 +24,7 @@ from seatrial.plan.decisions.plan_warnings import (
 from seatrial.plan.decisions.timeouts import download_timeout, startup_timeout, timeout_warnings
 from seatrial.plan.decisions.trial_update import candidate_warnings, decide_trial_update
 from seatrial.plan.document import CurvePoint, Decision
+from seatrial.plan.quantized_weights import stored_bytes
 from seatrial.plan.recipe_limits import accelerator_limits, built_at_start_s, job_limits
 from seatrial.plan.search.capacity import answered_in_time
 from seatrial.plan.search.sizing import instances_for
@@ -108,7 +109,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     levels = replace(best.candidate.levels, copy=replace(best.candidate.copy, max_num_seqs=batch.value), seen={})
     in_time = answered_in_time(levels, demand.timeout)
     gate = decide_gate(best, demand)
-    size = weights_bytes(demand.architecture, demand.quantization)
+    size = stored_bytes(endpoint, demand.architecture)
     startup = _startup(chosen, size)
     download = download_timeout(endpoint.model, size)
     start_s = download.value + startup.value

@@ -14,10 +14,10 @@ from seatrial.errors import RenderError
 from seatrial.serving.lint.known_keys import BATCHERS, FRONTEND, JAVA_OPTIONS, SCOPES, SERVER_KEYS
 from seatrial.serving.lint.names import NEURON_PREFIX, PREFIXES
 from seatrial.serving.lint.nearest import nearest_in
+from seatrial.serving.lint.target import TargetContainer
 
 if TYPE_CHECKING:
     from seatrial.catalog.dialects import DialectName
-    from seatrial.serving.lint.target import TargetContainer
 
 FIRST_PASSED_ON = (14,)  # from LMI 14 on, any argument of vLLM's engine is passed on
 _TEXTS = frozenset(["model", "tokenizer", "hf_token", "api_key", "served_model_name", "enable_reasoning_parser"])
@@ -62,6 +62,21 @@ class KeyVerdict:
 
 def judge(target: TargetContainer, name: str) -> KeyVerdict | None:
     """Return what is wrong with the name of an option; `None` when it is known, or when nothing tells."""
+    return _verdict(target.engine, target.version, target.dialect, target.others, target.is_candidate, name)
+
+
+@cache
+def _verdict(  # noqa: PLR0917 (a key of the cache)
+    engine: EngineName,
+    version: Version,
+    dialect: DialectName,
+    others: tuple[DialectName, ...],
+    is_candidate: bool,  # noqa: FBT001 (a key of the cache)
+    name: str,
+) -> KeyVerdict | None:
+    target = TargetContainer(
+        engine, version, dialect, "", assumed=False, because="", others=others, is_candidate=is_candidate
+    )
     if name in _spelled(target.dialect, target.version) or name in JAVA_OPTIONS:
         return None
     if target.engine == "lmi":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial.secrets import redacted
@@ -24,6 +25,7 @@ from seatrial.serving.lint.checks import (
     values,
 )
 from seatrial.serving.lint.redaction import told
+from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.serving.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial.serving.lint.subject import Subject, look_at
 
@@ -173,15 +175,27 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
     if target is None or not target.assumed or not findings:
         return findings, 0
 
+    engine, facts = target.engine, _facts_of_variant(subject.source, variants) | subject.source.facts | given.facts()
+    sought = {finding.rule for finding in findings}
+
     def found_in(version: str) -> list[Finding]:
-        other = _subject(subject.source, variants, replace(given, version=version, engine=target.engine))
-        if other.target is None:
+        candidate = targets.guess(subject.source, engine, version, subject.options)
+        if candidate is None:
             return []
-        other = replace(other, target=replace(other.target, is_candidate=True))
+        other = look_at(subject.source, replace(candidate, is_candidate=True), facts, subject.options)
         checks = (*OF_VERSIONS, *ENGINE_CHECKS) if other.handler == "own" else OF_VERSIONS
-        return list(_sure(other, (finding for check in checks for finding in check(other))))
+        return [finding for check in checks if not sought.isdisjoint(_rules_of(check)) for finding in check(other)]
 
     return held_by_all(findings, target.engine, found_in)
+
+
+@cache
+def _rules_of(check: Callable[[Subject], Iterator[Finding]]) -> frozenset[str]:
+    """Return the rules that a check names at the beginning of its docstring; all of a range that it names."""
+    first = (check.__doc__ or "to").partition(":")[0]  # without docstrings (-OO): all
+    if "to" in first.split():
+        return frozenset(LINT_RULES)
+    return frozenset(first.split(", "))
 
 
 def _of_one(subject: Subject) -> Iterator[Finding]:

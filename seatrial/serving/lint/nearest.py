@@ -17,10 +17,16 @@ def nearest_of(name: str, names: tuple[str, ...]) -> str:
 @cache
 def nearest_in(name: str, names: tuple[str, ...], cutoff: float) -> str:
     """Compare with the few names that share most pairs of letters, because comparing with all is slow."""
-    pairs = _pairs(name[:80])
-    alike = heapq.nlargest(_COMPARED, names, key=lambda known: len(pairs & _pairs(known)) / (len(known) + len(name)))
+    pairs, length = _pairs(name[:80]), len(name)
+    shares = [(len(pairs & known) / (size + length), -at) for at, (known, size) in enumerate(_prepared(names))]
+    alike = [names[-at] for _, at in heapq.nlargest(_COMPARED, shares)]
     found = difflib.get_close_matches(name[:80], alike, n=1, cutoff=cutoff)
     return found[0] if found else ""
+
+
+@cache
+def _prepared(names: tuple[str, ...]) -> tuple[tuple[frozenset[str], int], ...]:
+    return tuple((_pairs(name), len(name)) for name in names)
 
 
 @cache

@@ -100,12 +100,17 @@ class Subject:
         return known.attention_heads if known else None
 
 
-def look_at(source: ConfigSource, target: TargetContainer | None, facts: dict[str, SourceEntry]) -> Subject:
-    """Return a configuration as the rules see it."""
+def look_at(
+    source: ConfigSource,
+    target: TargetContainer | None,
+    facts: dict[str, SourceEntry],
+    options: tuple[NamedOption, ...] | None = None,
+) -> Subject:
+    """Return a configuration as the rules see it; its options may have been read before."""
     if target is None:
         return Subject(source, None, facts=facts)
     table = _table(target)
-    options = read_options(target.engine, source.entries)
+    options = options if options is not None else read_options(target.engine, source.entries)
     return Subject(
         source, target, table, options, dict(_fields(options, table)), facts, _handler(source, target, options)
     )

@@ -14,6 +14,7 @@ from seatrial.serving.lint.names import NEURON_PREFIX, PREFIXES, read_options
 
 if TYPE_CHECKING:
     from seatrial.catalog.dialects import DialectName
+    from seatrial.serving.lint.names import NamedOption
     from seatrial.serving.lint.source import ConfigSource
 
 Flavour = Literal["vllm", "trtllm", "neuronx", "deepspeed", ""]
@@ -98,8 +99,19 @@ class TargetContainer:
         return version_text(self.engine, self.version)
 
 
-def guess(source: ConfigSource, engine: EngineName | None = None, version: str | None = None) -> TargetContainer | None:
+def guess(
+    source: ConfigSource,
+    engine: EngineName | None = None,
+    version: str | None = None,
+    options: tuple[NamedOption, ...] | None = None,
+) -> TargetContainer | None:
     """Return the container of a configuration; what is given overrules what is written, `None` when nothing tells.
+
+    Args:
+        source: The configuration.
+        engine: The container that the user names.
+        version: Its version.
+        options: What the engine makes of the keys, when that was read before.
 
     Raises:
         ValueError: When the given version is none of the engine's.
@@ -112,7 +124,9 @@ def guess(source: ConfigSource, engine: EngineName | None = None, version: str |
         return None
     named = _named_version(chosen, version, image if of_image == chosen else "")
     flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or _flavour_of_version(chosen, version)
-    dialect = _dialect(chosen, source, named, flavour)
+    read = options if options is not None else read_options(chosen, source.entries)
+    written = {option.name: option.value for option in read}
+    dialect = _dialect(chosen, source, named, flavour, written)
     reasons = ("as given" if engine else "", f"image {_tag(image)}" if of_image == chosen else "", why)
     number = named or _newest(dialect, source)
     return TargetContainer(
@@ -122,15 +136,14 @@ def guess(source: ConfigSource, engine: EngineName | None = None, version: str |
         flavour,
         assumed=named is None,
         because=next(reason for reason in reasons if reason),
-        others=_others(chosen, source, flavour, number),
+        others=_others(chosen, written, flavour, number),
     )
 
 
-def _others(engine: EngineName, source: ConfigSource, flavour: Flavour, version: Version) -> tuple[DialectName, ...]:
+def _others(engine: EngineName, written: dict[str, str], flavour: Flavour, version: Version) -> tuple[DialectName, ...]:
     """Return what `rolling_batch=auto`, or nothing, comes to in the other images of LMI, when none is named."""
     if engine != "lmi" or flavour:
         return ()
-    written = {option.name: option.value for option in read_options(engine, source.entries)}
     if written.get("rolling_batch", "auto") not in ("", "auto") or written.get("entryPoint"):
         return ()
     return tuple(name for name in ("lmi-trtllm", "lmi-neuronx", "lmi-deepspeed") if version <= _last_image(name))
@@ -198,10 +211,11 @@ def _engine_of_content(source: ConfigSource) -> tuple[EngineName | None, str]:
     return None, ""
 
 
-def _dialect(engine: EngineName, source: ConfigSource, version: Version | None, flavour: Flavour) -> DialectName:
+def _dialect(
+    engine: EngineName, source: ConfigSource, version: Version | None, flavour: Flavour, written: dict[str, str]
+) -> DialectName:
     if engine != "lmi":
         return _on_neuron(engine, source, version) or engine
-    written = {option.name: option.value for option in read_options(engine, source.entries)}
     number = version or ((7,) if "paged_attention" in written else _newest_lmi())
     return (
         ("lmi-python" if written.get("engine", "").lower() in JAVA_ENGINES else None)

@@ -11,7 +11,7 @@ from seatrial.catalog.dialects import DialectName, dialects
 from seatrial.catalog.engine_versions import version_text
 from seatrial.serving.lint.checks.ranges import Range, ranges
 from seatrial.serving.lint.checks.traps import Trap, traps
-from seatrial.serving.lint.lint import Given, lint
+from seatrial.serving.lint.lint import CHECKS, ENGINE_CHECKS, Given, lint
 from seatrial.serving.lint.read import read_bytes
 from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.spec.rules import RULES
@@ -285,3 +285,10 @@ CASES = (
 @pytest.mark.parametrize("one", CASES, ids=str)
 def test_facts_of_upstream_are_judged_as_they_are(one: Case) -> None:
     assert one.found() == ([one.place] if one.place else [])
+
+
+def test_every_check_names_its_rules() -> None:
+    for check in (*CHECKS, *ENGINE_CHECKS):
+        said = (check.__doc__ or "").partition(":")[0]
+        assert re.fullmatch(r"SEA\d+(, SEA\d+| to SEA\d+)*", said), check.__qualname__
+        assert set(re.findall(r"SEA\d+", said)) <= set(LINT_RULES)

@@ -65,8 +65,8 @@ class Aws:
         return bool(self._s3.list_objects_v2(Bucket=self._bucket, Prefix=prefix, MaxKeys=1).get("Contents"))
 
     def write_parameter(self, name: str, text: str) -> None:
-        """Write a parameter."""
-        self._ssm.put_parameter(Name=name, Value=text, Type="String", Overwrite=True)
+        """Write a parameter; one of more than 4 KB is an advanced one."""
+        self._ssm.put_parameter(Name=name, Value=text, Type="String", Overwrite=True, Tier="Intelligent-Tiering")
 
     def read_parameter(self, name: str) -> str:
         """Return a parameter.

@@ -216,7 +216,8 @@ def _foreign(subject: Subject, target: TargetContainer, option: NamedOption) -> 
         message = "the model server reads no SERVING_ENGINE: it chooses nothing"
         yield found(subject, "SEA316", option.entry, message, "write OPTION_ENGINE, or leave it out")
         return
-    if target.engine == "lmi" and subject.handler == "own" and _unprefixed(target, key):
+    packaged = subject.facts.keys() & _PACKAGED
+    if target.engine == "lmi" and subject.handler == "own" and not packaged and _unprefixed(target, key):
         message = f"without the prefix OPTION_, {target.called} ignores it silently"
         yield found(subject, "SEA316", option.entry, message, f"write OPTION_{key}")
         return
@@ -277,23 +278,30 @@ def _repeated(subject: Subject, repeated: list[NamedOption]) -> Iterator[Finding
 
 
 def _renamed_to(target: TargetContainer, name: str) -> Renamed | None:
-    rows = (row for row in _renames() if row.name == name and target.dialect in row.dialects)
+    rows = (row for row in _renames().get(name, ()) if target.dialect in row.dialects)
     return next((row for row in rows if within(target.version, row.since, None)), None)
 
 
 def _dropped(target: TargetContainer, name: str) -> Dropped | None:
-    rows = (row for row in _drops() if name in row.names and target.dialect in row.dialects)
+    rows = (row for row in _drops().get(name, ()) if target.dialect in row.dialects)
     return next((row for row in rows if within(target.version, row.since, row.until)), None)
 
 
 @cache
-def _renames() -> tuple[Renamed, ...]:
-    return read_rows("lint_rules.json", Renamed, part="renamed")
+def _renames() -> dict[str, list[Renamed]]:
+    found: dict[str, list[Renamed]] = defaultdict(list)
+    for row in read_rows("lint_rules.json", Renamed, part="renamed"):
+        found[row.name].append(row)
+    return dict(found)
 
 
 @cache
-def _drops() -> tuple[Dropped, ...]:
-    return read_rows("lint_rules.json", Dropped, part="dropped")
+def _drops() -> dict[str, list[Dropped]]:
+    found: dict[str, list[Dropped]] = defaultdict(list)
+    for row in read_rows("lint_rules.json", Dropped, part="dropped"):
+        for name in row.names:
+            found[name].append(row)
+    return dict(found)
 
 
 @cache

@@ -62,7 +62,7 @@ class Trap:
 
 
 def every(subject: Subject) -> Iterator[Finding]:
-    """SEA344 to SEA359, SEA375 to SEA379: rows that hold for a configuration."""
+    """SEA344 to SEA359, SEA375 to SEA377: rows that hold for a configuration."""
     target = subject.target
     if target is None:
         return

@@ -195,7 +195,7 @@ def _nearest_fix(rows: list[Spelling], option: NamedOption) -> str:
 
 
 def batching(subject: Subject) -> Iterator[Finding]:
-    """SEA318: rolling_batch, engine, output_formatter and pipeline degree of LMI, which differ by version."""
+    """SEA314, SEA318: rolling_batch, engine, output_formatter and pipeline degree of LMI, which differ by version."""
     target = subject.target
     if target is None or target.engine != "lmi":
         return

@@ -1,0 +1,54 @@
+"""Where quantized weights come from: the checkpoint has them, or the engine makes them when it starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.plan.recipe_limits import RecipeRefusal
+from seatrial.predict.memory import weights_bytes
+from seatrial.spec.recipe import compiles, quantizes
+from seatrial.spec.recipe_rules import PRECISIONS
+
+if TYPE_CHECKING:
+    from seatrial.catalog.architecture import Architecture
+    from seatrial.spec.endpoint import EndpointSpec
+
+
+def is_quantized_at_start(endpoint: EndpointSpec, architecture: Architecture) -> bool:
+    """Tell whether the engine itself quantizes the weights when it starts: FP8, and every kind by TensorRT-LLM.
+
+    Args:
+        endpoint: The spec, its recipe expanded.
+        architecture: The model's shape, with the quantization of its checkpoint.
+    """
+    asked, entry = endpoint.serving.overrides.quantization, quantizes(endpoint.optimization)
+    if entry is not None:
+        settings, compiled = getattr(entry, entry.name), compiles(endpoint.optimization)
+        if settings.checkpoint or settings.job or (compiled is not None and compiled.when == "ahead_of_time"):
+            return False
+    own = architecture.checkpoint_quantization
+    return asked is not None and own is None and (asked == "fp8" or endpoint.serving.backend == "trtllm")
+
+
+def stored_bytes(endpoint: EndpointSpec, architecture: Architecture) -> int:
+    """Return the size of the weights as they are downloaded and read, in bytes: 16 bits where the engine quantizes."""
+    quantization = architecture.quantization(endpoint.serving.overrides.quantization)
+    at_start = is_quantized_at_start(endpoint, architecture)
+    return weights_bytes(architecture, None if at_start else quantization)
+
+
+def weights_refusals(endpoint: EndpointSpec, architecture: Architecture) -> tuple[RecipeRefusal, ...]:
+    """Return why the weights that a config.json describes are not those that a recipe names; nothing when they are."""
+    recipe = endpoint.optimization
+    entry = quantizes(recipe)
+    if entry is None or endpoint.model.config_file is None or getattr(entry, entry.name).checkpoint:
+        return ()
+    own = architecture.checkpoint_quantization
+    if own == PRECISIONS[entry.name]:
+        return ()
+    index, told = recipe.index(entry), f"the weights are {own or 'at 16 bits'} by {endpoint.model.config_file}"
+    if own is not None:
+        return (RecipeRefusal("SEA230", index, f"{told}, so {entry.name} can't be made from them"),)
+    if getattr(entry, entry.name).job or is_quantized_at_start(endpoint, architecture):
+        return ()
+    return (RecipeRefusal("SEA232", index, f"{entry.name} needs quantized weights, and {told}"),)
