@@ -52,6 +52,9 @@ def lint(
     output: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="Output format.")] = "text",
     fix: Annotated[bool, typer.Option("--fix", help="Apply fixes that keep the meaning, and show the diff.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write findings and failures only.")] = False,
+    skip_others: Annotated[
+        bool, typer.Option("--skip-others", help="Pass over named files of other content, as in a folder.")
+    ] = False,
     stdin_name: Annotated[
         str, typer.Option("--stdin-name", metavar="NAME", help="File name of the standard input; it tells the form.")
     ] = "stdin",
@@ -69,6 +72,8 @@ def lint(
     if fix and Path("-") in paths:
         raise SpecError.of("SEA108", "--fix can't change the standard input", field="--fix", hint="name a file")
     sources = list(_read(paths, stdin_name))
+    if skip_others:
+        sources = [one for one in sources if getattr(one, "is_failure", True)]
     report = _report(sources, given)
     if fix and (changed := _fix(sources, report, given)) is not None:
         report = _report([*_read(paths, stdin_name), *changed], given)

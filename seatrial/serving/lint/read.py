@@ -87,7 +87,8 @@ def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
     """Read one file; whatever its bytes are, it is read or said to be unreadable."""
     try:
         if not path.is_file():  # a pipe or device would block
-            return (Unreadable(path.as_posix(), "no such file" if not path.exists() else "not a regular file"),)
+            because = "no such file" if not path.exists() else "not a regular file"
+            return (Unreadable(path.as_posix(), because, is_failure=True),)
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:

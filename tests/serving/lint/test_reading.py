@@ -247,7 +247,7 @@ def test_the_standard_input_is_read_by_its_name_or_content() -> None:
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     file = tmp_path / "none.env"
-    assert read_file(file) == (Unreadable(file.as_posix(), "no such file"),)
+    assert read_file(file) == (Unreadable(file.as_posix(), "no such file", is_failure=True),)
 
 
 NAMES = st.sampled_from(["serving.properties", ".env", "a.json", "a", "b.properties"])
