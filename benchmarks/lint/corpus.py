@@ -1,6 +1,6 @@
 """Replays a corpus of judged configurations through the lint, and prints what it judges otherwise.
 
-    python benchmarks/lint/corpus.py FILE [--verbose] [--fix]
+    python benchmarks/lint/corpus.py FILE [--verbose] [--fix | --convert]
 
 FILE has a JSON object a line: `id`, `files` (name to text), `engine` and `version` (null: not told), and the judgement:
 
@@ -12,7 +12,8 @@ FILE has a JSON object a line: `id`, `files` (name to text), `engine` and `versi
 With `--fix`, every file is also mended: mending again must change nothing, nothing may be found that was not found
 before, and where `clean` nothing but spellings, case and repetitions may change.
 
-Exit 0 when all are judged alike, else 1.
+Exit 0 when all are judged alike, else 1. With `--convert`, each is converted to every container, newest and oldest
+version, and what the lint says of the results is printed instead.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a file
+from benchmarks.lint.conversions import convert_all
 from seatrial.serving.lint.lint import Given, lint
 from seatrial.serving.lint.mend import mended_text
 from seatrial.serving.lint.read import read_bytes, read_path
@@ -56,7 +59,7 @@ class Miss:
 
 def main(file: Path, *, verbose: bool, fix: bool) -> int:
     """Replay a file and print misses and counts; return the exit status."""
-    cases = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    cases = _cases(file)
     began_s = time.perf_counter()
     misses = [miss for case in cases for miss in (*judged(case), *(mended(case) if fix else ()))]
     took_s = time.perf_counter() - began_s
@@ -69,6 +72,10 @@ def main(file: Path, *, verbose: bool, fix: bool) -> int:
     wrong = len({miss.case for miss in misses})
     print(f"{len(cases) - wrong} of {len(cases)} cases as judged{f' ({kinds})' if kinds else ''}; {took_s:.1f} s")
     return 1 if misses else 0
+
+
+def _cases(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def judged(case: Mapping[str, object]) -> Iterator[Miss]:
@@ -162,4 +169,6 @@ def _texts(value: object) -> list[str]:
 
 
 if __name__ == "__main__":
+    if "--convert" in sys.argv:
+        sys.exit(convert_all(_cases(Path(sys.argv[1])), verbose="--verbose" in sys.argv))
     sys.exit(main(Path(sys.argv[1]), verbose="--verbose" in sys.argv, fix="--fix" in sys.argv))

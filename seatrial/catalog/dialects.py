@@ -96,10 +96,17 @@ def _numbers(text: str | None) -> Version:
     return tuple(int(number) for number in text.split(".")) if text else ()
 
 
+def absence(name: DialectName, version: Version) -> str:
+    """Return that a version of its container lacks a dialect, in words."""
+    engine = dialects()[name].engine
+    here = version_text(engine, version)
+    return f"Seatrial does not know {here}" if name == engine else f"{name} does not exist in {here}"
+
+
 def _no_such_dialect(dialect: Dialect, version: Version) -> RenderError:
     here = version_text(dialect.engine, version)
     first = version_text(dialect.engine, _numbers(dialect.since))
     last = f" to {version_text(dialect.engine, _numbers(dialect.until))}" if dialect.until else " on"
     others = [name for name, one in dialects().items() if one.engine == dialect.engine and exists(one, version)]
     hint = f"it exists from {first}{last}" + (f"; {here} has {', '.join(others)}" if others else "")
-    return RenderError.of("SEA307", f"{dialect.name} does not exist in {here}", hint=hint)
+    return RenderError.of("SEA307", absence(dialect.name, version), hint=hint)

@@ -8,6 +8,7 @@ number of their own: counting on downwards, DJL 0.25 is 7 (AWS calls it V7), 0.2
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Literal
 
 from seatrial.catalog import images
@@ -19,6 +20,7 @@ OLDEST_LMI = 5
 _PARTS = 3
 _MINOR_LESS_NUMBER = 18
 _MINORS_WITH_ONE_BUILD = range(23, 36)
+_NAMES: dict[EngineName, str] = {"lmi": "LMI", "tgi": "TGI", "vllm": "vLLM", "sglang": "SGLang"}
 
 
 def read_version(engine: EngineName, text: str) -> Version | None:
@@ -29,12 +31,32 @@ def read_version(engine: EngineName, text: str) -> Version | None:
     return _lmi(text) if engine == "lmi" else _numbers(engine, text)
 
 
+def given_version(engine: EngineName, text: str) -> Version:
+    """Return a version that a user names.
+
+    Raises:
+        ValueError: When the text names none, or a build of LMI that is not known; it says which are.
+    """
+    version = read_version(engine, text)
+    if engine == "lmi" and (version is None or not OLDEST_LMI <= version[0] <= newest_lmi()):
+        known = f"lmi{OLDEST_LMI} (DJL 0.{OLDEST_LMI + _MINOR_LESS_NUMBER}) to lmi{newest_lmi()}"
+        raise ValueError(f"{text!r} is not a known version of LMI; known: {known}")
+    if version is None:
+        raise ValueError(f"{text!r} is not a version of {_NAMES[engine]}")
+    return version
+
+
+@cache
+def newest_lmi() -> int:
+    """Return the number of the newest build of LMI in the catalog."""
+    return max(build.lmi for build in images.every() if build.family == "lmi" and build.lmi is not None)
+
+
 def version_text(engine: EngineName, version: Version) -> str:
     """Return a version for people: `LMI 27`, `TGI 3.3.6`."""
-    names = {"lmi": "LMI", "tgi": "TGI", "vllm": "vLLM", "sglang": "SGLang"}
     if engine == "lmi" and version[0] <= 7:  # noqa: PLR2004 (the last without a number of its own)
         return f"DJL 0.{version[0] + _MINOR_LESS_NUMBER}"
-    return f"{names[engine]} {'.'.join(map(str, version))}"
+    return f"{_NAMES[engine]} {'.'.join(map(str, version))}"
 
 
 def _lmi(text: str) -> Version | None:

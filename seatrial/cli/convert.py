@@ -11,6 +11,7 @@ import typer
 from seatrial.errors import SpecError
 
 if TYPE_CHECKING:
+    from seatrial.catalog.instances import Instance
     from seatrial.serving.convert import Converted
     from seatrial.serving.lint.source import ConfigSource
 
@@ -38,6 +39,9 @@ def convert(
         Literal["properties", "env"] | None,
         typer.Option(help="Form for LMI; default: that of FILE. Other containers read the environment only."),
     ] = None,
+    instance_type: Annotated[
+        str | None, typer.Option("--instance-type", metavar="TYPE", help="Tells how many GPUs LMI's default is.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this new file.")
     ] = None,
@@ -50,10 +54,13 @@ def convert(
     from seatrial.serving.convert import default_dialect
 
     source = _source(file)
+    instance = _instance(instance_type or source.fact("instance_type"))
     chosen = form or ("properties" if to.startswith("lmi") and source.kind == "serving.properties" else "env")
     try:
         dialect = default_dialect(to, to_version)
-        converted = write_as(source, dialect, to_version, engine=engine, version=version, form=chosen)
+        converted = write_as(
+            source, dialect, to_version, engine=engine, version=version, form=chosen, instance=instance
+        )
     except ValueError as error:
         raise SpecError.of("SEA107", str(error), where=file.as_posix(), hint="give --from and its version") from error
     _write(converted, source, output)
@@ -61,11 +68,20 @@ def convert(
     raise typer.Exit(SOMETHING_LOST if converted.lost else 0)
 
 
+def _instance(name: str | None) -> Instance | None:
+    from seatrial.catalog import instances
+
+    found = instances.find(name) if name else None
+    if name and found is None:
+        raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type")
+    return found
+
+
 def _source(file: Path) -> ConfigSource:
-    from seatrial.serving.lint.read import read_file
+    from seatrial.serving.lint.read import read_file, with_handler
     from seatrial.serving.lint.source import ConfigSource, Unreadable
 
-    found = read_file(file)
+    found = [with_handler(one) for one in read_file(file)]
     configurations = [one for one in found if isinstance(one, ConfigSource) and one.kind != "endpoint config"]
     if len(configurations) == 1:
         return configurations[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,6 +14,8 @@ from seatrial.errors import SpecError
 from seatrial.secrets import redacted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seatrial.serving.lint.lint import Given, LintReport
     from seatrial.serving.lint.source import ConfigSource, Unreadable
 
@@ -24,7 +28,7 @@ def lint(
         list[Path],
         typer.Argument(
             metavar="PATH…",
-            help="A serving.properties, .env, environment JSON, model definition (DescribeModel), or a folder.",
+            help="A serving.properties, .env, JSON, template, manifest, notebook, Python file or folder; - for stdin.",
             show_default=False,
         ),
     ],
@@ -47,27 +51,42 @@ def lint(
     ] = None,
     output: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="Output format.")] = "text",
     fix: Annotated[bool, typer.Option("--fix", help="Apply fixes that keep the meaning, and show the diff.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write findings and failures only.")] = False,
+    skip_others: Annotated[
+        bool, typer.Option("--skip-others", help="Pass over named files of other content, as in a folder.")
+    ] = False,
+    stdin_name: Annotated[
+        str, typer.Option("--stdin-name", metavar="NAME", help="File name of the standard input; it tells the form.")
+    ] = "stdin",
 ) -> None:
     """Lint serving configurations; exit 0 when all is well, 1 on errors or warnings, 2 when a path can't be read.
 
     Which container reads a file is taken from its image or guessed from its keys, and told. Notes alone exit 0.
     """
     from seatrial.serving.lint.lint import Given
-    from seatrial.serving.lint.read import read_path
 
     if version is not None and engine is None:
         raise SpecError.of("SEA108", "--version needs --engine", field="--version", hint="add --engine")
     _check_instance(instance_type)
     given = Given(engine, version, instance_type, ami_version, startup_timeout_s)
-    sources = [source for path in paths for source in read_path(path)]
+    if fix and Path("-") in paths:
+        raise SpecError.of("SEA108", "--fix can't change the standard input", field="--fix", hint="name a file")
+    sources = list(_read(paths, stdin_name))
+    if skip_others:
+        sources = [one for one in sources if getattr(one, "is_failure", True)]
     report = _report(sources, given)
-    if fix:
-        _fix(sources, report, given)
-        sources = [source for path in paths for source in read_path(path)]
-        report = _report(sources, given)
-    _tell(report, output)
+    if fix and (changed := _fix(sources, report, given)) is not None:
+        report = _report([*_read(paths, stdin_name), *changed], given)
+    _tell(report, output, quiet=quiet)
     failed = any(finding.severity != "note" for finding in report.findings)
     raise typer.Exit(UNREADABLE if report.unreadable else FINDINGS if failed else 0)
+
+
+def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreadable]:
+    from seatrial.serving.lint.read import STDIN, read_path, read_stdin
+
+    for path in dict.fromkeys(paths):
+        yield from read_stdin(sys.stdin.buffer, stdin_name) if str(path) == STDIN else read_path(path)
 
 
 def _report(sources: list[ConfigSource | Unreadable], given: Given) -> LintReport:
@@ -89,28 +108,43 @@ def _check_instance(name: str | None) -> None:
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type", hint=hint)
 
 
-def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> None:
+def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> list[Unreadable] | None:
+    """Mend files and show the difference; return those that can't be written, `None` when there is nothing to mend."""
     from seatrial.serving.lint.fix import diff, write_fixed
     from seatrial.serving.lint.mend import mended_text
-    from seatrial.serving.lint.source import ConfigSource
+    from seatrial.serving.lint.source import ConfigSource, Unreadable
 
-    for source in {source.file: source for source in sources if isinstance(source, ConfigSource)}.values():
+    failed: list[Unreadable] = []
+    is_changed = False
+    for source in _by_file(one for one in sources if isinstance(one, ConfigSource) and one.is_fixable):
         text = mended_text(source, report.findings, given)
         if text == source.text:
             continue
+        is_changed = True
         try:
             write_fixed(source, text)
         except OSError as error:
-            raise SpecError.of("SEA101", f"can't be written: {error.strerror}", where=source.file) from error
-        typer.echo(diff(source, text), nl=False, err=True)
+            failed.append(Unreadable(source.file, f"can't be written: {error.strerror}", is_failure=True))
+        else:
+            typer.echo(diff(source, text), nl=False, err=True)
+    return failed if is_changed else None
 
 
-def _tell(report: LintReport, output: str) -> None:
+def _by_file(sources: Iterator[ConfigSource]) -> list[ConfigSource]:
+    """Return one source a file, with the keys of all its containers."""
+    files: dict[str, ConfigSource] = {}
+    for one in sources:
+        known = files.get(one.file)
+        files[one.file] = replace(known, entries=known.entries + one.entries) if known else one
+    return list(files.values())
+
+
+def _tell(report: LintReport, output: str, *, quiet: bool) -> None:
     from seatrial import __version__
     from seatrial.cli.support.terminal import show_json, show_text
-    from seatrial.serving.lint.output import as_json, as_sarif, as_text
+    from seatrial.serving.lint.output import as_json, as_sarif, as_text, summary
 
-    for reading in report.readings:
+    for reading in () if quiet else report.readings:
         typer.echo(reading, err=True)
     for unreadable in report.unreadable:
         typer.echo(redacted(f"{unreadable.file}: SEA101: {unreadable.because}"), err=True)
@@ -120,3 +154,5 @@ def _tell(report: LintReport, output: str) -> None:
         show_json(as_sarif(report, __version__))
     else:
         show_text(redacted(as_text(report)))
+    if not quiet:
+        typer.echo(summary(report), err=True)

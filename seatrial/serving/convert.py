@@ -8,50 +8,44 @@ from typing import TYPE_CHECKING
 from seatrial.catalog import dialects, spellings
 from seatrial.catalog.engine_versions import version_text
 from seatrial.errors import RenderError
-from seatrial.secrets import redacted
 from seatrial.serving.fields import flatten, neutral_text, unflatten
 from seatrial.serving.lint.known import carries, judge
+from seatrial.serving.lint.lint import Given, lint
+from seatrial.serving.lint.read import read_bytes
 from seatrial.serving.lint.redaction import secret_in
 from seatrial.serving.lint.target import guess, newest_build
-from seatrial.serving.neutral import render_config
+from seatrial.serving.neutral import PROPERTIES_FILE, render_config
 from seatrial.serving.parse import parse
-from seatrial.serving.properties import escape_key, escape_property
+from seatrial.serving.portability import (
+    DEGREE,
+    Lost,
+    adapted,
+    check_portable,
+    chooses_dialect,
+    flag_text,
+    process_variables,
+)
+from seatrial.serving.properties import escape_key, escape_property, write_env
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial.catalog.dialects import DialectName
     from seatrial.catalog.engine_versions import EngineName
+    from seatrial.catalog.instances import Instance
     from seatrial.catalog.spellings import SpellingTable
     from seatrial.serving.config import ServingConfig
-    from seatrial.serving.lint.source import ConfigSource
+    from seatrial.serving.lint.source import ConfigSource, SourceEntry
     from seatrial.serving.lint.target import TargetContainer
     from seatrial.serving.neutral import Form, Rendered
-    from seatrial.serving.parse import Parsed
+    from seatrial.serving.parse import Parsed, ParsedEntry
 
 _DROPPABLE = ("SEA304", "SEA308", "SEA309")  # what one field causes; any other problem ends the conversion
 # Without these members, what is left would mean another method or kind: the whole goes.
 _WHOLE = {"speculative_decoding.method": "speculative_decoding", "rope_scaling.kind": "rope_scaling"}
+_SOURCE = frozenset(["model_id", "revision"])
+_ROUNDS = 5  # what is left out can make something else wrong; more than two were never seen
 _NEVER_COPIED = "secrets are not copied; use Secrets Manager"
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """What could not be kept.
-
-    Attributes:
-        key: The key as it was written; the neutral field where several keys say it.
-        line: Its line; 0 when it has none.
-        because: Why.
-    """
-
-    key: str
-    line: int
-    because: str
-
-    def __str__(self) -> str:
-        line = f" (line {self.line})" if self.line else ""
-        return redacted(f"{self.key}{line}: {self.because}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +75,7 @@ def convert(
     engine: EngineName | None = None,
     version: str | None = None,
     form: Form = "env",
+    instance: Instance | None = None,
 ) -> Converted:
     """Write a configuration for another container.
 
@@ -91,27 +86,77 @@ def convert(
         engine: The container that it was written for; guessed by default.
         version: That container's version.
         form: How the other container shall be told.
+        instance: What it runs on; tells how many GPUs `every GPU` is.
 
     Raises:
-        RenderError: SEA307, SEA310 or SEA302 when no configuration of that form can be written at all.
+        RenderError: SEA307, SEA310 or SEA302 when no configuration of that form can be written at all, SEA387 when
+            none can mean the same.
         ValueError: When nothing tells the container that it was written for.
     """
     origin = guess(source, engine, version)
     if origin is None:
         raise ValueError("the source container is unknown")
-    entries = {entry.key: entry for entry in source.entries}
-    gone = [Lost(key, one.line, _NEVER_COPIED) for key, one in entries.items() if secret_in(key, one.value)]
-    secret = {one.key for one in gone}
-    parsed = _parsed(source, origin, {key: one.value for key, one in entries.items() if key not in secret})
     number = to_version or ".".join(map(str, newest_build(to)))
     table = spellings.find(to, number)
-    config, foreign = _portable(parsed, origin, table)
-    config, dropped, rendered = _rendered(config, to, number, form)
+    check_portable(source, origin, table)
+    entries = {entry.key: entry for entry in source.entries}
+    gone = [Lost(key, one.line, _NEVER_COPIED) for key, one in entries.items() if secret_in(key, one.value)]
+    open_ones = _without_keys(entries, {one.key for one in gone})
+    beside: dict[str, str] = {}
+    if source.kind != "serving.properties":
+        known = {key: one for key, one in open_ones.items() if not _is_option(key, origin)}
+        beside, left = process_variables(known, origin, table, form)
+        gone += left
+        open_ones = _without_keys(open_ones, {*beside, *(one.key for one in left)})
+    parsed = _parsed(source, origin, {key: one.value for key, one in open_ones.items()})
+    return _converted(_Reading(origin, parsed, entries, beside, gone), table, number, form, instance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What was read: as what, its fields, its keys, the variables that stay as they are, and what is lost already."""
+
+    origin: TargetContainer
+    parsed: Parsed
+    entries: Mapping[str, SourceEntry]
+    beside: Mapping[str, str]
+    gone: list[Lost]
+
+
+def _converted(read: _Reading, table: SpellingTable, number: str, form: Form, instance: Instance | None) -> Converted:
+    meant, changed = adapted(read.parsed, read.origin, table, instance)
+    config, foreign = _portable(read.parsed, meant, read.origin, table)
+    config, dropped, rendered = _rendered(config, table.dialect.name, number, form)
+    for _ in range(_ROUNDS):
+        wrong = _found_wrong(config, rendered, table, number)
+        if not wrong:
+            break
+        config, more, rendered = _rendered(_without(config, wrong), table.dialect.name, number, form)
+        dropped |= wrong | more
     missing = {**dropped, **_unsaid(config, rendered, table)}
-    lost = [*gone, *foreign, *_every_gpu(parsed, origin, table), *_where(missing, parsed)]
-    placed = (replace(one, line=entries[one.key].line if one.key in entries else 0) for one in lost)
-    kept = tuple(name for name in _names(config) if name not in missing)
-    return Converted(rendered, origin, table.called, kept, tuple(sorted(placed, key=lambda one: (one.line, one.key))))
+    lost = [*read.gone, *foreign, *changed, *_where(missing, read.parsed)]
+    lines = {key: entry.line for key, entry in read.entries.items()}
+    placed = dict.fromkeys(replace(one, line=lines.get(one.key, 0)) for one in lost)
+    not_kept = {*missing, *(_field_of(one.key, read.parsed) for one in changed)}
+    said = {*_names(read.parsed.config)}
+    kept = (*(name for name in _names(config) if name in said and name not in not_kept), *read.beside)
+    rendered = replace(rendered, env={**rendered.env, **read.beside})
+    return Converted(
+        rendered, read.origin, table.called, kept, tuple(sorted(placed, key=lambda one: (one.line, one.key)))
+    )
+
+
+def _field_of(key: str, parsed: Parsed) -> str:
+    return next((one.field for one in parsed.entries if one.key == key and one.field), key)
+
+
+def _without_keys(entries: Mapping[str, SourceEntry], gone: set[str]) -> dict[str, SourceEntry]:
+    return {key: entry for key, entry in entries.items() if key not in gone}
+
+
+def _is_option(key: str, origin: TargetContainer) -> bool:
+    """Say whether a variable spells something in the container that it was written for."""
+    return bool(spellings.find(origin.dialect, ".".join(map(str, origin.version))).of_env(key))
 
 
 def default_dialect(to: str, version: str | None) -> DialectName:
@@ -138,26 +183,29 @@ def _parsed(source: ConfigSource, origin: TargetContainer, values: Mapping[str, 
     return parse(origin.dialect, version, properties=text)
 
 
-def _portable(parsed: Parsed, origin: TargetContainer, table: SpellingTable) -> tuple[ServingConfig, list[Lost]]:
+def _portable(
+    parsed: Parsed, meant: ServingConfig, origin: TargetContainer, table: SpellingTable
+) -> tuple[ServingConfig, list[Lost]]:
     """Take out what only the origin knows: keys without a meaning, and options that the other container lacks."""
-    gone = [Lost(entry.key, entry.line, entry.because) for entry in parsed.unknown]
+    unknown = (one for one in parsed.unknown if not _is_every_gpu(one) and not chooses_dialect(one.key))
+    gone = [Lost(one.key, one.line, one.because) for one in unknown]
     extra: dict[str, str] = {}
     for entry in parsed.entries:
         name = (entry.field or "").removeprefix("extra.")
-        if entry.because or name == entry.field or name not in parsed.config.extra:
+        if entry.because or name == entry.field or name not in parsed.config.extra or chooses_dialect(entry.key):
             continue
         if because := _not_portable(name, origin, table):
             gone.append(Lost(entry.key, entry.line, because))
+        elif (text := flag_text(parsed.config.extra[name], origin, table)) is None:
+            gone.append(Lost(entry.key, entry.line, f"{table.called} leaves false out and takes the default"))
         else:
-            extra[name] = parsed.config.extra[name]
-    return parsed.config.model_copy(update={"extra": extra}), gone
+            extra[name] = text
+    return meant.model_copy(update={"extra": extra}), gone
 
 
-def _every_gpu(parsed: Parsed, origin: TargetContainer, table: SpellingTable) -> Iterator[Lost]:
-    """Yield LMI's `max`, which means every GPU: the other containers take one where nothing is written."""
-    for entry in parsed.entries if origin.engine == "lmi" != table.dialect.engine else ():
-        if entry.field == "tensor_parallel_degree" and entry.value == "max":
-            yield Lost(entry.key, entry.line, f"{table.called} uses one GPU unless the number is set")
+def _is_every_gpu(entry: ParsedEntry) -> bool:
+    """Say whether an entry is LMI's `max`, which is told with the degree."""
+    return entry.field == DEGREE and entry.value == "max"
 
 
 def _not_portable(name: str, origin: TargetContainer, table: SpellingTable) -> str:
@@ -203,6 +251,21 @@ def _without(config: ServingConfig, names: Iterable[str]) -> ServingConfig:
         if not any(name == one or name.startswith(f"{one}.") for one in gone)
     }
     return unflatten(values, extra)[0]
+
+
+def _found_wrong(config: ServingConfig, rendered: Rendered, table: SpellingTable, version: str) -> dict[str, str]:
+    """Return the fields that the lint calls wrong in what was written, with its reasons; never the model's source."""
+    text, name = "".join(rendered.files.values()), PROPERTIES_FILE
+    if not text:
+        text, name = write_env(rendered.env), "container.env"
+    found = lint(read_bytes(text.encode(), name), Given(table.dialect.engine, version)).findings
+    wrong = {one.key: one.message for one in found if one.severity != "note"}
+    if not wrong:
+        return {}
+    written = parse(table.dialect.name, version, properties="".join(rendered.files.values()), env=rendered.env).entries
+    fields = {one.field: wrong[one.key] for one in written if one.field and one.key in wrong}
+    said = {name for name in _names(config) if name not in _SOURCE}
+    return {_WHOLE.get(name, name): because for name, because in fields.items() if name in said}
 
 
 def _unsaid(config: ServingConfig, rendered: Rendered, table: SpellingTable) -> dict[str, str]:

@@ -66,10 +66,11 @@ def parse_properties(text: str) -> dict[str, str]:
 
 def read_properties(text: str) -> tuple[PropertyLine, ...]:
     """Read a properties file as Java does, repeated keys too: `=`, `:` or blanks end a key; continuations, escapes."""
-    return tuple(_entries(text))
+    return tuple(property_lines(text))
 
 
-def _entries(text: str) -> Iterator[PropertyLine]:
+def property_lines(text: str) -> Iterator[PropertyLine]:
+    """Yield the entries of a properties file one by one, as `read_properties` returns them."""
     line = 1
     for start, end in _logical_lines(text):
         body = _body(text[start:end])

@@ -153,6 +153,7 @@ RULES = MappingProxyType(
         "SEA375": "options of LoRA contradict each other",
         "SEA376": "an option has no effect beside another",
         "SEA377": "options that belong together are not all written",
+        "SEA387": "no other container can mean the same",
         "SEA401": "there is no lock for this endpoint and environment",
         "SEA402": "the lock does not match its spec",
         "SEA403": "the lock can't be read or written",

@@ -19,6 +19,7 @@ LMI = (
     "option.tensor_parallel_degree=8\noption.dtype=bf16\noption.max_model_len=2048\n"
     "option.max_rolling_batch_prefill_tokens=4096\n"
 )
+ONE_GPU = ("--instance-type", "ml.g5.2xlarge")
 VLLM = (
     "SM_VLLM_MODEL=tiiuae/falcon-40b\nSM_VLLM_REVISION=abc\nSM_VLLM_TENSOR_PARALLEL_SIZE=8\nSM_VLLM_DTYPE=bfloat16\n"
     "SM_VLLM_MAX_MODEL_LEN=2048\nSM_VLLM_MAX_NUM_BATCHED_TOKENS=4096\n"
@@ -66,8 +67,10 @@ def test_what_is_lost_is_listed_with_its_line_and_why(seatrial: Seatrial, tgi: P
 
 def test_arguments_of_vllm_pass_between_lmi_and_vllm(seatrial: Seatrial, project: Path) -> None:
     (project / "serving.properties").write_text("option.model_id=a/b\noption.seed=7\noption.swap_space=4\n")
-    done = seatrial("convert", "--to", "vllm", "--to-version", "0.23.0", "serving.properties")
-    assert done.stdout == "SM_VLLM_MODEL=a/b\nSM_VLLM_SEED=7\n"
+    done = seatrial(
+        "convert", "--to", "vllm", "--to-version", "0.23.0", "serving.properties", "--instance-type", "ml.g5.12xlarge"
+    )
+    assert done.stdout == "SM_VLLM_MODEL=a/b\nSM_VLLM_TENSOR_PARALLEL_SIZE=4\nSM_VLLM_SEED=7\n"
     assert done.stderr.splitlines()[1:] == [
         "lost: option.swap_space (line 3): swap_space was removed from vLLM (last seen in LMI 20); LMI 27 ignores it "
         "silently"
@@ -90,8 +93,11 @@ def test_without_its_method_speculative_decoding_goes_whole(seatrial: Seatrial, 
 def test_what_only_vllm_understands_of_an_object_passes_as_it_is(seatrial: Seatrial, project: Path) -> None:
     drafted = '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}'
     (project / "serving.properties").write_text(f"option.model_id=a/b\noption.speculative_config={drafted}\n")
-    done = seatrial("convert", "--to", "vllm", "serving.properties")
-    assert (done.returncode, done.stdout) == (0, f"SM_VLLM_MODEL=a/b\nSM_VLLM_SPECULATIVE_CONFIG={drafted}\n")
+    done = seatrial("convert", "--to", "vllm", "--from-version", "lmi27", "serving.properties", *ONE_GPU)
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"SM_VLLM_MODEL=a/b\nSM_VLLM_TENSOR_PARALLEL_SIZE=1\nSM_VLLM_SPECULATIVE_CONFIG={drafted}\n",
+    )
 
 
 def test_every_gpu_is_one_gpu_elsewhere(seatrial: Seatrial, project: Path) -> None:
@@ -99,7 +105,8 @@ def test_every_gpu_is_one_gpu_elsewhere(seatrial: Seatrial, project: Path) -> No
     done = seatrial("convert", "--to", "vllm", "serving.properties")
     assert done.returncode == 1
     assert done.stderr.splitlines()[1:] == [
-        "lost: option.tensor_parallel_degree (line 2): vLLM 0.26.0 uses one GPU unless the number is set"
+        "lost: option.tensor_parallel_degree (line 2): LMI uses every GPU, vLLM 0.26.0 uses one GPU unless "
+        "the number is set; give --instance-type"
     ]
     assert seatrial("convert", "--to", "lmi", "serving.properties").returncode == 0
 
@@ -108,8 +115,8 @@ def test_no_kind_of_secret_is_copied(seatrial: Seatrial, project: Path) -> None:
     secrets = {"api_key": "swordfish", "hf_overrides": '{"password": "swordfish"}', "seed": "nvapi-" + "aB3dE5" * 5}
     lines = "".join(f"option.{key}={value}\n" for key, value in secrets.items())
     (project / "serving.properties").write_text(f"option.model_id=a/b\n{lines}")
-    done = seatrial("convert", "--to", "vllm", "serving.properties")
-    assert (done.returncode, done.stdout) == (1, "SM_VLLM_MODEL=a/b\n")
+    done = seatrial("convert", "--to", "vllm", "serving.properties", *ONE_GPU)
+    assert (done.returncode, done.stdout) == (1, "SM_VLLM_MODEL=a/b\nSM_VLLM_TENSOR_PARALLEL_SIZE=1\n")
     assert [line.partition(" ")[2].partition(":")[0] for line in done.stderr.splitlines()[1:]] == [
         f"option.{key} (line {number})" for number, key in enumerate(secrets, start=2)
     ]

@@ -14,6 +14,7 @@ READ = (
     "serving.properties: serving.properties, read as LMI 27, lmi-async "
     "(a serving.properties is read by LMI; version assumed, the newest; give --version)\n"
 )
+ONE_ERROR = f"{READ}1 file: 1 error, 0 warnings, 0 notes\n"
 CLEAN = "option.model_id=org/model\noption.revision=abc\noption.max_rolling_batch_size=64\n"
 
 
@@ -25,20 +26,19 @@ def file(project: Path) -> Path:
 def test_text_names_line_key_rule_severity_and_fix(seatrial: Seatrial, file: Path) -> None:
     file.write_text(f"{CLEAN}option.max_rolling_batch=64\n")
     done = seatrial("lint", "serving.properties")
-    assert (done.returncode, done.stderr) == (1, READ)
+    assert (done.returncode, done.stderr) == (1, f"{READ}1 file: 0 errors, 1 warning, 0 notes\n")
     assert done.stdout == (
-        "1 warning in 1 file\n"
         "serving.properties:4: option.max_rolling_batch: SEA313: warning: max_rolling_batch is unknown to LMI 27, "
         "which ignores it silently\n  fix: did you mean option.max_rolling_batch_size?\n"
     )
 
 
-def test_counts_come_first_and_errors_before_the_rest(seatrial: Seatrial, project: Path) -> None:
+def test_errors_come_before_the_rest_and_all_are_counted(seatrial: Seatrial, project: Path) -> None:
     (project / "a.properties").write_text(CLEAN.replace("option.revision=abc\n", "") + "option.max_rolling_batch=64\n")
     (project / "b.properties").write_text(f"{CLEAN}option.dtype=bfloat16\n")
     done = seatrial("lint", "a.properties", "b.properties")
-    counts, *findings = (line for line in done.stdout.splitlines() if not line.startswith("  "))
-    assert counts == "1 error, 1 warning, 1 note in 2 files"
+    findings = [line for line in done.stdout.splitlines() if not line.startswith("  ")]
+    assert done.stderr.splitlines()[-1] == "2 files: 1 error, 1 warning, 1 note"
     assert [finding.partition(":")[0] for finding in findings] == ["b.properties", "a.properties", "a.properties"]
     assert [rule for line in findings for rule in ("error", "warning", "note") if f": {rule}: " in line] == [
         "error",
@@ -50,7 +50,7 @@ def test_counts_come_first_and_errors_before_the_rest(seatrial: Seatrial, projec
 def test_json_is_a_list_of_findings(seatrial: Seatrial, file: Path) -> None:
     file.write_text(f"{CLEAN}option.dtype=bfloat16\n")
     done = seatrial("lint", "serving.properties", "--format", "json")
-    assert (done.returncode, done.stderr) == (1, READ)
+    assert (done.returncode, done.stderr) == (1, ONE_ERROR)
     assert json.loads(done.stdout) == [
         {
             "file": "serving.properties",
@@ -100,7 +100,10 @@ def test_the_exit_code_tells_clean_found_and_unreadable(text: str, code: int, se
 def test_an_unreadable_path_hides_no_finding(seatrial: Seatrial, file: Path) -> None:
     file.write_text(f"{CLEAN}option.dtype=bfloat16\n")
     done = seatrial("lint", "none.env", "serving.properties")
-    assert (done.returncode, done.stderr) == (2, f"{READ}none.env: SEA101: no such file\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"{READ}none.env: SEA101: no such file\n1 file: 1 error, 0 warnings, 0 notes\n",
+    )
     assert "SEA317" in done.stdout
 
 
@@ -117,7 +120,7 @@ def test_a_folder_with_an_instance_type(seatrial: Seatrial, project: Path) -> No
     folder.mkdir()
     (folder / "serving.properties").write_text(f"{CLEAN}option.tensor_parallel_degree=8\n")
     done = seatrial("lint", "code", "--instance-type", "ml.g5.12xlarge")
-    assert done.stdout.splitlines()[1].startswith(
+    assert done.stdout.splitlines()[0].startswith(
         "code/serving.properties:4: option.tensor_parallel_degree: SEA326: error: ml.g5.12xlarge has 4 accelerators"
     )
 
@@ -128,7 +131,7 @@ def test_a_folder_with_an_instance_type(seatrial: Seatrial, project: Path) -> No
         (("--version", "27"), "--version: SEA108: --version needs --engine\n  hint: add --engine\n"),
         (
             ("--engine", "lmi", "--version", "new"),
-            "--version: SEA107: 'new' is not a version of lmi\n"
+            "--version: SEA107: 'new' is not a known version of LMI; known: lmi5 (DJL 0.23) to lmi29\n"
             "  hint: write an LMI number (lmi27), a DJL version (0.36.0) or an engine version (3.3.6)\n",
         ),
         (
@@ -142,3 +145,33 @@ def test_a_wrong_option_is_told(arguments: tuple[str, ...], message: str, seatri
     file.write_text(CLEAN)
     done = seatrial("lint", "serving.properties", *arguments)
     assert (done.returncode, done.stderr) == (2, message)
+
+
+def test_quiet_writes_findings_and_failures_only(seatrial: Seatrial, file: Path) -> None:
+    file.write_text(f"{CLEAN}option.dtype=bfloat16\n")
+    done = seatrial("lint", "--quiet", "serving.properties", "none.env", "a" * 5000)
+    assert done.returncode == 2
+    assert [line.rpartition(": SEA101: ")[2] for line in done.stderr.splitlines()] == [
+        "no such file",
+        "File name too long",
+    ]
+    assert "SEA317" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        ("lmi99", "'lmi99' is not a known version of LMI; known: lmi5 (DJL 0.23) to lmi29"),
+        ("0.22.1", "'0.22.1' is not a known version of LMI; known: lmi5 (DJL 0.23) to lmi29"),
+    ],
+)
+def test_an_unknown_version_of_lmi_is_refused(version: str, message: str, seatrial: Seatrial, file: Path) -> None:
+    file.write_text(CLEAN)
+    done = seatrial("lint", "serving.properties", "--engine", "lmi", "--version", version)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"--version: SEA107: {message}")
+
+
+def test_a_version_names_its_engine(seatrial: Seatrial, file: Path) -> None:
+    file.write_text("option.model_id=a/b\n")
+    done = seatrial("lint", "serving.properties", "--engine", "lmi", "--version", "0.29.0-tensorrtllm0.11.0-cu124")
+    assert done.stderr.startswith("serving.properties: serving.properties, read as LMI 11, lmi-trtllm (as given)\n")

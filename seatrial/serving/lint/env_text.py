@@ -15,12 +15,8 @@ _EXPORT = "export "
 _SHORTEST_QUOTED = 2
 
 
-def read_env(text: str) -> tuple[SourceEntry, ...]:
-    """Return the variables of an environment file in their order; quotes around a value don't belong to it."""
-    return tuple(_entries(text))
-
-
-def _entries(text: str) -> Iterator[SourceEntry]:
+def read_env(text: str) -> Iterator[SourceEntry]:
+    """Yield the variables of an environment file in their order; quotes around a value don't belong to it."""
     for number, line in enumerate(_LINE.finditer(text), 1):
         name, equals, value = line[1].partition("=")
         written = name.strip().removeprefix(_EXPORT).strip()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.files import write_whole
-from seatrial.serving.lint.redaction import secrets_of, without_secrets
+from seatrial.serving.lint.read import read_bytes
+from seatrial.serving.lint.redaction import covered, uncovered
+from seatrial.serving.lint.source import ConfigSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seatrial.serving.lint.finding import Edit, Finding
-    from seatrial.serving.lint.source import ConfigSource
 
 
 def fixed_text(source: ConfigSource, findings: Iterable[Finding]) -> str:
@@ -35,10 +37,14 @@ def _place(edit: Edit) -> tuple[int, int, str]:
 
 def diff(source: ConfigSource, text: str) -> str:
     """Return the difference between a file and its mended text, as patches are written; secrets are hidden."""
-    before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
+    mended = [one for one in read_bytes(text.encode(source.encoding), source.file) if isinstance(one, ConfigSource)]
+    every = tuple(entry for one in mended for entry in one.entries)
+    before = covered(source).splitlines(keepends=True)
+    after = covered(replace(source, text=text, entries=every)).splitlines(keepends=True)
     lines = difflib.unified_diff(before, after, source.file, source.file)
-    whole = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    return without_secrets(whole, secrets_of([source]))
+    return uncovered(
+        "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    )
 
 
 def write_fixed(source: ConfigSource, text: str) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from seatrial.serving.lint.source import Span
 
 MAX_DEPTH = 64
+MAX_VALUES = 200_000  # a template of 1 MiB has fewer
 _STRINGS = json.JSONDecoder(strict=False)  # control characters pass
 _BLANK = re.compile(r"[ \t\r\n]*")
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
@@ -66,7 +67,7 @@ def read_json(text: str) -> Node:
     """Read a JSON text.
 
     Raises:
-        ValueError: When the text is not JSON, or nested deeper than `MAX_DEPTH`.
+        ValueError: When the text is not JSON, nested deeper than `MAX_DEPTH`, or of more than `MAX_VALUES` values.
     """
     reader = _JsonReader(text)
     node = reader.value(reader.blank(0), 0)
@@ -78,6 +79,7 @@ def read_json(text: str) -> Node:
 class _JsonReader:
     def __init__(self, text: str) -> None:
         self.text = text
+        self.values = 0
         self.starts = [0, *(found.end() for found in re.finditer(r"\n", text))]
 
     def line(self, at: int) -> int:
@@ -91,6 +93,9 @@ class _JsonReader:
         char = self.text[at : at + 1]
         if depth > MAX_DEPTH:
             raise ValueError(f"line {self.line(at)}: nested deeper than {MAX_DEPTH}")
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise ValueError(f"more than {MAX_VALUES:,} values")
         if char == "{":
             return self.object(at, depth)
         if char == "[":

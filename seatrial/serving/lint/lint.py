@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from seatrial.secrets import redacted
 from seatrial.serving.lint import target as targets
 from seatrial.serving.lint.candidates import held_by_all
 from seatrial.serving.lint.checks import (
@@ -23,7 +24,7 @@ from seatrial.serving.lint.checks import (
     traps,
     values,
 )
-from seatrial.serving.lint.redaction import secrets_of, told, without_secrets
+from seatrial.serving.lint.redaction import told
 from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.serving.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial.serving.lint.subject import Subject, look_at
@@ -92,6 +93,8 @@ ENGINE_CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     speculation.v2_block_manager,
     traps.every,
 )
+_OF_NAMES = frozenset(["SEA313", "SEA337"])  # said of a key, whatever its value is
+_OF_SAGEMAKER = frozenset(["SEA302", "SEA344"])
 GROUP_CHECKS = (groups.two_models, groups.overruled)
 
 
@@ -131,11 +134,13 @@ class LintReport:
         findings: By file, line and rule.
         readings: For each configuration, what it was read as and why.
         unreadable: Paths that could not be read.
+        files: How many files were read.
     """
 
     findings: tuple[Finding, ...]
     readings: tuple[str, ...]
     unreadable: tuple[Unreadable, ...]
+    files: int = 0
 
 
 def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = None) -> LintReport:
@@ -153,14 +158,14 @@ def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = Non
     found = [finding for findings, _ in judged for finding in findings]
     found += _of_groups(subjects)
     order = {source.file: number for number, source in reversed(list(enumerate(readable)))}
-    secrets = secrets_of(readable)
     findings = sorted(
-        dict.fromkeys(told(one, secrets) for one in found),
+        dict.fromkeys(told(found, readable)),
         key=lambda one: (order[one.file], one.line, one.rule, one.key, one.message),
     )
     told_of = (_reading(subject, left) for subject, (_, left) in zip(subjects, judged, strict=True))
-    readings = tuple(dict.fromkeys(without_secrets(text, secrets) for text in told_of))
-    return LintReport(tuple(findings), readings, tuple(one for one in every if isinstance(one, Unreadable)))
+    readings = tuple(dict.fromkeys(redacted(text) for text in told_of))
+    unreadable = tuple(dict.fromkeys(one for one in every if isinstance(one, Unreadable)))
+    return LintReport(tuple(findings), readings, unreadable, len({one.file for one in readable}))
 
 
 def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given) -> tuple[list[Finding], int]:
@@ -195,7 +200,18 @@ def _rules_of(check: Callable[[Subject], Iterator[Finding]]) -> frozenset[str]:
 
 def _of_one(subject: Subject) -> Iterator[Finding]:
     checks = (*CHECKS, *ENGINE_CHECKS) if subject.handler == "own" else CHECKS
-    return (finding for check in checks for finding in check(subject))
+    return _sure(subject, (finding for check in checks for finding in check(subject)))
+
+
+def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings that do not rest on what only the deployment knows, or on an API that does not run it."""
+    source = subject.source
+    unknown = {(one.line, one.key) for one in source.entries if not one.is_known}
+    outside = _OF_SAGEMAKER if source.kind == "container manifest" else frozenset()
+    for one in findings:
+        is_of_name = one.rule in _OF_NAMES or (one.line, one.key) not in unknown
+        if is_of_name and one.rule not in outside and not (source.is_partial and not one.key):
+            yield one
 
 
 def _subject(source: ConfigSource, variants: Mapping[str | None, ConfigSource], given: Given) -> Subject:
@@ -220,10 +236,15 @@ def _of_groups(subjects: list[Subject]) -> Iterator[Finding]:
     for together in folders.values():
         for subject in together:
             beside = [other for other in together if other is not subject]
-            yield from (finding for check in GROUP_CHECKS for finding in check(subject, beside))
+            yield from _sure(subject, (finding for check in GROUP_CHECKS for finding in check(subject, beside)))
 
 
 def _reading(subject: Subject, left_out: int) -> str:
+    unread = f"; {subject.source.unread}" if subject.source.unread else ""
+    return f"{_read_as(subject, left_out)}{unread}"
+
+
+def _read_as(subject: Subject, left_out: int) -> str:
     target = subject.target
     if target is None:
         return f"{subject.source.file}: {subject.source.kind}; container unknown: give --engine"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial.secrets import redacted
@@ -18,25 +20,44 @@ Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"]
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
+MOST_LISTED = 100
+"""Findings of one rule in one file that are written; --fix mends the others too."""
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
+def summary(report: LintReport) -> str:
+    """Return how many files were read, and how many findings of each severity they have."""
+    counts = [sum(one.severity == severity for one in report.findings) for severity in SEVERITIES]
+    told = (counted(count, severity) for count, severity in zip(counts, SEVERITIES, strict=True))
+    return f"{counted(report.files, 'file')}: {', '.join(told)}"
+
+
 def as_text(report: LintReport) -> str:
-    """Return how many findings there are, and each: errors first, then by file and line; empty without any."""
-    if not report.findings:
-        return ""
-    by_severity = {
-        severity: [finding for finding in report.findings if finding.severity == severity] for severity in SEVERITIES
-    }
-    counts = ", ".join(counted(len(found), severity) for severity, found in by_severity.items() if found)
-    files = counted(len({finding.file for finding in report.findings}), "file")
-    lines = [f"{counts} in {files}", *(str(finding) for found in by_severity.values() for finding in found)]
-    return "".join(f"{line}\n" for line in lines)
+    """Return each finding: errors first, then by file and line; empty without any."""
+    findings = _listed(report)
+    ordered = (one for severity in SEVERITIES for one in findings if one.severity == severity)
+    return "".join(f"{one}\n" for one in ordered)
+
+
+def _listed(report: LintReport) -> list[Finding]:
+    """Return the findings that are written: of a rule the first ones of each file, then one that counts the rest."""
+    counts = Counter((one.file, one.rule) for one in report.findings)
+    seen: Counter[tuple[str, str]] = Counter()
+    listed: list[Finding] = []
+    for finding in report.findings:
+        place = finding.file, finding.rule
+        seen[place] += 1
+        if seen[place] <= MOST_LISTED:
+            listed.append(finding)
+        elif seen[place] == MOST_LISTED + 1:
+            message = f"{counts[place] - MOST_LISTED:,} more findings of this rule in this file are not listed"
+            listed.append(replace(finding, key="", message=message, fix="", edit=None))
+    return listed
 
 
 def as_json(report: LintReport) -> list[Json]:
     """Return the findings as objects of file, line, key, rule, severity, message and fix."""
-    return [_row(finding) for finding in report.findings]
+    return [_row(finding) for finding in _listed(report)]
 
 
 def _row(finding: Finding) -> Json:
@@ -53,14 +74,15 @@ def _row(finding: Finding) -> Json:
 
 def as_sarif(report: LintReport, version: str) -> Json:
     """Return the findings as a SARIF log of one run; what each file was read as is a notification."""
-    used = sorted({finding.rule for finding in report.findings})
+    listed = _listed(report)
+    used = sorted({finding.rule for finding in listed})
     notes: list[Json] = [{"level": "note", "message": {"text": reading}} for reading in report.readings]
     notes += [
         {"level": "error", "message": {"text": redacted(f"{one.file}: {one.because}")}} for one in report.unreadable
     ]
     driver: Json = {"name": "seatrial", "version": version, "rules": [_rule(rule) for rule in used]}
     invocation: Json = {"executionSuccessful": not report.unreadable, "toolExecutionNotifications": notes}
-    results: list[Json] = [_result(finding, used.index(finding.rule)) for finding in report.findings]
+    results: list[Json] = [_result(finding, used.index(finding.rule)) for finding in listed]
     run: Json = {"tool": {"driver": driver}, "invocations": [invocation], "results": results}
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 

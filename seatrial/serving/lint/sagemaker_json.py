@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.serving.lint.literal import HOLE, is_absent, is_function, is_known, text_of
 from seatrial.serving.lint.source import ConfigSource, SourceEntry
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ _VARIANT_FACTS = {
     "startup_timeout_s": ("ContainerStartupHealthCheckTimeoutInSeconds",),
     "model_name": ("ModelName",),
 }
+_COUNTS = frozenset(["model_data_url", "artifact_url"])
+_TAKEN_FOR = {"accept_eula": "true", "s3_uri": f"{HOLE}/"}  # so that nothing is said of what is not known
 _STARTUP = {"startup_timeout_s": ("ContainerStartupHealthCheckTimeoutInSeconds",)}
 _IMAGE = {"image": ("DeployedImage", "SpecifiedImage")}  # as DescribeInferenceComponent tells it
 
@@ -37,10 +41,11 @@ def read_definition(root: Node, file: str) -> tuple[ConfigSource, ...]:
         inner = root.member(name)
         if inner is not None and inner.is_object and len(root.members()) == 1:
             root = inner
-    return (*_models(root, file), *_components(root, file), *_variants(root, file), *_environment(root, file))
+    return (*models(root, file), *components(root, file), *variants(root, file), *_environment(root, file))
 
 
-def _models(root: Node, file: str) -> Iterator[ConfigSource]:
+def models(root: Node, file: str) -> Iterator[ConfigSource]:
+    """Yield the containers of a model's definition."""
     primary, several = root.member("PrimaryContainer"), root.member("Containers")
     containers = [node for node in (primary, *(several.items() if several else ())) if node and node.is_object]
     shared = {
@@ -53,7 +58,8 @@ def _models(root: Node, file: str) -> Iterator[ConfigSource]:
         yield _container(root, file, shared)
 
 
-def _components(root: Node, file: str) -> Iterator[ConfigSource]:
+def components(root: Node, file: str) -> Iterator[ConfigSource]:
+    """Yield the containers of an inference component's definition."""
     specification = root.member("Specification")
     several = root.member("Specifications")
     found = [node for node in (specification, *(several.items() if several else ())) if node and node.is_object]
@@ -65,11 +71,12 @@ def _components(root: Node, file: str) -> Iterator[ConfigSource]:
             yield _container(container, file, shared)
 
 
-def _variants(root: Node, file: str) -> Iterator[ConfigSource]:
-    variants = root.member("ProductionVariants")
-    for variant in variants.items() if variants else ():
+def variants(root: Node, file: str) -> Iterator[ConfigSource]:
+    """Yield the variants of an endpoint config's definition."""
+    every = root.member("ProductionVariants")
+    for variant in every.items() if every else ():
         facts = {name: _fact(variant, path) for name, path in _VARIANT_FACTS.items()}
-        yield ConfigSource(file, "endpoint config", (), _said(facts), is_json=True, line=variant.line)
+        yield ConfigSource(file, "endpoint config", (), _known(_said(facts)), is_json=True, line=variant.line)
 
 
 def _environment(root: Node, file: str) -> Iterator[ConfigSource]:
@@ -78,7 +85,7 @@ def _environment(root: Node, file: str) -> Iterator[ConfigSource]:
     node = inner if inner is not None and len(root.members()) == 1 else root
     members = node.members()
     if members and all(_is_name(member) and member.node.text() is not None for member in members):
-        yield ConfigSource(file, "environment JSON", _entries(node), is_json=True, line=node.line)
+        yield ConfigSource(file, "environment JSON", read_environment(node), is_json=True, line=node.line)
 
 
 def _is_name(member: Member) -> bool:
@@ -89,20 +96,48 @@ def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> 
     facts = {name: _fact(node, path) for name, path in (_CONTAINER_FACTS | _IMAGE).items()}
     facts |= {name: _fact(node, path) or facts.get(name) for name, path in (("image", ("Image",)),)}
     environment = node.member("Environment")
-    entries = _entries(environment) if environment else ()
-    return ConfigSource(file, "model definition", entries, _said(facts | shared), is_json=True, line=node.line)
+    is_partial = environment is not None and not _is_whole(environment)
+    return ConfigSource(
+        file,
+        "model definition",
+        read_environment(environment) if environment else (),
+        _known(_said(facts | shared)),
+        is_json=True,
+        line=node.line,
+        is_partial=is_partial,
+        unread="its Environment is not literal" if is_partial else "",
+    )
+
+
+def _is_whole(environment: Node) -> bool:
+    """Say whether every name is written; a function as a whole, or among the names, may give further ones."""
+    return not is_function(environment) and not any(
+        member.name.startswith(("Fn::", "**")) for member in environment.members()
+    )
+
+
+def _known(facts: dict[str, SourceEntry]) -> dict[str, SourceEntry]:
+    """Leave out facts that only the deployment knows; of some it counts that there is one."""
+    known: dict[str, SourceEntry] = {}
+    for name, fact in facts.items():
+        if is_known(fact.value) or name in _COUNTS or (name == "image" and is_known(fact.value.rpartition("/")[2])):
+            known[name] = fact
+        elif name in _TAKEN_FOR:
+            known[name] = replace(fact, value=_TAKEN_FOR[name])
+    return known
 
 
 def _said(facts: dict[str, SourceEntry | None]) -> dict[str, SourceEntry]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-def _entries(node: Node) -> tuple[SourceEntry, ...]:
-    pairs = [(member, member.node.text()) for member in node.members()]
+def read_environment(node: Node) -> tuple[SourceEntry, ...]:
+    """Return the variables of a mapping; the values that only the deployment knows have holes."""
+    pairs = [(member, text_of(member.node)) for member in node.members() if not is_absent(member.node)]
     return tuple(
-        SourceEntry(member.name, value, member.line, "env", member.span, member.node.span)
+        SourceEntry(member.name, value, member.line, "env", member.span, member.node.span, is_known=is_known(value))
         for member, value in pairs
-        if value is not None
+        if value is not None and not member.name.startswith(("Fn::", "**")) and member.name != "Ref"
     )
 
 
@@ -110,7 +145,7 @@ def _fact(node: Node, path: tuple[str, ...]) -> SourceEntry | None:
     found: Node | None = node
     for name in path:
         found = found.member(name) if found else None
-    value = found.text() if found else None
+    value = text_of(found) if found and not is_absent(found) else None
     return (
         SourceEntry(".".join(path), value, found.line, "env", value_span=found.span)
         if found and value is not None

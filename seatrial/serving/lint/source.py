@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Form = Literal["properties", "env"]
-Kind = Literal["serving.properties", "environment file", "environment JSON", "model definition", "endpoint config"]
+Kind = Literal[
+    "serving.properties",
+    "environment file",
+    "environment JSON",
+    "model definition",
+    "endpoint config",
+    "CloudFormation template",
+    "Terraform plan",
+    "container manifest",
+]
 Span = tuple[int, int]
 
 
@@ -22,6 +31,7 @@ class SourceEntry:
         key_span: Characters of the key in the text, quotes included.
         value_span: Characters of the value, quotes included.
         whole_span: Characters that go when the entry goes, line end included; `None` in JSON.
+        is_known: The value is written there; otherwise only the deployment knows it, and nothing is said of it.
     """
 
     key: str
@@ -31,6 +41,7 @@ class SourceEntry:
     key_span: Span = (0, 0)
     value_span: Span = (0, 0)
     whole_span: Span | None = None
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,9 @@ class ConfigSource:
         text: The file's whole text.
         encoding: In which the text is written.
         line: Line at which the container's configuration begins.
+        is_fixable: Keys and values stand in the text as their spans say, so that `--fix` may change them.
+        is_partial: It may have more keys than were read, so that nothing is said to be missing.
+        unread: What of the container is not read, in words; empty when all is.
     """
 
     file: str
@@ -56,6 +70,9 @@ class ConfigSource:
     text: str = ""
     encoding: str = "utf-8"
     line: int = 1
+    is_fixable: bool = True
+    is_partial: bool = False
+    unread: str = ""
 
     def fact(self, name: str) -> str | None:
         """Return a fact's value, or `None` when nothing is said."""
@@ -65,7 +82,14 @@ class ConfigSource:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A path that can't be linted, and why."""
+    """A path that can't be linted, and why.
+
+    Attributes:
+        file: Path as the user gave it.
+        because: Why.
+        is_failure: It may hold a configuration; otherwise it is passed over in a folder.
+    """
 
     file: str
     because: str
+    is_failure: bool = False

@@ -133,7 +133,11 @@ def _table(target: TargetContainer) -> SpellingTable | None:
 def _fields(options: tuple[NamedOption, ...], table: SpellingTable | None) -> dict[str, NeutralField]:
     said: dict[str, NeutralField] = {}
     for option in options if table else ():
-        for row in spelled_by(option, table):
+        rows = spelled_by(option, table)
+        if not option.entry.is_known:
+            said |= {row.field: NeutralField("", option) for row in rows[:1] if row.field}
+            continue
+        for row in rows:
             values = read_value(row, option.value)
             if values is not None:
                 said |= {

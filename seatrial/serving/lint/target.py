@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial.catalog import dialects, images
-from seatrial.catalog.engine_versions import EngineName, Version, read_version, version_text
+from seatrial.catalog.engine_versions import EngineName, Version, given_version, read_version, version_text
 from seatrial.serving.lint.batching import ASYNC_BY_DEFAULT, batches_dynamically, is_accelerate_trap
 from seatrial.serving.lint.handler import JAVA_ENGINES
 from seatrial.serving.lint.names import NEURON_PREFIX, PREFIXES, read_options
@@ -156,10 +156,7 @@ def _last_image(name: DialectName) -> Version:
 
 def _named_version(engine: EngineName, given: str | None, image: str) -> Version | None:
     if given is not None:
-        found = read_version(engine, given)
-        if found is None:
-            raise ValueError(f"{given!r} is not a version of {engine}")
-        return found
+        return given_version(engine, given)
     return read_version(engine, _tag(image)) if image else None
 
 

@@ -74,3 +74,11 @@ def test_the_difference_hides_secrets() -> None:
         "--- a.env\n+++ a.env\n@@ -1,3 +1,3 @@\n-DTYPE=bf16\n+DTYPE=bfloat16\n HF_TOKEN=(hidden)\n SM_NUM_GPUS=1\n"
         "\\ No newline at end of file\n"
     )
+
+
+def test_a_common_word_as_a_secret_changes_no_other_line() -> None:
+    (source,) = read_bytes(b"option.model_id=a/b\noption.dtype=bfloat16\noption.hf_token=model\n", "serving.properties")
+    assert isinstance(source, ConfigSource)
+    told = diff(source, fixed_text(source, lint([source]).findings))
+    assert " option.model_id=a/b\n" in told
+    assert " option.hf_token=(hidden)\n" in told

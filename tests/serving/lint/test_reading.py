@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from seatrial.serving.lint.json_text import read_json
 from seatrial.serving.lint.lint import CHECKS, Given, lint
-from seatrial.serving.lint.read import MAX_BYTES, read_bytes, read_file, read_path
+from seatrial.serving.lint.output import MOST_LISTED, as_text, summary
+from seatrial.serving.lint.read import MAX_BYTES, MAX_KEYS, read_bytes, read_file, read_path, read_stdin
 from seatrial.serving.lint.rules import LINT_RULES
 from seatrial.serving.lint.source import ConfigSource, Unreadable
 from seatrial.serving.lint.target import ENGINES
@@ -128,6 +130,56 @@ def test_an_unknown_container_is_told_and_its_secrets_are_still_found() -> None:
     assert [one.rule for one in report.findings] == ["SEA330"]
 
 
+class TestHugeFiles:
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("a.env", "OPTION_X=1\n" * 100_000),
+            ("a.properties", "a=1\n" * 100_000),
+            ("a.json", "{" + ",".join(['"OPTION_DTYPE":"fp16"'] * 10_000) + "}"),
+        ],
+    )
+    def test_the_first_keys_are_read_and_the_rest_is_told(self, name: str, text: str) -> None:
+        source, rest = read_bytes(text.encode(), name)
+        assert isinstance(source, ConfigSource)
+        assert len(source.entries) == MAX_KEYS
+        assert rest == Unreadable(name, "only its first 2,000 keys are read", is_failure=True)
+
+    def test_findings_of_one_rule_are_listed_up_to_a_limit(self) -> None:
+        report = linted("OPTION_SEED=1\n" * 300, name="a.env")
+        assert sum(one.rule == "SEA320" for one in report.findings) == 299
+        listed = [str(one) for one in as_text(report).splitlines() if "SEA320" in one]
+        assert len(listed) == MOST_LISTED + 1
+        assert listed[-1].endswith("SEA320: warning: 199 more findings of this rule in this file are not listed")
+        assert summary(report) == "1 file: 0 errors, 299 warnings, 0 notes"
+
+    def test_json_has_a_bound(self) -> None:
+        (found,) = read_bytes(b"[" + b"1," * 200_000 + b"1]", "a.json")
+        assert found == Unreadable("a.json", "not JSON: more than 200,000 values")
+
+
+class TestSecrets:
+    def test_a_common_word_as_a_secret_alters_no_other_text(self) -> None:
+        token = read_bytes(b"HF_TOKEN=model\nOPTION_DTYPE=model\n", "a/a.env")
+        other = read_bytes(b"option.model_idd=org/model\noption.dtype=model\n", "b/serving.properties")
+        texts = [f"{one.key} {one.message} {one.fix}" for one in lint([*token, *other]).findings]
+        assert "SEA330" in {one.rule for one in lint(token).findings}
+        assert not any("hidden" in text for text in texts)
+        assert any("option.model_idd" in text for text in texts)
+
+    @pytest.mark.parametrize("secret", ["swordfish", "aB3-xyz!dE5"])
+    def test_a_repeated_secret_is_hidden_in_its_file(self, secret: str) -> None:
+        report = linted(f"option.api_key=other9\noption.api_key={secret}\n")
+        assert secret not in " ".join(f"{one.message} {one.fix}" for one in report.findings)
+
+    def test_a_secret_of_the_packaged_file_is_hidden_in_what_overrules_it(self) -> None:
+        packaged = read_bytes(b"option.model_id=a/b\noption.api_key=swordfish\n", "m/serving.properties")
+        report = lint([*packaged, *read_bytes(b"OPTION_API_KEY=other\n", "m/a.env")])
+        assert [one.message.partition(" on ")[0] for one in report.findings if one.rule == "SEA343"] == [
+            "m/serving.properties has (hidden)"
+        ]
+
+
 class TestFolders:
     def test_configurations_are_found_and_other_files_passed_over(self, tmp_path: Path) -> None:
         (tmp_path / "code").mkdir()
@@ -178,9 +230,24 @@ def test_what_can_not_be_read_is_told(content: bytes, name: str, because: str) -
     assert read_bytes(content, name) == (Unreadable(name, because),)
 
 
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b"])
+def test_a_path_that_can_not_exist_is_told(name: str) -> None:
+    (found,) = read_path(Path(name))
+    assert isinstance(found, Unreadable)
+
+
+def test_the_standard_input_is_read_by_its_name_or_content() -> None:
+    (found,) = read_stdin(io.BytesIO(b"DTYPE=x\n"), "prod.env")
+    assert isinstance(found, ConfigSource)
+    assert (found.file, found.kind) == ("prod.env", "environment file")
+    (found,) = read_stdin(io.BytesIO(b"option.dtype=x\n"), "stdin")
+    assert isinstance(found, ConfigSource)
+    assert found.kind == "serving.properties"
+
+
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     file = tmp_path / "none.env"
-    assert read_file(file) == (Unreadable(file.as_posix(), "no such file"),)
+    assert read_file(file) == (Unreadable(file.as_posix(), "no such file", is_failure=True),)
 
 
 NAMES = st.sampled_from(["serving.properties", ".env", "a.json", "a", "b.properties"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.serving.lint.redaction import shown
 from seatrial.serving.lint.rules import found
 from seatrial.serving.lint.subject import hub_id
 
@@ -39,7 +40,9 @@ def overruled(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]:
         for option in subject.options:
             same = other.option(option.name, option.space)
             if same and same.value != option.value and option.name != "model_id":
-                message = f"{other.source.file} has {same.value} on line {same.entry.line}, which takes precedence"
+                message = (
+                    f"{other.source.file} has {shown(same.entry)} on line {same.entry.line}, which takes precedence"
+                )
                 yield found(subject, "SEA343", option.entry, message, "keep one of them")
 
 

@@ -94,7 +94,7 @@ def _positive(subject: Subject) -> Iterator[Finding]:
 
 def texts(subject: Subject) -> Iterator[Finding]:
     """SEA302: a number or true without quotes in the Environment of SageMaker's API, which takes texts only."""
-    if subject.source.kind != "model definition":
+    if subject.source.kind != "model definition" or not subject.source.is_fixable:
         return
     for entry in subject.source.entries:
         start, end = entry.value_span

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial.catalog import spellings
-from seatrial.catalog.dialects import within
+from seatrial.catalog.dialects import absence, within
 from seatrial.errors import RenderError
 from seatrial.serving.lint.known import is_known_option
 from seatrial.serving.lint.nearest import nearest_of
@@ -260,7 +260,7 @@ def dialect_exists(subject: Subject) -> Iterator[Finding]:
         return  # told with the engine
     if chosen is None:
         return  # nothing written chooses it: an older version than is known
-    message = f"{target.called} has no {target.dialect}"
+    message = absence(target.dialect, target.version)
     yield found(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
 
 
