@@ -36,7 +36,7 @@ _FRAMEWORKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class CodeCell:
     """A piece of Python.
 
     Attributes:
@@ -48,7 +48,7 @@ class Cell:
     lines: Sequence[int]
 
 
-def read_python(cells: Sequence[Cell], file: str) -> tuple[tuple[ConfigSource, ...], list[str]]:
+def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSource, ...], list[str]]:
     """Return the containers and variants that calls make, and why cells can't be read.
 
     Args:
@@ -71,7 +71,7 @@ def read_python(cells: Sequence[Cell], file: str) -> tuple[tuple[ConfigSource, .
     return tuple(replace(one, is_fixable=False) for one in reader.found), wrong
 
 
-def notebook_cells(root: Node) -> Iterator[Cell]:
+def notebook_cells(root: Node) -> Iterator[CodeCell]:
     """Yield the code cells of a notebook; shell commands and magics are left out."""
     cells = root.member("cells")
     for cell in cells.items() if cells else ():
@@ -80,32 +80,32 @@ def notebook_cells(root: Node) -> Iterator[Cell]:
             yield _cell(source)
 
 
-def _cell(source: Node) -> Cell:
+def _cell(source: Node) -> CodeCell:
     pieces = [(one.text() or "", one.line) for one in source.items()] or [(source.text() or "", source.line)]
     lines: list[int] = []
     for text, line in pieces:
         lines += [line] * max(1, len(text.splitlines()))
-    return Cell("".join(text for text, _ in pieces), lines)
+    return CodeCell("".join(text for text, _ in pieces), lines)
 
 
-def written_file(cell: Cell) -> tuple[str, Cell] | None:
+def written_file(cell: CodeCell) -> tuple[str, CodeCell] | None:
     """Return name and content of the file that a cell writes (`%%writefile NAME`); `None` of another cell."""
     first, _, rest = cell.text.partition("\n")
     words = first.split()
     if len(words) < 2 or words[0] != "%%writefile":  # noqa: PLR2004 (the magic and the name)
         return None
-    return words[-1], Cell(rest, cell.lines[1:])
+    return words[-1], CodeCell(rest, cell.lines[1:])
 
 
-def without_magics(cell: Cell) -> Cell:
+def without_magics(cell: CodeCell) -> CodeCell:
     """Return a cell in which lines for the notebook are empty statements."""
     if cell.text.startswith("%%") and not cell.text.startswith("%%time"):
-        return Cell("", cell.lines)
+        return CodeCell("", cell.lines)
     lines = (
         line[: len(line) - len(line.lstrip())] + "pass" if line.lstrip().startswith(("%", "!")) else line
         for line in cell.text.split("\n")
     )
-    return Cell("\n".join(lines), cell.lines)
+    return CodeCell("\n".join(lines), cell.lines)
 
 
 class _CallReader(ast.NodeVisitor):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from seatrial.serving.lint.env_text import read_env
 from seatrial.serving.lint.json_text import read_json
 from seatrial.serving.lint.manifest import is_manifest, read_manifest
-from seatrial.serving.lint.python_code import MARKS, Cell, notebook_cells, read_python, without_magics, written_file
+from seatrial.serving.lint.python_code import MARKS, CodeCell, notebook_cells, read_python, without_magics, written_file
 from seatrial.serving.lint.sagemaker_json import read_definition
 from seatrial.serving.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial.serving.lint.target import guess
@@ -207,7 +207,7 @@ def _from_yaml(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
 def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[ConfigSource | Unreadable, ...]:
     if not any(mark in content for mark in MARKS):
         return (Unreadable(file, _NO_CALLS),)
-    cells = [Cell(text, range(1, text.count("\n") + 2))]
+    cells = [CodeCell(text, range(1, text.count("\n") + 2))]
     written: tuple[ConfigSource, ...] = ()
     if file.lower().endswith(".ipynb"):
         try:
@@ -224,7 +224,7 @@ def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
     return _of_text((*written, *placed), text, encoding)
 
 
-def _written_by(cell: Cell, file: str) -> Iterator[ConfigSource]:
+def _written_by(cell: CodeCell, file: str) -> Iterator[ConfigSource]:
     """Yield the configuration that a cell writes to a file, with the lines of the notebook."""
     found = written_file(cell)
     if found is None or found[0].lower().endswith((".py", ".ipynb")):
