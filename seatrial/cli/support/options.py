@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from seatrial.spec.load import environments_of
-
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The endpoint's YAML file.", show_default=False)]
 SpecFiles = Annotated[
     list[Path],
@@ -25,4 +23,6 @@ EnvironmentsFolder = Annotated[
 
 def environments_folder(given: Path | None, spec: Path) -> Path:
     """Return the folder of environments: as given, else `environments` beside the spec, or beside its folder."""
+    from seatrial.spec.load import environments_of
+
     return environments_of(spec) if given is None else given

@@ -263,7 +263,15 @@ def takes_value(name: str) -> bool:
 
 @cache
 def _rows(engine: EngineName, name: str) -> tuple[KnownKey, ...]:
-    return tuple(row for row in _every() if row.engine == engine and row.name == name)
+    return _by_name().get((engine, name), ())
+
+
+@cache
+def _by_name() -> dict[tuple[EngineName, str], tuple[KnownKey, ...]]:
+    found: dict[tuple[EngineName, str], tuple[KnownKey, ...]] = {}
+    for row in _every():
+        found[row.engine, row.name] = (*found.get((row.engine, row.name), ()), row)
+    return found
 
 
 @cache

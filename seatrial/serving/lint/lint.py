@@ -98,6 +98,9 @@ _OF_SAGEMAKER = frozenset(["SEA302", "SEA344"])
 GROUP_CHECKS = (groups.two_models, groups.overruled)
 
 
+OF_ONE_OPTION = (keys.unknown, keys.dropped, keys.foreign, keys.bare)  # checks that read no other option
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """What the user says beside the files; it overrules what they tell.
@@ -177,14 +180,23 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
 
     engine, facts = target.engine, _facts_of_variant(subject.source, variants) | subject.source.facts | given.facts()
     sought = {finding.rule for finding in findings}
+    places = {(finding.line, finding.key) for finding in findings}
+    few = tuple(option for option in subject.options if (option.entry.line, option.entry.key) in places)
+    checks = (*OF_VERSIONS, *ENGINE_CHECKS) if subject.handler == "own" else OF_VERSIONS
+    applied = [check for check in checks if not sought.isdisjoint(_rules_of(check))]
+    together = [check for check in applied if check not in OF_ONE_OPTION]
 
     def found_in(version: str) -> list[Finding]:
         candidate = targets.guess(subject.source, engine, version, subject.options)
         if candidate is None:
             return []
-        other = look_at(subject.source, replace(candidate, is_candidate=True), facts, subject.options)
-        checks = (*OF_VERSIONS, *ENGINE_CHECKS) if other.handler == "own" else OF_VERSIONS
-        return [finding for check in checks if not sought.isdisjoint(_rules_of(check)) for finding in check(other)]
+        other = replace(candidate, is_candidate=True)
+        alone = look_at(subject.source, other, facts, few, handler=subject.handler)
+        found = [finding for check in applied if check in OF_ONE_OPTION for finding in check(alone)]
+        if together:
+            whole = look_at(subject.source, other, facts, subject.options)
+            found += [finding for check in together for finding in check(whole)]
+        return found
 
     return held_by_all(findings, target.engine, found_in)
 
@@ -192,10 +204,9 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
 @cache
 def _rules_of(check: Callable[[Subject], Iterator[Finding]]) -> frozenset[str]:
     """Return the rules that a check names at the beginning of its docstring; all of a range that it names."""
-    first = (check.__doc__ or "to").partition(":")[0]  # without docstrings (-OO): all
-    if "to" in first.split():
-        return frozenset(LINT_RULES)
-    return frozenset(first.split(", "))
+    first = (check.__doc__ or f"{min(LINT_RULES)} to {max(LINT_RULES)}").partition(":")[0]  # without docstrings: all
+    spans = (part.partition(" to ") for part in first.split(", "))
+    return frozenset(rule for low, _, high in spans for rule in LINT_RULES if low <= rule <= (high or low))
 
 
 def _of_one(subject: Subject) -> Iterator[Finding]:

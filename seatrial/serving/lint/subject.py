@@ -105,15 +105,16 @@ def look_at(
     target: TargetContainer | None,
     facts: dict[str, SourceEntry],
     options: tuple[NamedOption, ...] | None = None,
+    *,
+    handler: Handler | None = None,
 ) -> Subject:
-    """Return a configuration as the rules see it; its options may have been read before."""
+    """Return a configuration as the rules see it; its options, and who reads them, may be known before."""
     if target is None:
         return Subject(source, None, facts=facts)
     table = _table(target)
     options = options if options is not None else read_options(target.engine, source.entries)
-    return Subject(
-        source, target, table, options, dict(_fields(options, table)), facts, _handler(source, target, options)
-    )
+    reader = handler or _handler(source, target, options)
+    return Subject(source, target, table, options, _fields(options, table), facts, reader)
 
 
 def _handler(source: ConfigSource, target: TargetContainer, options: tuple[NamedOption, ...]) -> Handler:

@@ -142,7 +142,10 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
 
 
 def _told(target: TargetContainer, option: NamedOption) -> bool:
-    return bool(_renamed_to(target, option.name) or _dropped(target, option.name))
+    name = option.name
+    if name not in _renames() and name not in _drops():
+        return False
+    return bool(_renamed_to(target, name) or _dropped(target, name))
 
 
 def _in_known_case(target: TargetContainer, name: str) -> str:
