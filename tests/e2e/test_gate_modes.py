@@ -118,8 +118,8 @@ def probe(cloud: EmbeddedAws, run_tool: RunTool, workspace: Workspace, assembly:
 def _level_out(report: Path) -> None:
     """Give the levels one throughput, and count each.
 
-    A machine that does other things may measure less under more load, and hold up the client itself. Calibration refuses
-    such points, which `tests/plan/test_points.py` tests, and leaves out void levels.
+    A machine that does other things may measure less under more load, and hold up the client itself. Calibration
+    refuses such points, which `tests/plan/test_points.py` tests, and leaves out void levels.
     """
     document = json.loads(report.read_text())
     levels = document["levels"]
