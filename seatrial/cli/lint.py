@@ -155,6 +155,6 @@ def _tell(report: LintReport, output: str, *, quiet: bool) -> None:
     elif output == "sarif":
         show_json(as_sarif(report, __version__))
     else:
-        show_text(redacted(as_text(report)))
+        show_text(as_text(report))
     if not quiet:
         typer.echo(summary(report), err=True)

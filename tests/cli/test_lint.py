@@ -33,6 +33,13 @@ def test_text_names_line_key_rule_severity_and_fix(seatrial: Seatrial, file: Pat
     )
 
 
+def test_the_rule_of_a_secret_is_told_and_the_secret_is_not(seatrial: Seatrial, project: Path) -> None:
+    (project / "a.env").write_text("HF_TOKEN=lighthouse-7\n")
+    done = seatrial("lint", "a.env", "--quiet")
+    assert done.stdout.startswith("a.env:1: HF_TOKEN: SEA330: error: ")
+    assert "lighthouse" not in done.stdout + done.stderr
+
+
 def test_errors_come_before_the_rest_and_all_are_counted(seatrial: Seatrial, project: Path) -> None:
     (project / "a.properties").write_text(CLEAN.replace("option.revision=abc\n", "") + "option.max_rolling_batch=64\n")
     (project / "b.properties").write_text(f"{CLEAN}option.dtype=bfloat16\n")

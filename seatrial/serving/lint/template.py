@@ -65,7 +65,8 @@ def _referred(node: Node) -> str | None:
 
 def is_plan(root: Node) -> bool:
     """Say whether a document is a Terraform plan, as `terraform show -json` writes it."""
-    return root.member("planned_values") is not None and root.member("terraform_version") is not None
+    planned = root.member("planned_values")
+    return planned is not None and planned.member("root_module") is not None
 
 
 def read_plan(root: Node, file: str) -> Iterator[ConfigSource]:

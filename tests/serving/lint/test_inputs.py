@@ -83,7 +83,7 @@ def test_a_terraform_plan_is_read_and_what_is_known_later_is_not_judged() -> Non
     later = {"primary_container": [{"environment": {"HF_MODEL_ID": True}}]}
     modules = {"resources": [model], "child_modules": [{"resources": [config]}]}
     changes = [{"address": "a.m", "change": {"after_unknown": later}}]
-    plan = {"terraform_version": "1.9.0", "planned_values": {"root_module": modules}, "resource_changes": changes}
+    plan = {"planned_values": {"root_module": modules}, "resource_changes": changes}
     text = json.dumps(plan)
     assert places(text, "plan.json") == ["1: OPTION_DTYPE: SEA317", "1: TENSOR_PARALLEL_DEGREE: SEA326"]
     assert environment(text, "plan.json")["HF_MODEL_ID"] == "?"
