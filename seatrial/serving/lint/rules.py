@@ -87,6 +87,12 @@ def remove(entry: SourceEntry) -> Edit | None:
     return Edit(*entry.whole_span, "") if entry.whole_span else None
 
 
+def key_of(subject: Subject, name: str) -> str:
+    """Return the key of an option of LMI in the form that the configuration has."""
+    of_properties = any(entry.form == "properties" for entry in subject.source.entries)
+    return f"option.{name}" if of_properties else f"OPTION_{name.upper()}"
+
+
 def key_like(option: NamedOption, name: str) -> str:
     """Write another option's name in the form of this one's key."""
     if option.entry.form == "properties":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.serving.lint.batching import is_accelerate_trap
-from seatrial.serving.lint.rules import found
+from seatrial.serving.lint.rules import found, key_of
 from seatrial.serving.lint.subject import MOUNT, hub_id
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def batch_size(subject: Subject) -> Iterator[Finding]:
     if subject.option("max_rolling_batch_size") or subject.option("max_num_seqs"):
         return
     message = "the default of max_rolling_batch_size is 32 in the asynchronous handler, not 256 as documented"
-    yield found(subject, "SEA321", None, message, "write option.max_rolling_batch_size")
+    yield found(subject, "SEA321", None, message, f"write {key_of(subject, 'max_rolling_batch_size')}")
 
 
 def degree(subject: Subject) -> Iterator[Finding]:
@@ -87,8 +87,8 @@ def accelerate(subject: Subject) -> Iterator[Finding]:
         return
     message = f"without option.async_mode, {target.called} loads the model with Hugging Face Accelerate, not vLLM"
     fix = (
-        "write option.async_mode=true and option.entryPoint=djl_python.lmi_vllm.vllm_async_service beside it, "
-        "or leave it out"
+        f"write {key_of(subject, 'async_mode')}=true and {key_of(subject, 'entryPoint')}="
+        "djl_python.lmi_vllm.vllm_async_service beside it, or leave it out"
     )
     yield found(subject, "SEA334", option.entry, message, fix)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from seatrial.serving.lint.rules import found
+from seatrial.serving.lint.rules import found, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,4 +68,6 @@ def v2_block_manager(subject: Subject) -> Iterator[Finding]:
         return
     if subject.text("use_v2_block_manager").lower() != "true":
         message = f"speculative decoding in {target.called} needs vLLM's second block manager"
-        yield found(subject, "SEA332", draft.entry, message, "write option.use_v2_block_manager=true beside it")
+        yield found(
+            subject, "SEA332", draft.entry, message, f"write {key_of(subject, 'use_v2_block_manager')}=true beside it"
+        )
