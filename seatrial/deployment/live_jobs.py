@@ -1,8 +1,4 @@
-"""Where an endpoint's optimization job stands, and a start of it by hand.
-
-The names are those of the optimization service (`seatrial_cdk.optimization_job`), which a test holds together with what
-is read here.
-"""
+"""Where an endpoint's optimization job stands, and a start of it by hand."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.deployment.aws_failures import aws_failures
+from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
 from seatrial.errors import BenchError, SpecError
 
 if TYPE_CHECKING:
@@ -52,14 +49,9 @@ class LiveJob:
     failure_reason: str
 
 
-def jobs_stack(environment: str) -> str:
-    """Return the name of the stack, the function and the workflow of an environment's jobs."""
-    return f"seatrial-{environment}-optimizations"
-
-
 def job_parameter(request: OptimizationJobRequest) -> str:
     """Return the name of the SSM parameter that tells where a job stands."""
-    return f"/seatrial/{request.environment}/optimizations/{request.digest}"
+    return f"{jobs_parameter_path(request.environment)}/{request.digest}"
 
 
 def request_of(deployment: Deployment) -> OptimizationJobRequest:
@@ -109,7 +101,7 @@ def start_job(function: LambdaClient, request: OptimizationJobRequest, request_i
     call = json.dumps({"Start": request.digest, "RequestId": request_id}).encode()
     try:
         with aws_failures(request.name):
-            told = function.invoke(FunctionName=jobs_stack(request.environment), Payload=call)
+            told = function.invoke(FunctionName=jobs_name(request.environment), Payload=call)
             text = told["Payload"].read().decode()
     except function.exceptions.ClientError as error:
         raise _undeployed(request, f"{error}") from error
@@ -121,6 +113,6 @@ def start_job(function: LambdaClient, request: OptimizationJobRequest, request_i
 
 
 def _undeployed(request: OptimizationJobRequest, said: str) -> BenchError:
-    stack = jobs_stack(request.environment)
+    stack = jobs_name(request.environment)
     hint = f"deploy the jobs of this recipe: cdk deploy {stack}; else see the log of function {stack}"
     return BenchError.of(_RULE, f"nothing is known of it: {said}", where=request.name, hint=hint)

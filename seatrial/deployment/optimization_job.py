@@ -44,6 +44,16 @@ BUILD_OPTIONS: Final = (
 """What a compiler builds into its artifacts: shapes, types and degrees."""
 
 
+def jobs_name(environment: str) -> str:
+    """Return the name of the stack, of the function and of the workflow of an environment's jobs."""
+    return f"seatrial-{environment}-optimizations"
+
+
+def jobs_parameter_path(environment: str) -> str:
+    """Return the path of the SSM parameters that tell of an environment's jobs, each by its digest."""
+    return f"/seatrial/{environment}/optimizations"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizationJobRequest:
     """What a job makes; where it writes and who it is belong to the stack.

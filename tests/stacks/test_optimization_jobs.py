@@ -11,8 +11,8 @@ from aws_cdk import App, Validations
 from aws_cdk.assertions import Match, Template
 from cdk_nag import AwsSolutionsChecks
 
-from seatrial.deployment.live_jobs import job_parameter, jobs_stack
-from seatrial_cdk.optimization_job.optimization_service import parameter_path, service_name
+from seatrial.deployment.live_jobs import job_parameter
+from seatrial.deployment.optimization_job import jobs_name
 from seatrial_cdk.optimization_job.runtime_code import jobs_archive
 from seatrial_cdk.optimization_job.workflow import definition
 from seatrial_cdk.unnamed_resources import UNNAMED_RESOURCE_ACTIONS
@@ -110,10 +110,11 @@ def test_a_job_runs_in_the_network_of_its_environment_with_its_key(jobs: Templat
     jobs_of_prod.has_resource("AWS::S3::Bucket", {"DeletionPolicy": "RetainExceptOnCreate"})
 
 
-def test_the_names_that_commands_use_are_those_of_the_constructs() -> None:
-    made = optimization_request("lab")
-    assert jobs_stack("lab") == service_name("lab")
-    assert job_parameter(made) == f"{parameter_path('lab')}/{made.digest}"
+def test_the_function_has_the_name_and_the_parameters_that_commands_ask(jobs: Template) -> None:
+    path = job_parameter(optimization_request("lab")).rpartition("/")[0]
+    variables = {"Variables": Match.object_like({"PARAMETERS": path})}
+    function = {"FunctionName": jobs_name("lab"), "Environment": variables}
+    jobs.has_resource_properties("AWS::Lambda::Function", function)
 
 
 def test_every_step_of_the_workflow_leads_to_another_or_ends() -> None:

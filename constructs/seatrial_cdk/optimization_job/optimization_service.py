@@ -8,6 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
 from seatrial.spec.environment import Retention
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.execution_role import NO_OPTIONS
@@ -43,16 +44,6 @@ WILDCARDS = (
 )
 
 
-def service_name(environment: str) -> str:
-    """Return the name of the function, of the workflow and of the stack that make an environment's artifacts."""
-    return f"seatrial-{environment}-optimizations"
-
-
-def parameter_path(environment: str) -> str:
-    """Return the path of the parameters that tell of an environment's jobs, each by its digest."""
-    return f"/seatrial/{environment}/optimizations"
-
-
 class OptimizationService(Construct):
     """The optimization jobs of an environment; there is one in an account and region for each environment.
 
@@ -84,7 +75,7 @@ class OptimizationService(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         check_environment(self, environment)
-        self.environment, self.name, self.role_options = environment, service_name(environment), role_options
+        self.environment, self.name, self.role_options = environment, jobs_name(environment), role_options
         self.key: kms.IKey = key if key is not None else _own_key(self, removal)
         artifacts = Construct(self, "Artifacts")
         self.bucket = private_bucket(artifacts, key=self.key, removal=removal, lifecycle_rules=[])
@@ -157,7 +148,7 @@ def _statements(scope: OptimizationService) -> list[Statement]:
         ),
         allow(
             ["ssm:GetParameter", "ssm:PutParameter"],
-            [place.arn("ssm", f"parameter{parameter_path(environment)}/*")],
+            [place.arn("ssm", f"parameter{jobs_parameter_path(environment)}/*")],
         ),
         allow(["s3:ListBucket"], [scope.bucket.bucket_arn], {"StringLike": {"s3:prefix": [f"{FOLDER}/*"]}}),
         allow(["states:ListExecutions", "states:StartExecution"], [machine]),
@@ -178,7 +169,7 @@ def _function(scope: OptimizationService, logs: LogGroup) -> lambda_.CfnFunction
         variables={
             "BUCKET": scope.bucket.bucket_name,
             "KEY_ARN": scope.key.key_arn,
-            "PARAMETERS": parameter_path(scope.environment),
+            "PARAMETERS": jobs_parameter_path(scope.environment),
             "STATE_MACHINE": StackPlace.of(scope).arn("states", f"stateMachine:{scope.name}"),
         },
         logs=logs,

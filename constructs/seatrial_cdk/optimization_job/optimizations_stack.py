@@ -8,10 +8,11 @@ from aws_cdk import CfnOutput, Environment, Stack, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
+from seatrial.deployment.optimization_job import jobs_name
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import RoleOptions
 from seatrial_cdk.optimization_job.optimization_job import OptimizationJob
-from seatrial_cdk.optimization_job.optimization_service import OptimizationService, service_name
+from seatrial_cdk.optimization_job.optimization_service import OptimizationService
 from seatrial_cdk.shared_stack import shared_stack
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class OptimizationsStack(Stack):
     """
 
     def __init__(self, scope: Construct, *, environment: EnvironmentSpec) -> None:
-        name = service_name(environment.name)
+        name = jobs_name(environment.name)
         super().__init__(
             scope,
             name,
@@ -84,7 +85,7 @@ def optimizations_stack(scope: Construct, environment: EnvironmentSpec) -> Optim
         scope: A construct of the stage or app.
         environment: The environment.
     """
-    name = service_name(environment.name)
+    name = jobs_name(environment.name)
     return shared_stack(scope, name, OptimizationsStack, lambda root: OptimizationsStack(root, environment=environment))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CustomResource, Duration
 from constructs import Construct
 
-from seatrial_cdk.optimization_job.optimization_service import service_name
+from seatrial.deployment.optimization_job import jobs_name
 from seatrial_cdk.optimization_job.request_checks import check_environment, check_request
 from seatrial_cdk.optimization_job.runtime.jobs import FOLDER
 from seatrial_cdk.place import StackPlace
@@ -58,7 +58,7 @@ class OptimizedWeights(Construct):
         check_request(self, request)
         check_environment(self, request.environment)
         self.request = request
-        function = f"function:{service_name(request.environment)}"
+        function = f"function:{jobs_name(request.environment)}"
         self.resource = CustomResource(
             self,
             "Resource",
