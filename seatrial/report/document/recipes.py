@@ -171,6 +171,8 @@ def _signed(value: float) -> str:
 def recipes_markdown(compared: RecipeComparison) -> str:
     """Write a comparison as Markdown."""
     blocks = [f"## Recipes {escaped(title_of(compared))}", f"**{escaped(compared.verdict)}**"]
+    if compared.engine_note:
+        blocks.append(f"> A local engine answered, not the model: {escaped(compared.engine_note)}")
     for section in recipe_sections(compared):
         blocks += section_blocks(section)
     return "\n\n".join(blocks) + "\n"

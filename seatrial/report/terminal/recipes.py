@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 def recipes_view(compared: RecipeComparison) -> RenderableType:
-    """Return the whole comparison, the verdict last."""
-    parts: list[RenderableType] = [Text(f"Recipes {title_of(compared)}", style="bold")]
+    """Return the whole comparison, the verdict first."""
+    parts: list[RenderableType] = [Text(f"Recipes {title_of(compared)}", style="bold"), Text(compared.verdict)]
+    if compared.engine_note:
+        parts.append(Text(f"simulated, measured on: {compared.engine_note}", style="yellow"))
     for section in recipe_sections(compared):
         parts.append(heading(section.heading))
         parts += [Text(paragraph) for paragraph in section.paragraphs]
         parts += [_table(each) for each in section.tables]
         parts += [Text(f"- {remark}") for remark in section.remarks]
-    if compared.engine_note:
-        parts.append(Text(f"\nsimulated, measured on: {compared.engine_note}", style="yellow"))
-    return Group(*parts, Text(f"\n{compared.verdict}"))
+    return Group(*parts)
 
 
 def _table(shown: Table) -> RenderableType:
